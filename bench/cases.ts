@@ -7,6 +7,7 @@ import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
 import { processes } from './cases/processes.ts';
+import { recorder } from './cases/recorder.ts';
 import { routing } from './cases/routing.ts';
 import { sqlite } from './cases/sqlite.ts';
 import { startUp } from './cases/start-up.ts';
@@ -21,6 +22,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   stateless,
   stored,
   routing,
+  recorder,
   sqlite,
   postgres,
   growth,

@@ -27,7 +27,7 @@ export interface Contract {
     readonly withBody: readonly string[];
     readonly ofOauthClients: readonly string[];
   };
-  /** Whether to emit `errors.ts` and `brand.ts`. */
+  /** Whether to emit `errors.ts`, `brand.ts` and `secrets.ts`. */
   readonly emitsCatalogue: boolean;
 }
 

@@ -18,6 +18,8 @@ export interface Schema {
   discriminator?: { propertyName: string; mapping?: Record<string, string> };
   'x-known-values'?: string[];
   'x-branded'?: boolean;
+  /** A value that no log or record may contain. */
+  'x-secret'?: boolean;
   [keyword: string]: unknown;
 }
 

@@ -9,6 +9,7 @@ import { emitErrors } from './emit-errors.ts';
 import { emitOperations } from './emit-operations.ts';
 import { emitRegistry } from './emit-registry.ts';
 import { emitSchemas } from './emit-schemas.ts';
+import { emitSecrets } from './emit-secrets.ts';
 import { expandErrors } from './expand-errors.ts';
 import { mapDiscriminators } from './map-discriminators.ts';
 import { type Operation, readOperations, readWebhooks } from './read-operations.ts';
@@ -67,6 +68,7 @@ export async function generateContract(
   if (contract.emitsCatalogue) {
     emitted.set('errors.ts', emitErrors(document, bundled.catalogue));
     emitted.set('brand.ts', emitBrand(document, bundled.brandedProperties, Object.keys(bundled.catalogue)));
+    emitted.set('secrets.ts', emitSecrets(document, operations));
   }
   const files = new Map([[contract.document, `${JSON.stringify(document, null, 1)}\n`]]);
   for (const [name, content] of emitted) files.set(`${contract.generated}/${name}`, content);

@@ -44,6 +44,7 @@ const ANNOTATIONS = [
   'contentMediaType',
   'x-known-values',
   'x-branded',
+  'x-secret',
 ] as const;
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch'];

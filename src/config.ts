@@ -55,6 +55,10 @@ export interface SandboxConfig extends ListenConfig {
   swapRouters: ReadonlyMap<string, string>;
   /** The rewards on chains with a real node; simulated chains have their own. */
   rewards: chains.RewardSettings;
+  /** Whether requests are recorded for `/_sandbox/requests`. */
+  record: boolean;
+  /** Whether refusals contain `data.hint`. */
+  hints: boolean;
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
@@ -77,6 +81,8 @@ export interface SandboxFlags {
   swapRouter?: string[];
   rewardDistributor?: string[];
   merklUrl?: string;
+  record?: string;
+  hints?: boolean;
   readyFile?: string;
   quiet?: boolean;
   json?: boolean;
@@ -155,6 +161,8 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
       { distributors: '--reward-distributor', url: '--merkl-url' },
       { entries: flags.rewardDistributor ?? [], endpoints, url: flags.merklUrl, apiKey: undefined },
     ),
+    record: check.oneOf(faults, '--record', flags.record ?? 'on', ['on', 'off']) === 'on',
+    hints: flags.hints ?? true,
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,

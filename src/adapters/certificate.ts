@@ -1,5 +1,14 @@
 import { hash, X509Certificate } from 'node:crypto';
-import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { isIP } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,7 +19,7 @@ import type { ServerCertificate } from './issue-certificate.ts';
 
 export type { ServerCertificate };
 
-/** A certificate stored in a folder, and the file with its authority. */
+/** A certificate stored in a folder, and the file with its authority among those of the folder. */
 export interface StoredCertificate extends ServerCertificate {
   caFile: string;
 }
@@ -43,7 +52,7 @@ export async function loadOrCreateCertificate(
     const created = await makeCertificate(options);
     certificate = store(file, created, isUsable);
   }
-  return { ...certificate, caFile: caFileOf(folder, certificate) };
+  return { ...certificate, caFile: caFileOf(folder, options.clock.now()) };
 }
 
 /**
@@ -116,17 +125,53 @@ function store(file: string, created: ServerCertificate, isUsable: IsUsable): Se
   }
 }
 
-/** Writes the authority next to the certificate. The fingerprint in its name ensures that a file never changes. */
-function caFileOf(folder: string, certificate: ServerCertificate): string {
-  const fingerprint = new X509Certificate(certificate.ca).fingerprint256.replaceAll(':', '').toLowerCase();
-  const file = join(folder, `ca-${fingerprint.slice(0, 12)}.pem`);
-  try {
-    if (readFileSync(file, 'utf8') === certificate.ca) return file;
-  } catch {
-    // Not written yet.
+const caFileName = 'ca.pem';
+
+/**
+ * Adds the authority to the file of all authorities in the folder, which clients trust: servers for different hosts and
+ * a renewal have other authorities, but clients need not change.
+ *
+ * NOTE: checks afterwards, because another process may have written the file without knowing this authority.
+ */
+function caFileOf(folder: string, nowMs: number): string {
+  const file = join(folder, caFileName);
+  for (;;) {
+    const wanted = storedAuthorities(folder);
+    const written = authoritiesIn(readText(file));
+    if (wanted.every((ca) => written.includes(ca))) return file;
+    const current = written.filter((ca) => new X509Certificate(ca).validToDate.getTime() > nowMs);
+    const temporaryFile = `${file}.${process.pid}`;
+    writeFileSync(temporaryFile, [...new Set([...wanted, ...current])].join(''), { mode: 0o644 });
+    renameSync(temporaryFile, file);
   }
-  writeFileSync(file, certificate.ca, { mode: 0o644 });
-  return file;
+}
+
+/** The authorities of the certificates in the folder, each as PEM. */
+function storedAuthorities(folder: string): string[] {
+  const files = readdirSync(folder).filter((name) => /^certificate(-[0-9a-f]+)?\.json$/.test(name));
+  return files.flatMap((name) => {
+    try {
+      return authoritiesIn((JSON.parse(readText(join(folder, name))) as ServerCertificate).ca);
+    } catch {
+      // Incomplete: its server creates a new one.
+      return [];
+    }
+  });
+}
+
+function authoritiesIn(text: string): string[] {
+  return [...text.matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)].map(
+    ([pem]) => `${pem}\n`,
+  );
+}
+
+/** Empty if there is no such file. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** Creates a certificate for the loopback hosts and `hosts`, and an authority that signs only this certificate. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { FeedObserver, SandboxEvent } from '../client/event-feed.ts';
+import type { SandboxEvent } from '../client/event-feed.ts';
+import type { FeedObserver } from '../client/follow-pages.ts';
 import type { Forwarded, SignedEvent } from '../client/forward-event.ts';
 import type { SandboxClient } from '../client/sandbox-client.ts';
 import { InvalidWebhookSecretError, parseWebhookSecret } from '../crypto/webhook-signature.ts';
@@ -13,12 +14,14 @@ import {
   type SandboxClientFlags,
   withSandbox,
 } from './sandbox-options.ts';
+import { stopSignal } from './stop-signal.ts';
 
 interface ListenFlags extends SandboxClientFlags {
   forwardTo?: string;
   events?: string[];
   app?: string;
   secret?: string;
+  printSecret?: boolean;
   after?: string;
 }
 
@@ -40,17 +43,18 @@ export function listenCommand(): Command {
       .option('--forward-to <url>', 'endpoint to post the signed events to')
       .option('--events <types>', 'comma-separated types or patterns; repeatable', collectNames)
       .option('--app <id>', 'only events of this app')
-      .option('--secret <whsec_…>', 'secret to sign with, or @file (default: a new one)')
+      .option('--secret <whsec_…>', 'secret to sign with, or @file (default: the same at every start)')
+      .option('--print-secret', 'print the secret and stop')
       .option('--after <position>', 'start, now, or the id of an event to continue after', 'now'),
   )
     .addHelpText('after', examples)
     .action(async (flags: ListenFlags) => {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
       const given = flags.secret === undefined ? undefined : readSecret(flags.secret);
-      await withSandbox(flags, async (client) => {
-        const { generateWebhookSecret } = await import('../client/forward-event.ts');
-        await listen(client, { flags, target, secret: given ?? generateWebhookSecret() });
-      });
+      const { listenSecret } = await import('../client/listen-secret.ts');
+      const secret = given ?? listenSecret(flags.data);
+      if (flags.printSecret === true) console.log(secret);
+      else await withSandbox(flags, (client) => listen(client, { flags, target, secret }));
     });
 }
 
@@ -123,17 +127,4 @@ function readSecret(text: string): string {
     if (error instanceof InvalidWebhookSecretError) throw invalidOption(`--secret: ${error.message}`);
     throw invalidOption(`--secret: \`${text.slice(1)}\` cannot be read`);
   }
-}
-
-/** Aborted by a signal or when the output pipe is closed. A second signal exits immediately. */
-function stopSignal(): AbortSignal {
-  const stopping = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => {
-      if (stopping.signal.aborted) process.exit(1);
-      stopping.abort();
-    });
-  }
-  process.stdout.on('error', () => stopping.abort());
-  return stopping.signal;
 }

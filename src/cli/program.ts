@@ -7,6 +7,7 @@ import { appsCommand } from './apps.ts';
 import { eventsCommand } from './events.ts';
 import { keysCommand } from './keys.ts';
 import { listenCommand } from './listen.ts';
+import { logsCommand } from './logs.ts';
 import { migrateCommand } from './migrate.ts';
 import { mockCommand } from './mock.ts';
 import { policyCommand } from './policy.ts';
@@ -16,6 +17,7 @@ import { sigCommand } from './sig-explain.ts';
 import { triggerCommand } from './trigger.ts';
 import { usersCommand } from './users.ts';
 import { walletsCommand } from './wallets.ts';
+import { whyCommand } from './why.ts';
 
 /** 0: success. 1: the command failed. 2: invalid usage, the command did not run. */
 export type ExitCode = 0 | 1 | 2;
@@ -49,6 +51,8 @@ function makeProgram(): Command {
   const commands = [
     sandboxCommand(),
     mockCommand(),
+    logsCommand(),
+    whyCommand(),
     listenCommand(),
     triggerCommand(),
     eventsCommand(),
@@ -70,6 +74,7 @@ const helpTail = `
 Examples:
   $ custos sandbox                     a complete server on https://127.0.0.1:4010, in memory
   $ custos sandbox --data ./custos     the same, with its data in a folder
+  $ custos logs                        the requests to it as they arrive, and why they were refused
   $ custos listen --forward-to http://127.0.0.1:3000/hook
                                        forwards its signed events as they occur
   $ custos mock                        responds with the examples of the OpenAPI document

@@ -9,10 +9,10 @@ export interface SandboxClientFlags extends SandboxAddress {
 
 export function addSandboxClientOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'URL of the running sandbox (default: https://127.0.0.1:4010)')
+    .option('--url <url>', 'URL of the running sandbox (default: the one on port 4010, or the only one)')
     .option('--ready-file <path>', 'file written by `custos sandbox --ready-file`, instead of --url')
-    .option('--ca-file <path>', 'certificate authority to trust (default: that of in-memory sandboxes)')
-    .option('--data <folder>', 'folder of `custos sandbox --data`, which contains its certificate')
+    .option('--ca-file <path>', 'certificate authority to trust (default: that of the sandbox)')
+    .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`')
     .option('--json', 'print one JSON object per line');
 }
 

@@ -1,5 +1,7 @@
 import { Command } from 'commander';
-import { readSandboxConfig, type SandboxFlags } from '../config.ts';
+import { announceSandbox } from '../client/running-sandboxes.ts';
+import type { RunningSandbox } from '../compose/local.ts';
+import { readSandboxConfig, type SandboxConfig, type SandboxFlags } from '../config.ts';
 import { addListenOptions, collect } from './listen-options.ts';
 
 const examples = `
@@ -43,6 +45,8 @@ export function sandboxCommand(): Command {
       collect,
     )
     .option('--merkl-url <url>', 'the API that gives proofs for them (default: https://api.merkl.xyz)')
+    .option('--record <on|off>', 'keep the latest requests for `custos logs` and /_sandbox/requests', 'on')
+    .option('--no-hints', 'answer refusals as in production, without `data.hint`')
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
       const config = readSandboxConfig(flags);
@@ -50,6 +54,21 @@ export function sandboxCommand(): Command {
         import('../compose/sandbox.ts'),
         import('./serve-until-stopped.ts'),
       ]);
-      await serveUntilStopped(await startSandbox(config), config);
+      const sandbox = await startSandbox(config);
+      const withdraw = announce(sandbox, config);
+      try {
+        await serveUntilStopped(sandbox, config);
+      } finally {
+        withdraw();
+      }
     });
+}
+
+/** So that other commands find this sandbox; without a place to write, they need --url. */
+function announce({ baseUrl, caFile }: RunningSandbox, { dataFolder }: SandboxConfig): () => void {
+  try {
+    return announceSandbox({ base_url: baseUrl, ca_file: caFile, data: dataFolder ?? null });
+  } catch {
+    return () => undefined;
+  }
 }

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { SandboxEvent, SandboxEvents } from '../sandbox/generated/schemas.ts';
-import { type SandboxClient, SandboxUnavailableError } from './sandbox-client.ts';
+import { type FeedObserver, followPages, listPages, WAIT_MS } from './follow-pages.ts';
+import type { SandboxClient } from './sandbox-client.ts';
 
 export type { SandboxEvent };
 
@@ -12,20 +12,6 @@ export interface EventQuery {
   /** Conditions `path=value`; an event must satisfy all of them. */
   readonly where?: readonly string[] | undefined;
 }
-
-/** Callbacks while following events. */
-export interface FeedObserver {
-  /** Called once the starting position is fixed: later events are not missed. */
-  onStart(): void;
-  /** The sandbox cannot be reached any more. */
-  onDisconnect(error: SandboxUnavailableError): void;
-  onReconnect(): void;
-  /** The sandbox was reset or restarted with an empty event log. */
-  onReset(): void;
-}
-
-const WAIT_MS = 25_000;
-const RETRY_MS = 500;
 
 /** Fetches one page of events. */
 function fetchEvents(
@@ -44,54 +30,23 @@ function fetchEvents(
   });
 }
 
-/**
- * Yields events after a position of the log, in order, until `signal` is aborted. Reconnects when the sandbox becomes
- * unavailable; throws when it is unavailable at the start.
- */
-export async function* followFeed(
+/** Yields events after a position of the log, as `followPages` does. */
+export function followFeed(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },
-  { signal, observer }: { readonly signal: AbortSignal; readonly observer: FeedObserver },
+  following: { readonly signal: AbortSignal; readonly observer: FeedObserver },
 ): AsyncGenerator<SandboxEvent> {
-  try {
-    let page = await fetchEvents(client, { ...query, after, waitMs: 0 }, signal);
-    observer.onStart();
-    let isDisconnected = false;
-    while (!signal.aborted) {
-      if (page.began_anew) observer.onReset();
-      yield* page.data;
-      const { cursor } = page;
-      for (;;) {
-        try {
-          const waitMs = isDisconnected ? 0 : WAIT_MS;
-          page = await fetchEvents(client, { ...query, after: cursor, waitMs }, signal);
-          if (isDisconnected) observer.onReconnect();
-          isDisconnected = false;
-          break;
-        } catch (error) {
-          if (!(error instanceof SandboxUnavailableError)) throw error;
-          if (!isDisconnected) observer.onDisconnect(error);
-          isDisconnected = true;
-          await pause(RETRY_MS, undefined, { signal });
-        }
-      }
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  const fetchPage = (position: string, waitMs: number) =>
+    fetchEvents(client, { ...query, after: position, waitMs }, following.signal);
+  return followPages(fetchPage, after, following);
 }
 
 /** Yields the existing events after a position of the log, then ends. */
-export async function* listFeed(
+export function listFeed(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },
 ): AsyncGenerator<SandboxEvent> {
-  for (let position = after; ; ) {
-    const { data, cursor } = await fetchEvents(client, { ...query, after: position });
-    if (data.length === 0) return;
-    yield* data;
-    position = cursor;
-  }
+  return listPages((position) => fetchEvents(client, { ...query, after: position }), after);
 }
 
 /** Waits for the first event after a position of the log; undefined after `timeoutMs`. */

@@ -1,8 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { systemClock } from '../adapters/clock.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { formatWebhookSecret, signWebhook, type WebhookHeaders } from '../crypto/webhook-signature.ts';
+import { signWebhook, type WebhookHeaders } from '../crypto/webhook-signature.ts';
 import type { SandboxEvent } from './event-feed.ts';
 
 /** The headers and body of a webhook delivery. */
@@ -19,11 +18,6 @@ export interface Forwarded {
 }
 
 const TIMEOUT_MS = 15_000;
-
-/** Generates a webhook secret of 32 random bytes. */
-export function generateWebhookSecret(): string {
-  return formatWebhookSecret(systemEntropy.bytes(32));
-}
 
 /**
  * Signs an event with the current system time, which receivers compare with their own, not with the sandbox's clock.

@@ -1,12 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { temporaryCertificateFolder } from '../adapters/certificate.ts';
 import { ConfigError } from '../config.ts';
 import { StartError } from '../start-error.ts';
+import { findRunningSandbox } from './running-sandboxes.ts';
 
-/** How to find a running sandbox. Every part is optional. */
+/** How to find a running sandbox. Every part is optional: sandboxes announce themselves to commands. */
 export interface SandboxAddress {
   readonly url?: string;
   /** The file that `custos sandbox --ready-file` writes. */
@@ -40,7 +41,7 @@ const DEFAULT_URL = 'https://127.0.0.1:4010';
 const DEFAULT_TIMEOUT_MS = 30_000;
 const howToFind = 'start one with `custos sandbox`, or pass --url or --ready-file';
 
-/** Creates a client. Each call reads the ready file again, because a restarted sandbox may have another address. */
+/** Creates a client. Each call looks for the sandbox again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
   let connected: { url: string; ca: string | undefined; agent: HttpAgent } | undefined;
   const locate = () => {
@@ -68,9 +69,13 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
   };
 }
 
-function resolveAddress({ url, readyFile, caFile }: SandboxAddress): { url: string; caFile?: string } {
+function resolveAddress({ url, readyFile, caFile, data }: SandboxAddress): { url: string; caFile?: string } {
   const given = caFile === undefined ? {} : { caFile };
-  if (readyFile === undefined) return { url: url ?? DEFAULT_URL, ...given };
+  if (readyFile === undefined) {
+    const running = url === undefined ? findRunningSandbox(data) : undefined;
+    if (running !== undefined) return { url: running.base_url, caFile: running.ca_file, ...given };
+    return { url: url ?? DEFAULT_URL, ...given };
+  }
   let ready: { base_url: string; ca_file: string };
   try {
     ready = JSON.parse(readFileSync(readyFile, 'utf8'));
@@ -94,8 +99,7 @@ function trustedAuthorities({ data }: SandboxAddress, caFile: string | undefined
   }
   const folder = data ?? temporaryCertificateFolder();
   try {
-    const files = readdirSync(folder).filter((name) => /^ca-[0-9a-f]+\.pem$/.test(name));
-    return files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
+    return readFileSync(join(folder, 'ca.pem'), 'utf8');
   } catch {
     return '';
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
+import { secretProperties } from '../generated/secrets.ts';
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
@@ -24,6 +25,8 @@ import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
+import { redactionFor } from '../sandbox/requests/redact.ts';
+import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
@@ -42,6 +45,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly reset: () => Promise<void>;
   readonly jobs: Pick<JobRunner, 'settle'>;
   readonly eventLog: EventLog;
+  readonly requests: RequestLog | undefined;
+  readonly baseUrl: () => string;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
 }
@@ -59,6 +64,10 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     appId,
     events: eventContract(createBrand(options.config.prefix)),
     document: readDocument,
+    requests: options.requests,
+    redaction: redactionFor(secretProperties, options.config.prefix),
+    baseUrl: options.baseUrl,
+    version: readVersion(),
     eventLog: () => eventLog.name(),
     entropy: services.entropy,
     vault: services.vault,
@@ -97,6 +106,11 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     },
   });
   return { prefix: '/_sandbox/', handle };
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
+  return version;
 }
 
 function readDocument(): object {

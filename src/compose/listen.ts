@@ -21,6 +21,9 @@ export interface ListenOptions
     | 'isHostSigned'
     | 'mounts'
     | 'findPage'
+    | 'refusals'
+    | 'record'
+    | 'reference'
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;

@@ -2,7 +2,12 @@ import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
+import {
+  databaseOf,
+  generateEventLogId,
+  type SandboxState,
+  startErrorOf,
+} from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { operatorActions } from '../admin/operator-actions.ts';
@@ -12,11 +17,13 @@ import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
+import { effectsOf } from '../domain/base/events/stored-effects.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
+import { operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
@@ -32,7 +39,9 @@ import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
 import { DEVICE_PAGE } from '../sandbox/device-page.ts';
 import { findSandboxPage } from '../sandbox/find-page.ts';
+import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
+import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
@@ -47,6 +56,7 @@ import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { publishedSafeguards } from './safeguards.ts';
 import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
+import { sandboxReference } from './sandbox-reference.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
@@ -109,7 +119,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const { log } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const { ports, clock, chains, fiat, listensAt, restart, newRequestId } = makeServices(
+  const { ports, clock, chains, fiat, baseUrl, listensAt, restart, newRequestId } = makeServices(
     config,
     memory,
     outside,
@@ -126,6 +136,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const idempotency = answerOnce();
   const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
+  const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
   const run = createRunOperation({
     services,
     registry,
@@ -134,6 +145,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     singleUse,
     check,
     admission,
+    effectsOf: requests === undefined ? undefined : effectsOf,
   });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
@@ -185,6 +197,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         appId: memory.appId,
       },
       eventLog,
+      requests,
+      baseUrl,
       stopping: stopping.signal,
     });
     const listening = await listen({
@@ -203,6 +217,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       isHostSigned: true,
       rateLimit: rateLimitFor(config),
       tls: certificate,
+      record: requests?.record,
+      refusals: {
+        explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations) }),
+        isHintSent: config.hints,
+      },
       adminHost: config.host,
       adminMounts: [
         adminAnalysis({ ...http, analysis: policyAnalysis({ services, database }), adminHost: config.host }),
@@ -215,6 +234,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
       findPage: findSandboxPage,
+      reference: sandboxReference({ ...memory, config }),
     });
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
@@ -288,6 +308,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     clock,
     chains: simulated,
     fiat: fiatControls,
+    baseUrl: () => baseUrl,
     listensAt: (url: string) => {
       baseUrl = url;
     },

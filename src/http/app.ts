@@ -6,9 +6,15 @@ import { requestValidators } from '../generated/request-validators.js';
 import { createBrand } from './brand.ts';
 import { answerError } from './error-response.ts';
 import type { Answer } from './http-exchange.ts';
+import { compressed } from './pages/compress-page.ts';
+import {
+  createReferencePages,
+  type FindPage,
+  type Page,
+  type ReferenceOptions,
+} from './pages/reference-pages.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimitOptions } from './rate-limit.ts';
-import { createReferencePages, type FindPage, type Page } from './reference-pages.ts';
 import { refuseNul } from './refuse-nul.ts';
 import { createTransportGuard } from './transport-guards.ts';
 
@@ -29,6 +35,7 @@ export interface AppOptions
   readonly mounts?: readonly Mount[];
   /** Further static pages. They come before `mounts`. */
   readonly findPage?: FindPage | undefined;
+  readonly reference?: ReferenceOptions | undefined;
 }
 
 const everyOperation = Object.values(operations);
@@ -47,7 +54,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     brand,
     rateLimiter: await rateLimiterOf(options.rateLimit),
   });
-  const findPage = createReferencePages(options.packageRoot, brand);
+  const findPage = createReferencePages(options.packageRoot, brand, options.reference);
   const guard = createTransportGuard(options.transport);
   const mounts = options.mounts ?? [];
 
@@ -69,7 +76,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     try {
       guard.scheme(request);
       requireRead(request);
-      sendPage(request, response, page, id);
+      await sendPage(request, response, page, id);
     } catch (error) {
       sendError(response, answerError(error, { id }, options.log), id);
     }
@@ -127,15 +134,22 @@ function pathOf(request: IncomingMessage): string {
   return mark === -1 ? target : target.slice(0, mark);
 }
 
-function sendPage(request: IncomingMessage, response: ServerResponse, page: Page, id: string): void {
-  response.writeHead(200, {
+async function sendPage(
+  request: IncomingMessage,
+  response: ServerResponse,
+  page: Page,
+  id: string,
+): Promise<void> {
+  const { content, headers } = await compressed(page, request.headers['accept-encoding']);
+  response.writeHead(page.status ?? 200, {
     'x-request-id': id,
     'content-type': page.contentType,
-    'content-length': page.content.length,
+    'content-length': content.length,
     'x-content-type-options': 'nosniff',
     ...page.headers,
+    ...headers,
   });
-  response.end(request.method === 'HEAD' ? undefined : page.content);
+  response.end(request.method === 'HEAD' ? undefined : content);
 }
 
 function sendError(response: ServerResponse, { status, body, headers }: Answer, id: string): void {

@@ -29,12 +29,12 @@ export function answerError(error: unknown, exchange: RefusedExchange, log: Log)
   return {
     status: error.status,
     body: refusalBody(error, exchange),
-    headers: { ...headersFor(error.status), ...error.headers },
+    headers: { ...headersFor(error.status, exchange), ...error.headers },
   };
 }
 
 /** As much of an exchange as its refusal needs. */
-type RefusedExchange = Pick<HttpExchange, 'id'> & { readonly route?: HttpExchange['route'] };
+type RefusedExchange = Pick<HttpExchange, 'id'> & Partial<Pick<HttpExchange, 'route' | 'headers'>>;
 
 /**
  * The body of a refusal. OAuth clients read `error` and `error_description` (RFC 6749 §5.2) where a code of the RFCs
@@ -62,7 +62,8 @@ function unavailable(): ApiError {
   });
 }
 
-function headersFor(status: number): Record<string, string> {
-  if (status === 401) return challenge;
+/** CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401. */
+function headersFor(status: number, { headers }: RefusedExchange): Record<string, string> {
+  if (status === 401) return headers?.['sec-fetch-mode'] === 'cors' ? {} : challenge;
   return status === 409 ? dontRetry : {};
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { AuthenticatedApp, RequestProof } from '../operation-context.ts';
+import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { Operation } from './operation.ts';
 
 /** The operation of a path and method, and the decoded path parameters. */
@@ -37,6 +38,10 @@ export interface HttpExchange {
   /** The parsed body with the contract's names; undefined if the operation has none. */
   body: unknown;
   proof: RequestProof | undefined;
+  /** The public keys whose signatures authorized the request. */
+  signers: ReadonlySet<string> | undefined;
+  /** What the units of work of the request have stored, if that is recorded. */
+  effects: readonly StoredEffects[];
 }
 
 /** The response: `text` is sent as it is, `body` is serialized; without either, the body is empty. */

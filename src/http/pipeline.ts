@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
+import type { ExplainRefusal, RecordRequest } from '../ports/request-recorder.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
@@ -12,6 +13,7 @@ import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
+import { answeredOf, refusedOf, type Written, withHint } from './record-exchange.ts';
 import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
@@ -43,6 +45,9 @@ export interface PipelineOptions {
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
+  /** Explains refusals for the record, and in their `data.hint` if it is sent. */
+  readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
+  readonly record?: RecordRequest | undefined;
 }
 
 /** Answers one request; never rejects. */
@@ -125,6 +130,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       remoteAddress: guard.clientAddress(request),
     });
     let sent: Answer | Refused;
+    let refusal: unknown;
     try {
       sent = await answer(exchange);
       if ('isRefused' in sent) discardBody(request);
@@ -135,9 +141,14 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       }
       discardBody(request);
       sent = answerError(error, exchange, log);
+      refusal = error;
     }
-    const status = send(exchange, sent, brand);
+    const why = sent.status < 400 ? undefined : options.refusals?.explain(refusedOf(exchange, sent, refusal));
+    const { status } = sent;
+    const isHintSent = why !== undefined && options.refusals?.isHintSent === true;
+    const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, brand);
     const durationMs = performance.now() - startedMs;
+    options.record?.(answeredOf(exchange, { ...written, sent, refusal, why, startedMs, durationMs, brand }));
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
     options.observe?.(operation, status, durationMs);
     // The admission control logs its refusals itself.
@@ -189,6 +200,8 @@ function beginExchange(
     query: {},
     body: undefined,
     proof: undefined,
+    signers: undefined,
+    effects: nothingStored,
   };
 }
 
@@ -198,9 +211,10 @@ function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string,
 }
 
 const nothing = Buffer.alloc(0);
+const nothingStored: HttpExchange['effects'] = [];
 
-/** Sends the response and returns its status. */
-function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined): number {
+/** Sends the response. */
+function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined): Written {
   const { response } = exchange;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
   const headers: Record<string, string | number> = { 'x-request-id': exchange.id };
@@ -212,7 +226,7 @@ function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined):
   if (answer.headers !== undefined) Object.assign(headers, answer.headers);
   response.writeHead(answer.status, headers);
   response.end(exchange.method === 'HEAD' ? undefined : text);
-  return answer.status;
+  return { headers, text };
 }
 
 function textOf({ text, body }: Answer): string | undefined {

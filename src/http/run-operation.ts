@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
+import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { refusalBody } from './error-response.ts';
@@ -38,6 +39,8 @@ export interface RunOptions {
   readonly check: CheckResponse;
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin'> | undefined;
+  /** What a unit of work has stored; undefined where requests are not recorded. */
+  readonly effectsOf?: ((em: SqlEntityManager) => readonly StoredEffects[]) | undefined;
 }
 
 // How often a transaction runs in total, including its handler, if it collides with others.
@@ -63,7 +66,8 @@ export function createRunOperation(options: RunOptions): RunOperation {
   return async (exchange) => {
     const use = keyUseOf(exchange);
     const handler = files[operationOf(exchange).id]!;
-    const work = { handler, use, prepared: await prepare(handler, exchange, options), options };
+    const noted = { ...options, openUnit: notingEffects(exchange, options) };
+    const work = { handler, use, prepared: await prepare(handler, exchange, options), options: noted };
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await runOnce(exchange, work);
@@ -71,6 +75,21 @@ export function createRunOperation(options: RunOptions): RunOperation {
         if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
       }
     }
+  };
+}
+
+/** Units of work that note in the exchange what they have committed. */
+function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptions): OpenUnit {
+  if (effectsOf === undefined || operationOf(exchange).method === 'GET') return openUnit;
+  return async (write) => {
+    const unit = await openUnit(write);
+    return {
+      ...unit,
+      async commit() {
+        await unit.commit();
+        exchange.effects = [...exchange.effects, ...effectsOf(unit.em)];
+      },
+    };
   };
 }
 
@@ -287,6 +306,7 @@ function contextOf(
     afterCommit: (work) => void later.afterCommit.push(work),
     afterRefusal: (work) => void later.afterRefusal.push(work),
     noteSignatures(publicKeys, payloads) {
+      exchange.signers = later.signers;
       for (const key of publicKeys) later.signers.add(key);
       for (const payload of payloads) later.payloads.add(payload);
     },

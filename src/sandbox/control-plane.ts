@@ -15,6 +15,8 @@ import type { KeyVault } from '../ports/key-vault.ts';
 import type { Log } from '../ports/log.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
+import type { Redaction } from './requests/redact.ts';
+import type { RequestLog } from './requests/request-log.ts';
 
 /** A clock that can be frozen and set. Unix milliseconds. */
 export interface ControllableClock extends Clock {
@@ -212,6 +214,13 @@ export interface ControlContext extends PolicyAnalysis {
   readonly events: EventContract;
   /** The OpenAPI document of the control plane. */
   document(): object;
+  /** The requests so far; undefined if they are not recorded. */
+  readonly requests: RequestLog | undefined;
+  readonly redaction: Redaction;
+  /** The URL for clients on this machine. */
+  baseUrl(): string;
+  /** The version of this program. */
+  readonly version: string;
   /** Id of the event log; changes when a reset deletes all events. */
   eventLog(): string;
   /** Aborted when the caller disconnects or the server stops; handlers must then return. */

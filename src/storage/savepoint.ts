@@ -11,5 +11,21 @@ export async function inSavepoint<T>(
   work: (em: SqlEntityManager) => Promise<T>,
 ): Promise<T> {
   await em.flush();
-  return em.transactional((inner) => work(inner as SqlEntityManager), { clear: true });
+  let within: SqlEntityManager | undefined;
+  const result = await em.transactional(
+    (inner) => {
+      within = inner as SqlEntityManager;
+      return work(within);
+    },
+    { clear: true },
+  );
+  released.set(em, [...savepointsOf(em), within!]);
+  return result;
+}
+
+const released = new WeakMap<SqlEntityManager, readonly SqlEntityManager[]>();
+
+/** The entity managers of the savepoints in the unit of work of `em` that were not rolled back. */
+export function savepointsOf(em: SqlEntityManager): readonly SqlEntityManager[] {
+  return released.get(em) ?? [];
 }

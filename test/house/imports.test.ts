@@ -46,7 +46,7 @@ const allowedImports: Record<string, string[]> = {
   'package-root': [],
   'start-error': [],
   'load-once': [],
-  sandbox: ['domain', 'errors', 'type ports'],
+  sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   mock: ['errors'],
   http: ['errors', 'generated', 'type operation-context', 'type ports', 'prepared', 'pure', 'storage'],
   jobs: ['domain', 'type operation-context', 'type ports'],

@@ -76,7 +76,8 @@ function adapt(code: string, baseUrl: string): string {
 
 /** Commands that use the default port get the one of this run. */
 function withUrl(code: string, baseUrl: string): string {
-  return /npx custos (listen|trigger|events) .*--data/.test(code) ? ` --url ${baseUrl}` : '';
+  const isAddressed = !/npx custos (listen|trigger|events) /.test(code) || code.includes('--ready-file');
+  return isAddressed ? '' : ` --url ${baseUrl} --data .custos`;
 }
 
 // The bundle must exist before a shell runs it.
@@ -116,8 +117,8 @@ test('the webhook guide creates an endpoint, forwards a triggered event and wait
   const endpoint = JSON.parse(await reader.run(hook(block('create-endpoint')))) as { secret: string };
   expect(endpoint.secret).toMatch(/^whsec_/);
   const [, flags = ''] = /npx custos (listen .*)\n/.exec(hook(block('listen'))) ?? [];
-  const args = flags.replace('.custos', join(reader.folder, '.custos')).split(' ');
-  const listening = await startCustos([...args, '--url', reader.custos.ready.base_url]);
+  const at = ['--url', reader.custos.ready.base_url, '--data', join(reader.folder, '.custos')];
+  const listening = await startCustos([...flags.split(' '), ...at]);
   try {
     await waitFor(() => /whsec_/.test(listening.output().stdout + listening.output().stderr));
     await reader.run(block('trigger'));

@@ -43,6 +43,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<TestSa
     seed: 'test',
     seedData: true,
     logLevel: 'silent',
+    // Most tests compare whole bodies with those of production; refusal-hints.test.ts sends hints.
+    hints: false,
     ...options,
   });
   const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });

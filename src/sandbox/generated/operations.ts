@@ -75,12 +75,37 @@ export interface Operations {
     body: schemas.DecideSandboxVerificationRequest;
     response: schemas.SandboxVerification;
   };
+  /** Delete the recorded requests */
+  deleteRequests: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.DeletedRequests;
+  };
   /** Explain a policy decision */
   explainPolicy: {
     path: {};
     query: {};
     body: schemas.ExplainPolicyRequest;
     response: schemas.PolicyExplanation;
+  };
+  /** Export requests as HAR */
+  exportRequests: {
+    path: {};
+    query: {
+      /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
+      operation?: string[] | undefined;
+      /** Return only requests that were answered with this status. `4xx` matches all statuses from 400 to 499. */
+      status?: string | undefined;
+      /** Return only requests that were refused with this error code. */
+      code?: string | undefined;
+      /** Return only requests about the wallet with this id. */
+      wallet?: string | undefined;
+      /** Maximum number of requests to return. Defaults to 1000. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.HttpArchive;
   };
   /** Add funds to an address */
   fundAddress: {
@@ -130,6 +155,16 @@ export interface Operations {
     body: undefined;
     response: schemas.PolicyTrace;
   };
+  /** Get a request with its response */
+  getRequest: {
+    path: {
+      /** The `x-request-id` of the response. */
+      request_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.RecordedExchange;
+  };
   /** Read the hosted page of a verification */
   getVerificationPage: {
     path: {
@@ -173,6 +208,28 @@ export interface Operations {
     };
     body: undefined;
     response: schemas.SandboxEvents;
+  };
+  /** List requests or wait for the next one */
+  listRequests: {
+    path: {};
+    query: {
+      /** Position to start from: `start`, `now`, a request id, or the `cursor` of a response. Defaults to `start`. */
+      after?: string | undefined;
+      /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
+      operation?: string[] | undefined;
+      /** Return only requests that were answered with this status. `4xx` matches all statuses from 400 to 499. */
+      status?: string | undefined;
+      /** Return only requests that were refused with this error code. */
+      code?: string | undefined;
+      /** Return only requests about the wallet with this id. */
+      wallet?: string | undefined;
+      /** Maximum number of requests to return. Defaults to 100. */
+      limit?: number | undefined;
+      /** Maximum time to wait for a request if there is none yet, in milliseconds of real time. */
+      wait_ms?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.RecordedRequests;
   };
   /** Mine blocks */
   mineBlocks: {
@@ -435,6 +492,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  deleteRequests: {
+    id: "deleteRequests",
+    method: "DELETE",
+    path: "/_sandbox/requests",
+    tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   explainPolicy: {
     id: "explainPolicy",
     method: "POST",
@@ -443,6 +513,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  exportRequests: {
+    id: "exportRequests",
+    method: "GET",
+    path: "/_sandbox/requests.har",
+    tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
     signed: false,
     expiry: false,
     idempotent: false,
@@ -526,6 +609,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  getRequest: {
+    id: "getRequest",
+    method: "GET",
+    path: "/_sandbox/requests/{request_id}",
+    tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   getVerificationPage: {
     id: "getVerificationPage",
     method: "GET",
@@ -570,6 +666,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/events",
     tag: "events",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listRequests: {
+    id: "listRequests",
+    method: "GET",
+    path: "/_sandbox/requests",
+    tag: "requests",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

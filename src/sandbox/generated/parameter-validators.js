@@ -745,6 +745,69 @@ function validateDecideVerification(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateDeleteRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateDeleteRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateDeleteRequests.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateDeleteRequests.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateDeleteRequests.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateDeleteRequests.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDeleteRequests.errors = vErrors;
+ return errors === 0;
+}
+
 function validateExplainPolicy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -808,6 +871,388 @@ function validateExplainPolicy(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateExportRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateExportRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateExportRequests.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.operation !== void 0) {
+         let data4 = data1.operation;
+         const _errs8 = errors;
+         if (!Array.isArray(data4)) {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (Array.isArray(data4)) {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 === "string" || dataType0 === "number" || dataType0 === "boolean" || data4 === null) {
+            coerced0 = [data4];
+           } else {
+            validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["operation"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data4)) {
+           if (data4.length > 100) {
+            validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+            return false;
+           } else {
+            var valid5 = true;
+            const len1 = data4.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             let data5 = data4[i1];
+             const _errs10 = errors;
+             if (typeof data5 !== "string") {
+              let dataType1 = typeof data5;
+              let coerced1 = void 0;
+              if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+               data5 = data5[0];
+               dataType1 = typeof data5;
+               if (typeof data5 === "string") {
+                coerced1 = data5;
+               }
+              }
+              if (!(coerced1 !== void 0)) {
+               if (dataType1 == "number" || dataType1 == "boolean") {
+                coerced1 = "" + data5;
+               } else if (data5 === null) {
+                coerced1 = "";
+               } else {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+              }
+              if (coerced1 !== void 0) {
+               data5 = coerced1;
+               if (data4 !== void 0) {
+                data4[i1] = coerced1;
+               }
+              }
+             }
+             if (errors === _errs10) {
+              if (typeof data5 === "string") {
+               if (ucs2length(data5) > 100) {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+                return false;
+               } else {
+                if (ucs2length(data5) < 1) {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                 return false;
+                }
+               }
+              }
+             }
+             var valid5 = _errs10 === errors;
+             if (!valid5) {
+              break;
+             }
+            }
+           }
+          }
+         }
+         var valid4 = _errs8 === errors;
+        } else {
+         var valid4 = true;
+        }
+        if (valid4) {
+         if (data1.status !== void 0) {
+          let data6 = data1.status;
+          const _errs12 = errors;
+          if (typeof data6 !== "string") {
+           let dataType2 = typeof data6;
+           let coerced2 = void 0;
+           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType2 = typeof data6;
+            if (typeof data6 === "string") {
+             coerced2 = data6;
+            }
+           }
+           if (!(coerced2 !== void 0)) {
+            if (dataType2 == "number" || dataType2 == "boolean") {
+             coerced2 = "" + data6;
+            } else if (data6 === null) {
+             coerced2 = "";
+            } else {
+             validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced2 !== void 0) {
+            data6 = coerced2;
+            if (data1 !== void 0) {
+             data1["status"] = coerced2;
+            }
+           }
+          }
+          if (errors === _errs12) {
+           if (typeof data6 === "string") {
+            if (!pattern.test(data6)) {
+             validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
+             return false;
+            }
+           }
+          }
+          var valid4 = _errs12 === errors;
+         } else {
+          var valid4 = true;
+         }
+         if (valid4) {
+          if (data1.code !== void 0) {
+           let data7 = data1.code;
+           const _errs14 = errors;
+           if (typeof data7 !== "string") {
+            let dataType3 = typeof data7;
+            let coerced3 = void 0;
+            if (dataType3 == "object" && Array.isArray(data7) && data7.length == 1) {
+             data7 = data7[0];
+             dataType3 = typeof data7;
+             if (typeof data7 === "string") {
+              coerced3 = data7;
+             }
+            }
+            if (!(coerced3 !== void 0)) {
+             if (dataType3 == "number" || dataType3 == "boolean") {
+              coerced3 = "" + data7;
+             } else if (data7 === null) {
+              coerced3 = "";
+             } else {
+              validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced3 !== void 0) {
+             data7 = coerced3;
+             if (data1 !== void 0) {
+              data1["code"] = coerced3;
+             }
+            }
+           }
+           if (errors === _errs14) {
+            if (typeof data7 === "string") {
+             if (ucs2length(data7) > 100) {
+              validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data7) < 1) {
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid4 = _errs14 === errors;
+          } else {
+           var valid4 = true;
+          }
+          if (valid4) {
+           if (data1.wallet !== void 0) {
+            let data8 = data1.wallet;
+            const _errs16 = errors;
+            if (typeof data8 !== "string") {
+             let dataType4 = typeof data8;
+             let coerced4 = void 0;
+             if (dataType4 == "object" && Array.isArray(data8) && data8.length == 1) {
+              data8 = data8[0];
+              dataType4 = typeof data8;
+              if (typeof data8 === "string") {
+               coerced4 = data8;
+              }
+             }
+             if (!(coerced4 !== void 0)) {
+              if (dataType4 == "number" || dataType4 == "boolean") {
+               coerced4 = "" + data8;
+              } else if (data8 === null) {
+               coerced4 = "";
+              } else {
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced4 !== void 0) {
+              data8 = coerced4;
+              if (data1 !== void 0) {
+               data1["wallet"] = coerced4;
+              }
+             }
+            }
+            if (errors === _errs16) {
+             if (typeof data8 === "string") {
+              if (ucs2length(data8) > 100) {
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+               return false;
+              } else {
+               if (ucs2length(data8) < 1) {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid4 = _errs16 === errors;
+           } else {
+            var valid4 = true;
+           }
+           if (valid4) {
+            if (data1.limit !== void 0) {
+             let data9 = data1.limit;
+             const _errs18 = errors;
+             if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+              let dataType5 = typeof data9;
+              let coerced5 = void 0;
+              if (dataType5 == "object" && Array.isArray(data9) && data9.length == 1) {
+               data9 = data9[0];
+               dataType5 = typeof data9;
+               if (typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9)) {
+                coerced5 = data9;
+               }
+              }
+              if (!(coerced5 !== void 0)) {
+               if (dataType5 === "boolean" || data9 === null || dataType5 === "string" && data9 && data9 == +data9 && !(data9 % 1)) {
+                coerced5 = +data9;
+               } else {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                return false;
+               }
+              }
+              if (coerced5 !== void 0) {
+               data9 = coerced5;
+               if (data1 !== void 0) {
+                data1["limit"] = coerced5;
+               }
+              }
+             }
+             if (errors === _errs18) {
+              if (typeof data9 == "number" && isFinite(data9)) {
+               if (data9 > 1e4 || isNaN(data9)) {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e4 }, message: "must be <= 10000" }];
+                return false;
+               } else {
+                if (data9 < 1 || isNaN(data9)) {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                 return false;
+                }
+               }
+              }
+             }
+             var valid4 = _errs18 === errors;
+            } else {
+             var valid4 = true;
+            }
+           }
+          }
+         }
+        }
+       } else {
+        validateExportRequests.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data10 = data.headers;
+       const _errs20 = errors;
+       if (errors === _errs20) {
+        if (!(data10 && typeof data10 == "object" && !Array.isArray(data10))) {
+         validateExportRequests.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs20 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateExportRequests.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateExportRequests.errors = vErrors;
+ return errors === 0;
+}
+
+const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
+const pattern = new RegExp("^[1-5]([0-9]{2}|xx)$", "u");
 function validateFundAddress(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1274,6 +1719,106 @@ function validateGetPolicyTrace(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
+function validateGetRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.request_id === void 0 && (missing1 = "request_id")) {
+        validateGetRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.request_id !== void 0) {
+         let data1 = data0.request_id;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateGetRequest.errors = [{ instancePath: instancePath + "/path/request_id", schemaPath: "#/properties/path/properties/request_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["request_id"] = coerced0;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateGetRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateGetRequest.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateGetRequest.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateGetVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1657,7 +2202,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
             validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern.test(data6)) {
+            if (!pattern2.test(data6)) {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$"' }];
              return false;
             }
@@ -2032,8 +2577,526 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
-const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
-const pattern = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
+const pattern2 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
+function validateListRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListRequests.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListRequests.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+        var valid2 = _errs6 === errors;
+       } else {
+        var valid2 = true;
+       }
+       if (valid2) {
+        if (data1.wait_ms !== void 0) {
+         let data4 = data1.wait_ms;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (!formatIntegerText.test(data4)) {
+            validateListRequests.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/allOf/0/properties/wait_ms/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+            return false;
+           }
+          }
+          if (errors === _errs8) {
+           if (Array.isArray(data4)) {
+            var valid4 = true;
+            const len1 = data4.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             let data5 = data4[i1];
+             const _errs9 = errors;
+             if (errors === _errs9) {
+              if (typeof data5 === "string") {
+               if (!formatIntegerText.test(data5)) {
+                validateListRequests.errors = [{ instancePath: instancePath + "/query/wait_ms/" + i1, schemaPath: "#/properties/query/allOf/0/properties/wait_ms/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+                return false;
+               }
+              }
+             }
+             var valid4 = _errs9 === errors;
+             if (!valid4) {
+              break;
+             }
+            }
+           }
+          }
+         }
+         var valid2 = _errs8 === errors;
+        } else {
+         var valid2 = true;
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.after !== void 0) {
+         let data6 = data1.after;
+         const _errs10 = errors;
+         if (typeof data6 !== "string") {
+          let dataType0 = typeof data6;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data6) && data6.length == 1) {
+           data6 = data6[0];
+           dataType0 = typeof data6;
+           if (typeof data6 === "string") {
+            coerced0 = data6;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data6;
+           } else if (data6 === null) {
+            coerced0 = "";
+           } else {
+            validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data6 = coerced0;
+           if (data1 !== void 0) {
+            data1["after"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs10) {
+          if (typeof data6 === "string") {
+           if (ucs2length(data6) > 100) {
+            validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (!pattern3.test(data6)) {
+             validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$"' }];
+             return false;
+            }
+           }
+          }
+         }
+         var valid5 = _errs10 === errors;
+        } else {
+         var valid5 = true;
+        }
+        if (valid5) {
+         if (data1.operation !== void 0) {
+          let data7 = data1.operation;
+          const _errs12 = errors;
+          if (!Array.isArray(data7)) {
+           let dataType1 = typeof data7;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data7) && data7.length == 1) {
+            data7 = data7[0];
+            dataType1 = typeof data7;
+            if (Array.isArray(data7)) {
+             coerced1 = data7;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data7 === null) {
+             coerced1 = [data7];
+            } else {
+             validateListRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data7 = coerced1;
+            if (data1 !== void 0) {
+             data1["operation"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs12) {
+           if (Array.isArray(data7)) {
+            if (data7.length > 100) {
+             validateListRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+             return false;
+            } else {
+             var valid6 = true;
+             const len2 = data7.length;
+             for (let i2 = 0; i2 < len2; i2++) {
+              let data8 = data7[i2];
+              const _errs14 = errors;
+              if (typeof data8 !== "string") {
+               let dataType2 = typeof data8;
+               let coerced2 = void 0;
+               if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+                data8 = data8[0];
+                dataType2 = typeof data8;
+                if (typeof data8 === "string") {
+                 coerced2 = data8;
+                }
+               }
+               if (!(coerced2 !== void 0)) {
+                if (dataType2 == "number" || dataType2 == "boolean") {
+                 coerced2 = "" + data8;
+                } else if (data8 === null) {
+                 coerced2 = "";
+                } else {
+                 validateListRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i2, schemaPath: "#/properties/query/properties/operation/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+               }
+               if (coerced2 !== void 0) {
+                data8 = coerced2;
+                if (data7 !== void 0) {
+                 data7[i2] = coerced2;
+                }
+               }
+              }
+              if (errors === _errs14) {
+               if (typeof data8 === "string") {
+                if (ucs2length(data8) > 100) {
+                 validateListRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i2, schemaPath: "#/properties/query/properties/operation/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+                 return false;
+                } else {
+                 if (ucs2length(data8) < 1) {
+                  validateListRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i2, schemaPath: "#/properties/query/properties/operation/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                  return false;
+                 }
+                }
+               }
+              }
+              var valid6 = _errs14 === errors;
+              if (!valid6) {
+               break;
+              }
+             }
+            }
+           }
+          }
+          var valid5 = _errs12 === errors;
+         } else {
+          var valid5 = true;
+         }
+         if (valid5) {
+          if (data1.status !== void 0) {
+           let data9 = data1.status;
+           const _errs16 = errors;
+           if (typeof data9 !== "string") {
+            let dataType3 = typeof data9;
+            let coerced3 = void 0;
+            if (dataType3 == "object" && Array.isArray(data9) && data9.length == 1) {
+             data9 = data9[0];
+             dataType3 = typeof data9;
+             if (typeof data9 === "string") {
+              coerced3 = data9;
+             }
+            }
+            if (!(coerced3 !== void 0)) {
+             if (dataType3 == "number" || dataType3 == "boolean") {
+              coerced3 = "" + data9;
+             } else if (data9 === null) {
+              coerced3 = "";
+             } else {
+              validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced3 !== void 0) {
+             data9 = coerced3;
+             if (data1 !== void 0) {
+              data1["status"] = coerced3;
+             }
+            }
+           }
+           if (errors === _errs16) {
+            if (typeof data9 === "string") {
+             if (!pattern.test(data9)) {
+              validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
+              return false;
+             }
+            }
+           }
+           var valid5 = _errs16 === errors;
+          } else {
+           var valid5 = true;
+          }
+          if (valid5) {
+           if (data1.code !== void 0) {
+            let data10 = data1.code;
+            const _errs18 = errors;
+            if (typeof data10 !== "string") {
+             let dataType4 = typeof data10;
+             let coerced4 = void 0;
+             if (dataType4 == "object" && Array.isArray(data10) && data10.length == 1) {
+              data10 = data10[0];
+              dataType4 = typeof data10;
+              if (typeof data10 === "string") {
+               coerced4 = data10;
+              }
+             }
+             if (!(coerced4 !== void 0)) {
+              if (dataType4 == "number" || dataType4 == "boolean") {
+               coerced4 = "" + data10;
+              } else if (data10 === null) {
+               coerced4 = "";
+              } else {
+               validateListRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced4 !== void 0) {
+              data10 = coerced4;
+              if (data1 !== void 0) {
+               data1["code"] = coerced4;
+              }
+             }
+            }
+            if (errors === _errs18) {
+             if (typeof data10 === "string") {
+              if (ucs2length(data10) > 100) {
+               validateListRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+               return false;
+              } else {
+               if (ucs2length(data10) < 1) {
+                validateListRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid5 = _errs18 === errors;
+           } else {
+            var valid5 = true;
+           }
+           if (valid5) {
+            if (data1.wallet !== void 0) {
+             let data11 = data1.wallet;
+             const _errs20 = errors;
+             if (typeof data11 !== "string") {
+              let dataType5 = typeof data11;
+              let coerced5 = void 0;
+              if (dataType5 == "object" && Array.isArray(data11) && data11.length == 1) {
+               data11 = data11[0];
+               dataType5 = typeof data11;
+               if (typeof data11 === "string") {
+                coerced5 = data11;
+               }
+              }
+              if (!(coerced5 !== void 0)) {
+               if (dataType5 == "number" || dataType5 == "boolean") {
+                coerced5 = "" + data11;
+               } else if (data11 === null) {
+                coerced5 = "";
+               } else {
+                validateListRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+              }
+              if (coerced5 !== void 0) {
+               data11 = coerced5;
+               if (data1 !== void 0) {
+                data1["wallet"] = coerced5;
+               }
+              }
+             }
+             if (errors === _errs20) {
+              if (typeof data11 === "string") {
+               if (ucs2length(data11) > 100) {
+                validateListRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+                return false;
+               } else {
+                if (ucs2length(data11) < 1) {
+                 validateListRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                 return false;
+                }
+               }
+              }
+             }
+             var valid5 = _errs20 === errors;
+            } else {
+             var valid5 = true;
+            }
+            if (valid5) {
+             if (data1.limit !== void 0) {
+              let data12 = data1.limit;
+              const _errs22 = errors;
+              if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12))) {
+               let dataType6 = typeof data12;
+               let coerced6 = void 0;
+               if (dataType6 == "object" && Array.isArray(data12) && data12.length == 1) {
+                data12 = data12[0];
+                dataType6 = typeof data12;
+                if (typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12)) {
+                 coerced6 = data12;
+                }
+               }
+               if (!(coerced6 !== void 0)) {
+                if (dataType6 === "boolean" || data12 === null || dataType6 === "string" && data12 && data12 == +data12 && !(data12 % 1)) {
+                 coerced6 = +data12;
+                } else {
+                 validateListRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 return false;
+                }
+               }
+               if (coerced6 !== void 0) {
+                data12 = coerced6;
+                if (data1 !== void 0) {
+                 data1["limit"] = coerced6;
+                }
+               }
+              }
+              if (errors === _errs22) {
+               if (typeof data12 == "number" && isFinite(data12)) {
+                if (data12 > 1e3 || isNaN(data12)) {
+                 validateListRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e3 }, message: "must be <= 1000" }];
+                 return false;
+                } else {
+                 if (data12 < 1 || isNaN(data12)) {
+                  validateListRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                  return false;
+                 }
+                }
+               }
+              }
+              var valid5 = _errs22 === errors;
+             } else {
+              var valid5 = true;
+             }
+             if (valid5) {
+              if (data1.wait_ms !== void 0) {
+               let data13 = data1.wait_ms;
+               const _errs24 = errors;
+               if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+                let dataType7 = typeof data13;
+                let coerced7 = void 0;
+                if (dataType7 == "object" && Array.isArray(data13) && data13.length == 1) {
+                 data13 = data13[0];
+                 dataType7 = typeof data13;
+                 if (typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13)) {
+                  coerced7 = data13;
+                 }
+                }
+                if (!(coerced7 !== void 0)) {
+                 if (dataType7 === "boolean" || data13 === null || dataType7 === "string" && data13 && data13 == +data13 && !(data13 % 1)) {
+                  coerced7 = +data13;
+                 } else {
+                  validateListRequests.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                  return false;
+                 }
+                }
+                if (coerced7 !== void 0) {
+                 data13 = coerced7;
+                 if (data1 !== void 0) {
+                  data1["wait_ms"] = coerced7;
+                 }
+                }
+               }
+               if (errors === _errs24) {
+                if (typeof data13 == "number" && isFinite(data13)) {
+                 if (data13 > 3e4 || isNaN(data13)) {
+                  validateListRequests.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
+                  return false;
+                 } else {
+                  if (data13 < 0 || isNaN(data13)) {
+                   validateListRequests.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                   return false;
+                  }
+                 }
+                }
+               }
+               var valid5 = _errs24 === errors;
+              } else {
+               var valid5 = true;
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       } else {
+        validateListRequests.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data14 = data.headers;
+       const _errs26 = errors;
+       if (errors === _errs26) {
+        if (!(data14 && typeof data14 == "object" && !Array.isArray(data14))) {
+         validateListRequests.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs26 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListRequests.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListRequests.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern3 = new RegExp("^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$", "u");
 function validateMineBlocks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3348,17 +4411,21 @@ export {
  validateCreateEarnVault as createEarnVault,
  validateDecideDeviceCode as decideDeviceCode,
  validateDecideVerification as decideVerification,
+ validateDeleteRequests as deleteRequests,
  validateExplainPolicy as explainPolicy,
+ validateExportRequests as exportRequests,
  validateFundAddress as fundAddress,
  validateGetBooks as getBooks,
  validateGetClock as getClock,
  validateGetControlDocument as getControlDocument,
  validateGetDeviceCode as getDeviceCode,
  validateGetPolicyTrace as getPolicyTrace,
+ validateGetRequest as getRequest,
  validateGetVerificationPage as getVerificationPage,
  validateLintPolicy as lintPolicy,
  validateListApps as listApps,
  validateListEvents as listEvents,
+ validateListRequests as listRequests,
  validateMineBlocks as mineBlocks,
  validateMovePrices as movePrices,
  validateReceiveFiatDeposit as receiveFiatDeposit,

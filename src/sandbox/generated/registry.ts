@@ -7,17 +7,21 @@ import * as createApp from '../handlers/createApp.ts';
 import * as createEarnVault from '../handlers/createEarnVault.ts';
 import * as decideDeviceCode from '../handlers/decideDeviceCode.ts';
 import * as decideVerification from '../handlers/decideVerification.ts';
+import * as deleteRequests from '../handlers/deleteRequests.ts';
 import * as explainPolicy from '../handlers/explainPolicy.ts';
+import * as exportRequests from '../handlers/exportRequests.ts';
 import * as fundAddress from '../handlers/fundAddress.ts';
 import * as getBooks from '../handlers/getBooks.ts';
 import * as getClock from '../handlers/getClock.ts';
 import * as getControlDocument from '../handlers/getControlDocument.ts';
 import * as getDeviceCode from '../handlers/getDeviceCode.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
+import * as getRequest from '../handlers/getRequest.ts';
 import * as getVerificationPage from '../handlers/getVerificationPage.ts';
 import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
 import * as listEvents from '../handlers/listEvents.ts';
+import * as listRequests from '../handlers/listRequests.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as movePrices from '../handlers/movePrices.ts';
 import * as receiveFiatDeposit from '../handlers/receiveFiatDeposit.ts';
@@ -44,17 +48,21 @@ const files = {
   createEarnVault,
   decideDeviceCode,
   decideVerification,
+  deleteRequests,
   explainPolicy,
+  exportRequests,
   fundAddress,
   getBooks,
   getClock,
   getControlDocument,
   getDeviceCode,
   getPolicyTrace,
+  getRequest,
   getVerificationPage,
   lintPolicy,
   listApps,
   listEvents,
+  listRequests,
   mineBlocks,
   movePrices,
   receiveFiatDeposit,

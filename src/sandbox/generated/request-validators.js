@@ -4,12 +4,12 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxPayoutOutcome,
  validateSandboxMfaMethod,
+ validateSandboxProviderState,
+ validateSandboxPayoutOutcome,
  validateJudgeableOperation,
  validateSandboxAppSettings,
- validateSandboxVerificationAction,
- validateSandboxProviderState
+ validateSandboxVerificationAction
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
 function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -2342,17 +2342,21 @@ const requestValidators = {
  createEarnVault: { params: params.createEarnVault, body: validateCreateSandboxEarnVaultRequest },
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
+ deleteRequests: { params: params.deleteRequests },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
+ exportRequests: { params: params.exportRequests },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getBooks: { params: params.getBooks },
  getClock: { params: params.getClock },
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },
  getPolicyTrace: { params: params.getPolicyTrace },
+ getRequest: { params: params.getRequest },
  getVerificationPage: { params: params.getVerificationPage },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
+ listRequests: { params: params.listRequests },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
  receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },

@@ -4,12 +4,12 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxPayoutOutcome,
  validateSandboxMfaMethod,
+ validateSandboxProviderState,
+ validateSandboxPayoutOutcome,
  validateJudgeableOperation,
  validateSandboxAppSettings,
- validateSandboxVerificationAction,
- validateSandboxProviderState
+ validateSandboxVerificationAction
 } from "./shared-validators.js";
 function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -769,6 +769,52 @@ function validateSandboxVerification(data, { instancePath = "", parentData, pare
   }
  }
  validateSandboxVerification.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDeletedRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.deleted === void 0 && (missing0 = "deleted")) {
+    validateDeletedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "deleted")) {
+      validateDeletedRequests.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.deleted !== void 0) {
+      let data0 = data.deleted;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateDeletedRequests.errors = [{ instancePath: instancePath + "/deleted", schemaPath: "#/properties/deleted/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      if (errors === _errs2) {
+       if (typeof data0 == "number" && isFinite(data0)) {
+        if (data0 < 0 || isNaN(data0)) {
+         validateDeletedRequests.errors = [{ instancePath: instancePath + "/deleted", schemaPath: "#/properties/deleted/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+         return false;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDeletedRequests.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDeletedRequests.errors = vErrors;
  return errors === 0;
 }
 
@@ -1815,6 +1861,160 @@ function validatePolicyDecisionWord(data, { instancePath = "", parentData, paren
 }
 
 const schemaPolicyDecisionWord = { "$id": "PolicyDecisionWord", "type": "string", "enum": ["allowed", "denied"] };
+function validateHttpArchive(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.log === void 0 && (missing0 = "log")) {
+    validateHttpArchive.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "log")) {
+      validateHttpArchive.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.log !== void 0) {
+      let data0 = data.log;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+        let missing1;
+        if (data0.version === void 0 && (missing1 = "version") || data0.creator === void 0 && (missing1 = "creator") || data0.entries === void 0 && (missing1 = "entries")) {
+         validateHttpArchive.errors = [{ instancePath: instancePath + "/log", schemaPath: "#/properties/log/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         return false;
+        } else {
+         const _errs4 = errors;
+         for (const key1 in data0) {
+          if (!(key1 === "version" || key1 === "creator" || key1 === "entries")) {
+           validateHttpArchive.errors = [{ instancePath: instancePath + "/log", schemaPath: "#/properties/log/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key1 }, message: "must NOT have additional properties" }];
+           return false;
+           break;
+          }
+         }
+         if (_errs4 === errors) {
+          if (data0.version !== void 0) {
+           const _errs5 = errors;
+           if ("1.2" !== data0.version) {
+            validateHttpArchive.errors = [{ instancePath: instancePath + "/log/version", schemaPath: "#/properties/log/properties/version/const", keyword: "const", params: { allowedValue: "1.2" }, message: "must be equal to constant" }];
+            return false;
+           }
+           var valid1 = _errs5 === errors;
+          } else {
+           var valid1 = true;
+          }
+          if (valid1) {
+           if (data0.creator !== void 0) {
+            let data2 = data0.creator;
+            const _errs6 = errors;
+            if (errors === _errs6) {
+             if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+              let missing2;
+              if (data2.name === void 0 && (missing2 = "name") || data2.version === void 0 && (missing2 = "version")) {
+               validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator", schemaPath: "#/properties/log/properties/creator/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+               return false;
+              } else {
+               const _errs8 = errors;
+               for (const key2 in data2) {
+                if (!(key2 === "name" || key2 === "version")) {
+                 validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator", schemaPath: "#/properties/log/properties/creator/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key2 }, message: "must NOT have additional properties" }];
+                 return false;
+                 break;
+                }
+               }
+               if (_errs8 === errors) {
+                if (data2.name !== void 0) {
+                 const _errs9 = errors;
+                 if (typeof data2.name !== "string") {
+                  validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator/name", schemaPath: "#/properties/log/properties/creator/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
+                 var valid2 = _errs9 === errors;
+                } else {
+                 var valid2 = true;
+                }
+                if (valid2) {
+                 if (data2.version !== void 0) {
+                  const _errs11 = errors;
+                  if (typeof data2.version !== "string") {
+                   validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator/version", schemaPath: "#/properties/log/properties/creator/properties/version/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   return false;
+                  }
+                  var valid2 = _errs11 === errors;
+                 } else {
+                  var valid2 = true;
+                 }
+                }
+               }
+              }
+             } else {
+              validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator", schemaPath: "#/properties/log/properties/creator/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+              return false;
+             }
+            }
+            var valid1 = _errs6 === errors;
+           } else {
+            var valid1 = true;
+           }
+           if (valid1) {
+            if (data0.entries !== void 0) {
+             let data5 = data0.entries;
+             const _errs13 = errors;
+             if (errors === _errs13) {
+              if (Array.isArray(data5)) {
+               var valid3 = true;
+               const len0 = data5.length;
+               for (let i0 = 0; i0 < len0; i0++) {
+                let data6 = data5[i0];
+                const _errs15 = errors;
+                if (errors === _errs15) {
+                 if (data6 && typeof data6 == "object" && !Array.isArray(data6)) {
+                 } else {
+                  validateHttpArchive.errors = [{ instancePath: instancePath + "/log/entries/" + i0, schemaPath: "#/properties/log/properties/entries/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+                  return false;
+                 }
+                }
+                var valid3 = _errs15 === errors;
+                if (!valid3) {
+                 break;
+                }
+               }
+              } else {
+               validateHttpArchive.errors = [{ instancePath: instancePath + "/log/entries", schemaPath: "#/properties/log/properties/entries/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+               return false;
+              }
+             }
+             var valid1 = _errs13 === errors;
+            } else {
+             var valid1 = true;
+            }
+           }
+          }
+         }
+        }
+       } else {
+        validateHttpArchive.errors = [{ instancePath: instancePath + "/log", schemaPath: "#/properties/log/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateHttpArchive.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateHttpArchive.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxDeposit(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2700,6 +2900,688 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
 
 const schemaPolicyTrace = { "$id": "PolicyTrace", "type": "object", "required": ["id", "app_id", "wallet_id", "operation", "method", "request_id", "judged_at_ms", "decision", "policy_ids", "request", "policies"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "app_id": { "type": "string" }, "wallet_id": { "type": "string" }, "operation": { "type": "string" }, "method": { "type": "string" }, "request_id": { "type": "string" }, "judged_at_ms": { "type": "integer", "format": "unix-ms" }, "decision": { "const": "denied" }, "policy_ids": { "type": "array", "items": { "type": "string" } }, "request": { "type": ["object", "null"], "additionalProperties": true }, "policies": { "type": ["array", "null"], "items": { "type": "object", "required": ["policy_id", "method", "allowed", "units"], "additionalProperties": false, "properties": { "policy_id": { "type": "string" }, "method": { "type": "string" }, "allowed": { "type": "boolean" }, "units": { "type": "array", "items": { "$ref": "PolicyUnitTrace" } } } } } } };
 const hasOwnProperty = Object.prototype.hasOwnProperty;
+function validateRecordedExchange(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
+    validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaRecordedExchange.properties, key0)) {
+      validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateRecordedExchange.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.received_at_ms !== void 0) {
+       let data1 = data.received_at_ms;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateRecordedExchange.errors = [{ instancePath: instancePath + "/received_at_ms", schemaPath: "#/properties/received_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (!formatUnixMs.validate(data1)) {
+          validateRecordedExchange.errors = [{ instancePath: instancePath + "/received_at_ms", schemaPath: "#/properties/received_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.duration_ms !== void 0) {
+        let data2 = data.duration_ms;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && isFinite(data2))) {
+         validateRecordedExchange.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.method !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.method !== "string") {
+          validateRecordedExchange.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.path !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.path !== "string") {
+           validateRecordedExchange.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.operation !== void 0) {
+           let data5 = data.operation;
+           const _errs12 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateRecordedExchange.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedExchange.properties.operation.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.app_id !== void 0) {
+            let data6 = data.app_id;
+            const _errs14 = errors;
+            if (typeof data6 !== "string" && data6 !== null) {
+             validateRecordedExchange.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.app_id.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.wallet_id !== void 0) {
+             let data7 = data.wallet_id;
+             const _errs16 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateRecordedExchange.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.wallet_id.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.status !== void 0) {
+              let data8 = data.status;
+              const _errs18 = errors;
+              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
+               validateRecordedExchange.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.code !== void 0) {
+               let data9 = data.code;
+               const _errs20 = errors;
+               if (typeof data9 !== "string" && data9 !== null) {
+                validateRecordedExchange.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedExchange.properties.code.type }, message: "must be string,null" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.hint !== void 0) {
+                let data10 = data.hint;
+                const _errs22 = errors;
+                if (typeof data10 !== "string" && data10 !== null) {
+                 validateRecordedExchange.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedExchange.properties.hint.type }, message: "must be string,null" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.request !== void 0) {
+                 const _errs24 = errors;
+                 if (!validateRecordedMessage(data.request, { instancePath: instancePath + "/request", parentData: data, parentDataProperty: "request", rootData })) {
+                  vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
+                  errors = vErrors.length;
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.response !== void 0) {
+                  const _errs25 = errors;
+                  if (!validateRecordedMessage(data.response, { instancePath: instancePath + "/response", parentData: data, parentDataProperty: "response", rootData })) {
+                   vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
+                   errors = vErrors.length;
+                  }
+                  var valid0 = _errs25 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.user_id !== void 0) {
+                   let data13 = data.user_id;
+                   const _errs26 = errors;
+                   if (typeof data13 !== "string" && data13 !== null) {
+                    validateRecordedExchange.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.user_id.type }, message: "must be string,null" }];
+                    return false;
+                   }
+                   var valid0 = _errs26 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.signatures_sent !== void 0) {
+                    let data14 = data.signatures_sent;
+                    const _errs28 = errors;
+                    if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14))) {
+                     validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                     return false;
+                    }
+                    if (errors === _errs28) {
+                     if (typeof data14 == "number" && isFinite(data14)) {
+                      if (data14 < 0 || isNaN(data14)) {
+                       validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                       return false;
+                      }
+                     }
+                    }
+                    var valid0 = _errs28 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.authorized_by !== void 0) {
+                     let data15 = data.authorized_by;
+                     const _errs30 = errors;
+                     if (errors === _errs30) {
+                      if (Array.isArray(data15)) {
+                       var valid1 = true;
+                       const len0 = data15.length;
+                       for (let i0 = 0; i0 < len0; i0++) {
+                        const _errs32 = errors;
+                        if (typeof data15[i0] !== "string") {
+                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by/" + i0, schemaPath: "#/properties/authorized_by/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                         return false;
+                        }
+                        var valid1 = _errs32 === errors;
+                        if (!valid1) {
+                         break;
+                        }
+                       }
+                      } else {
+                       validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by", schemaPath: "#/properties/authorized_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                       return false;
+                      }
+                     }
+                     var valid0 = _errs30 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                    if (valid0) {
+                     if (data.policy_trace !== void 0) {
+                      let data17 = data.policy_trace;
+                      const _errs34 = errors;
+                      const _errs35 = errors;
+                      let valid2 = false;
+                      const _errs36 = errors;
+                      if (!validatePolicyTrace(data17, { instancePath: instancePath + "/policy_trace", parentData: data, parentDataProperty: "policy_trace", rootData })) {
+                       vErrors = vErrors === null ? validatePolicyTrace.errors : vErrors.concat(validatePolicyTrace.errors);
+                       errors = vErrors.length;
+                      }
+                      var _valid0 = _errs36 === errors;
+                      valid2 = valid2 || _valid0;
+                      if (!valid2) {
+                       const _errs37 = errors;
+                       if (data17 !== null) {
+                        const err0 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                        if (vErrors === null) {
+                         vErrors = [err0];
+                        } else {
+                         vErrors.push(err0);
+                        }
+                        errors++;
+                       }
+                       var _valid0 = _errs37 === errors;
+                       valid2 = valid2 || _valid0;
+                      }
+                      if (!valid2) {
+                       const err1 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                       if (vErrors === null) {
+                        vErrors = [err1];
+                       } else {
+                        vErrors.push(err1);
+                       }
+                       errors++;
+                       validateRecordedExchange.errors = vErrors;
+                       return false;
+                      } else {
+                       errors = _errs35;
+                       if (vErrors !== null) {
+                        if (_errs35) {
+                         vErrors.length = _errs35;
+                        } else {
+                         vErrors = null;
+                        }
+                       }
+                      }
+                      var valid0 = _errs34 === errors;
+                     } else {
+                      var valid0 = true;
+                     }
+                     if (valid0) {
+                      if (data.events !== void 0) {
+                       let data18 = data.events;
+                       const _errs39 = errors;
+                       if (errors === _errs39) {
+                        if (Array.isArray(data18)) {
+                         var valid3 = true;
+                         const len1 = data18.length;
+                         for (let i1 = 0; i1 < len1; i1++) {
+                          const _errs41 = errors;
+                          if (!validateRecordedEvent(data18[i1], { instancePath: instancePath + "/events/" + i1, parentData: data18, parentDataProperty: i1, rootData })) {
+                           vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
+                           errors = vErrors.length;
+                          }
+                          var valid3 = _errs41 === errors;
+                          if (!valid3) {
+                           break;
+                          }
+                         }
+                        } else {
+                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                         return false;
+                        }
+                       }
+                       var valid0 = _errs39 === errors;
+                      } else {
+                       var valid0 = true;
+                      }
+                      if (valid0) {
+                       if (data.transaction_ids !== void 0) {
+                        let data20 = data.transaction_ids;
+                        const _errs42 = errors;
+                        if (errors === _errs42) {
+                         if (Array.isArray(data20)) {
+                          var valid4 = true;
+                          const len2 = data20.length;
+                          for (let i2 = 0; i2 < len2; i2++) {
+                           const _errs44 = errors;
+                           if (typeof data20[i2] !== "string") {
+                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i2, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                            return false;
+                           }
+                           var valid4 = _errs44 === errors;
+                           if (!valid4) {
+                            break;
+                           }
+                          }
+                         } else {
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                          return false;
+                         }
+                        }
+                        var valid0 = _errs42 === errors;
+                       } else {
+                        var valid0 = true;
+                       }
+                       if (valid0) {
+                        if (data.why !== void 0) {
+                         let data22 = data.why;
+                         const _errs46 = errors;
+                         const _errs47 = errors;
+                         let valid5 = false;
+                         const _errs48 = errors;
+                         if (!validateWhy(data22, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
+                          vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
+                          errors = vErrors.length;
+                         }
+                         var _valid1 = _errs48 === errors;
+                         valid5 = valid5 || _valid1;
+                         if (!valid5) {
+                          const _errs49 = errors;
+                          if (data22 !== null) {
+                           const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                           if (vErrors === null) {
+                            vErrors = [err2];
+                           } else {
+                            vErrors.push(err2);
+                           }
+                           errors++;
+                          }
+                          var _valid1 = _errs49 === errors;
+                          valid5 = valid5 || _valid1;
+                         }
+                         if (!valid5) {
+                          const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                          if (vErrors === null) {
+                           vErrors = [err3];
+                          } else {
+                           vErrors.push(err3);
+                          }
+                          errors++;
+                          validateRecordedExchange.errors = vErrors;
+                          return false;
+                         } else {
+                          errors = _errs47;
+                          if (vErrors !== null) {
+                           if (_errs47) {
+                            vErrors.length = _errs47;
+                           } else {
+                            vErrors = null;
+                           }
+                          }
+                         }
+                         var valid0 = _errs46 === errors;
+                        } else {
+                         var valid0 = true;
+                        }
+                       }
+                      }
+                     }
+                    }
+                   }
+                  }
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedExchange.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
+function validateWhy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.kind === void 0 && (missing0 = "kind") || data.hint === void 0 && (missing0 = "hint") || data.evidence === void 0 && (missing0 = "evidence")) {
+    validateWhy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "kind" || key0 === "hint" || key0 === "evidence")) {
+      validateWhy.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.kind !== void 0) {
+      let data0 = data.kind;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateWhy.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "credentials" || data0 === "validation" || data0 === "signature" || data0 === "quorum" || data0 === "policy" || data0 === "idempotency" || data0 === "chain" || data0 === "fault" || data0 === "not_implemented")) {
+       validateWhy.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaWhy.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.hint !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.hint !== "string") {
+        validateWhy.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.evidence !== void 0) {
+        let data2 = data.evidence;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         } else {
+          validateWhy.errors = [{ instancePath: instancePath + "/evidence", schemaPath: "#/properties/evidence/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateWhy.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateWhy.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaWhy = { "$id": "Why", "type": "object", "required": ["kind", "hint", "evidence"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["credentials", "validation", "signature", "quorum", "policy", "idempotency", "chain", "fault", "not_implemented"] }, "hint": { "type": "string" }, "evidence": { "type": "object", "additionalProperties": true } } };
+function validateRecordedEvent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type")) {
+    validateRecordedEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "type")) {
+      validateRecordedEvent.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateRecordedEvent.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.type !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.type !== "string") {
+        validateRecordedEvent.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedEvent.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedEvent.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRecordedMessage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.headers === void 0 && (missing0 = "headers") || data.body_bytes === void 0 && (missing0 = "body_bytes") || data.body === void 0 && (missing0 = "body")) {
+    validateRecordedMessage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "headers" || key0 === "body_bytes" || key0 === "body")) {
+      validateRecordedMessage.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.headers !== void 0) {
+      let data0 = data.headers;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateRecordedHeader(data0[i0], { instancePath: instancePath + "/headers/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateRecordedHeader.errors : vErrors.concat(validateRecordedHeader.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateRecordedMessage.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.body_bytes !== void 0) {
+       let data2 = data.body_bytes;
+       const _errs5 = errors;
+       if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+        validateRecordedMessage.errors = [{ instancePath: instancePath + "/body_bytes", schemaPath: "#/properties/body_bytes/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 == "number" && isFinite(data2)) {
+         if (data2 < 0 || isNaN(data2)) {
+          validateRecordedMessage.errors = [{ instancePath: instancePath + "/body_bytes", schemaPath: "#/properties/body_bytes/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedMessage.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedMessage.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRecordedHeader(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.value === void 0 && (missing0 = "value")) {
+    validateRecordedHeader.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "value")) {
+      validateRecordedHeader.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateRecordedHeader.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.value !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.value !== "string") {
+        validateRecordedHeader.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedHeader.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedHeader.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3476,6 +4358,285 @@ function validateSandboxEventPayload(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateRecordedRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.cursor === void 0 && (missing0 = "cursor") || data.began_anew === void 0 && (missing0 = "began_anew") || data.skipped === void 0 && (missing0 = "skipped")) {
+    validateRecordedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "cursor" || key0 === "began_anew" || key0 === "skipped")) {
+      validateRecordedRequests.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateRecordedRequest(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateRecordedRequest.errors : vErrors.concat(validateRecordedRequest.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateRecordedRequests.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.cursor !== void 0) {
+       const _errs5 = errors;
+       if (typeof data.cursor !== "string") {
+        validateRecordedRequests.errors = [{ instancePath: instancePath + "/cursor", schemaPath: "#/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.began_anew !== void 0) {
+        const _errs7 = errors;
+        if (typeof data.began_anew !== "boolean") {
+         validateRecordedRequests.errors = [{ instancePath: instancePath + "/began_anew", schemaPath: "#/properties/began_anew/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+         return false;
+        }
+        var valid0 = _errs7 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.skipped !== void 0) {
+         let data4 = data.skipped;
+         const _errs9 = errors;
+         if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+          validateRecordedRequests.errors = [{ instancePath: instancePath + "/skipped", schemaPath: "#/properties/skipped/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs9) {
+          if (typeof data4 == "number" && isFinite(data4)) {
+           if (data4 < 0 || isNaN(data4)) {
+            validateRecordedRequests.errors = [{ instancePath: instancePath + "/skipped", schemaPath: "#/properties/skipped/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedRequests.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedRequests.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRecordedRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
+    validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaRecordedRequest.properties, key0)) {
+      validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateRecordedRequest.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.received_at_ms !== void 0) {
+       let data1 = data.received_at_ms;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateRecordedRequest.errors = [{ instancePath: instancePath + "/received_at_ms", schemaPath: "#/properties/received_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (!formatUnixMs.validate(data1)) {
+          validateRecordedRequest.errors = [{ instancePath: instancePath + "/received_at_ms", schemaPath: "#/properties/received_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.duration_ms !== void 0) {
+        let data2 = data.duration_ms;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && isFinite(data2))) {
+         validateRecordedRequest.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.method !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.method !== "string") {
+          validateRecordedRequest.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.path !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.path !== "string") {
+           validateRecordedRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.operation !== void 0) {
+           let data5 = data.operation;
+           const _errs12 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateRecordedRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedRequest.properties.operation.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.app_id !== void 0) {
+            let data6 = data.app_id;
+            const _errs14 = errors;
+            if (typeof data6 !== "string" && data6 !== null) {
+             validateRecordedRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.app_id.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.wallet_id !== void 0) {
+             let data7 = data.wallet_id;
+             const _errs16 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateRecordedRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.wallet_id.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.status !== void 0) {
+              let data8 = data.status;
+              const _errs18 = errors;
+              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
+               validateRecordedRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.code !== void 0) {
+               let data9 = data.code;
+               const _errs20 = errors;
+               if (typeof data9 !== "string" && data9 !== null) {
+                validateRecordedRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedRequest.properties.code.type }, message: "must be string,null" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.hint !== void 0) {
+                let data10 = data.hint;
+                const _errs22 = errors;
+                if (typeof data10 !== "string" && data10 !== null) {
+                 validateRecordedRequest.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedRequest.properties.hint.type }, message: "must be string,null" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
 function validateSandboxBlocks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4287,17 +5448,21 @@ const responseValidators = {
  createEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ deleteRequests: { 200: validateDeletedRequests, 400: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ exportRequests: { 200: validateHttpArchive, 400: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getBooks: { 200: validateSandboxBooksClosed, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
+ getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
+ listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

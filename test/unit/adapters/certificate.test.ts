@@ -76,10 +76,10 @@ test.each([
   const first = await keep(folder);
   const second = await keep(folder, options);
   expect(second.cert).not.toBe(first.cert);
-  expect(second.caFile).not.toBe(first.caFile);
+  expect(second.caFile).toBe(first.caFile);
   expect(await keep(folder, options)).toEqual(second);
-  // Clients of a running server can still find its authority.
-  expect(readFileSync(first.caFile, 'utf8')).toBe(first.ca);
+  // Clients that trust the file trust a server that still runs with the first certificate.
+  for (const { ca } of [first, second]) expect(readFileSync(first.caFile, 'utf8')).toContain(ca.trim());
 });
 
 test('a file that is not a certificate is replaced', async () => {
@@ -92,7 +92,22 @@ test('servers that start concurrently use one certificate', async () => {
   const folder = temporaryFolder();
   const certificates = await Promise.all(Array.from({ length: 5 }, () => keep(folder)));
   expect(new Set(certificates.map(({ cert }) => cert)).size).toBe(1);
-  expect(readdirSync(folder).sort()).toEqual(
-    [certificates[0]!.caFile.split('/').at(-1), 'certificate.json'].sort(),
-  );
+  expect(readdirSync(folder).sort()).toEqual(['ca.pem', 'certificate.json']);
+});
+
+test('servers for different hosts that start concurrently are all trusted by the same file', async () => {
+  const folder = temporaryFolder();
+  const hosts = ['a.example', 'b.example', 'c.example'];
+  const certificates = await Promise.all(hosts.map((host) => keep(folder, { hosts: [host] })));
+  for (const [index, certificate] of certificates.entries()) {
+    expect(await greet(certificate, hosts[index]!)).toBe('hello');
+  }
+});
+
+test('an expired authority is removed when another one is added', async () => {
+  const folder = temporaryFolder();
+  const first = await keep(folder);
+  const second = await keep(folder, { nowMs: Date.now() + 4000 * dayMs });
+  const trusted = readFileSync(second.caFile, 'utf8');
+  expect([trusted.includes(first.ca.trim()), trusted.includes(second.ca.trim())]).toEqual([false, true]);
 });

@@ -15,6 +15,7 @@ const readable = [
   'src/generated/registry.ts',
   'src/generated/errors.ts',
   'src/generated/brand.ts',
+  'src/generated/secrets.ts',
   'src/generated/validate-function.ts',
   'src/generated/request-validators.d.ts',
   'src/generated/response-validators.d.ts',

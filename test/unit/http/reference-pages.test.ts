@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createBrand } from '../../../src/http/brand.ts';
-import { createReferencePages } from '../../../src/http/reference-pages.ts';
+import { createReferencePages } from '../../../src/http/pages/reference-pages.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
 const find = createReferencePages(packageRoot(), undefined);

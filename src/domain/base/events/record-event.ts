@@ -3,8 +3,10 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
 import { loadOnce } from '../../../load-once.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { savepointsOf } from '../../../storage/savepoint.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
+import { noteEvent } from './stored-effects.ts';
 
 // HOT: runs for every recorded event (bench `webhooks`).
 
@@ -21,7 +23,7 @@ export function announceDelivery(em: SqlEntityManager): void {
 
 /** Whether the unit of work of `em` has something to deliver. */
 export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
-  return delivering.has(em);
+  return delivering.has(em) || savepointsOf(em).some(hasAnnouncedDelivery);
 }
 
 export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
@@ -85,6 +87,7 @@ async function storeEvent(
     fanned_out_at_ms: fannedOutAtMs,
   });
   announceDelivery(context.em);
+  noteEvent(context.em, { id, type });
   return id;
 }
 

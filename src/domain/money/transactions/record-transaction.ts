@@ -1,4 +1,5 @@
 import type { OperationContext } from '../../../operation-context.ts';
+import { noteTransaction } from '../../base/events/stored-effects.ts';
 import type { Tables } from '../../tables.ts';
 import type { PlainTransfer } from './plain-transfer.ts';
 import type { TransactionRow } from './transaction-row.ts';
@@ -97,6 +98,7 @@ export async function recordTransaction(
     }));
     await database.insertInto('transaction_authorizations').values(held).execute();
   }
+  noteTransaction(context.em, row.id);
   return row;
 }
 

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { Brand } from './brand.ts';
+import type { Brand } from '../brand.ts';
 import { brandDocument } from './brand-document.ts';
 
 /** A static page. */
 export interface Page {
+  /** Default: 200. */
+  readonly status?: number;
   readonly contentType: string;
   readonly content: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
@@ -50,8 +52,26 @@ const html = `<!doctype html>
 </html>
 `;
 
+/** What the reference of one server has of its own. */
+export interface ReferenceOptions {
+  /** Returns the document with the server's own examples. */
+  readonly tailor?: (document: ReferenceDocument) => ReferenceDocument;
+  /** Credentials that the page fills in. Every client of the server can read them. */
+  readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
+}
+
+/** The part of the document that `tailor` may change. */
+export interface ReferenceDocument {
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, { readonly parameters?: readonly object[] }>>>
+  >;
+  readonly components: { readonly parameters: Readonly<Record<string, object>> };
+}
+
+const SCHEME = 'appCredentials';
+
 // `validatorUrl: null`: by default the page loads a badge from a validator on the internet.
-const startScript = `window.ui = SwaggerUIBundle({
+const startScript = ({ credentials }: ReferenceOptions): string => `window.ui = SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#reference',
   deepLinking: true,
@@ -60,29 +80,39 @@ const startScript = `window.ui = SwaggerUIBundle({
   displayRequestDuration: true,
   filter: true,
   validatorUrl: null,
+  onComplete: () => ${credentials === undefined ? '{}' : `window.ui.preauthorizeBasic(${[SCHEME, credentials.appId, credentials.appSecret].map((text) => JSON.stringify(text)).join(', ')})`},
 });
 `;
 
 /** The contract at `/openapi.json` and its reference at `/docs`, built on first request and cached. */
-export function createReferencePages(packageRoot: string, brand: Brand | undefined): FindPage {
+export function createReferencePages(
+  packageRoot: string,
+  brand: Brand | undefined,
+  options: ReferenceOptions = {},
+): FindPage {
   const kept = new Map<string, Page>();
   return (path) => {
     const known = kept.get(path);
     if (known !== undefined) return known;
-    const page = makePage(path, packageRoot, brand);
+    const page = makePage(path, { packageRoot, brand, ...options });
     if (page !== undefined) kept.set(path, page);
     return page;
   };
 }
 
-function makePage(path: string, packageRoot: string, brand: Brand | undefined): Page | undefined {
-  if (path === '/openapi.json') return documentPage(packageRoot, brand);
+interface Source extends ReferenceOptions {
+  readonly packageRoot: string;
+  readonly brand: Brand | undefined;
+}
+
+function makePage(path: string, source: Source): Page | undefined {
+  if (path === '/openapi.json') return documentPage(source);
   if (path === '/docs' || path === '/docs/') {
     const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
     return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
   }
   if (path === '/docs/start.js') {
-    return { contentType: 'text/javascript; charset=utf-8', content: Buffer.from(startScript) };
+    return { contentType: 'text/javascript; charset=utf-8', content: Buffer.from(startScript(source)) };
   }
   const name = path.startsWith('/docs/') ? path.slice('/docs/'.length) : '';
   const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined;
@@ -90,9 +120,10 @@ function makePage(path: string, packageRoot: string, brand: Brand | undefined): 
 }
 
 /** The bundled document. `servers` is this server, so that requests can be tried out in the reference. */
-function documentPage(packageRoot: string, brand: Brand | undefined): Page {
+function documentPage({ packageRoot, brand, tailor }: Source): Page {
   const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
-  const document = { ...JSON.parse(text), servers: [{ url: '/' }] };
+  const whole = { ...JSON.parse(text), servers: [{ url: '/' }] };
+  const document = tailor === undefined ? whole : tailor(whole);
   const branded = brand === undefined ? document : brandDocument(document, brand);
   return { contentType: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(branded)) };
 }

@@ -1,5 +1,5 @@
-import { brandedValues } from '../generated/brand.ts';
-import type { Brand } from './brand.ts';
+import { brandedValues } from '../../generated/brand.ts';
+import type { Brand } from '../brand.ts';
 
 /** Translates the contract to a brand: headers, property names, DIDs, literals, error codes and examples. */
 export function brandDocument(document: unknown, brand: Brand): unknown {

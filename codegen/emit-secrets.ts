@@ -1,0 +1,46 @@
+import { type Document, resolveSchema, type Schema } from './document.ts';
+import { header } from './header.ts';
+import type { Operation } from './read-operations.ts';
+
+/** The names of the properties marked `x-secret` in a schema and everything in it; not what is inside of them. */
+function secretsIn(document: Document, schema: Schema, seen = new Set<Schema>()): string[] {
+  const target = resolveSchema(document, schema);
+  if (seen.has(target)) return [];
+  seen.add(target);
+  const extra = target.additionalProperties;
+  const inner = [
+    ...(target.oneOf ?? []),
+    ...(target.anyOf ?? []),
+    ...(target.items === undefined ? [] : [target.items]),
+    ...(typeof extra === 'object' ? [extra] : []),
+  ];
+  return [
+    ...Object.entries(target.properties ?? {}).flatMap(([name, property]) =>
+      property['x-secret'] === true ? [name] : secretsIn(document, property, seen),
+    ),
+    ...inner.flatMap((each) => secretsIn(document, each, seen)),
+  ];
+}
+
+function names(document: Document, schema: Schema | undefined): string {
+  return JSON.stringify(schema === undefined ? [] : [...new Set(secretsIn(document, schema))].sort());
+}
+
+/** `secrets.ts`: the names of the secret properties of each operation that has any. */
+export function emitSecrets(document: Document, operations: readonly Operation[]): string {
+  const entries = operations.flatMap(({ id, body, success }) => {
+    const [request, response] = [names(document, body?.schema), names(document, success)];
+    return request === '[]' && response === '[]'
+      ? []
+      : [`  ${id}: { request: ${request}, response: ${response} },\n`];
+  });
+  return [
+    `${header(document)}\n`,
+    '/** The properties marked `x-secret` in the bodies of each operation that has any. */\n',
+    'export const secretProperties: Readonly<\n',
+    '  Record<string, { readonly request: readonly string[]; readonly response: readonly string[] }>\n',
+    '> = {\n',
+    ...entries,
+    '};\n',
+  ].join('');
+}

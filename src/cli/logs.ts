@@ -1,0 +1,78 @@
+import { Command } from 'commander';
+import type { RecordedRequest } from '../client/request-feed.ts';
+import type { SandboxClient } from '../client/sandbox-client.ts';
+import {
+  addSandboxClientOptions,
+  collectNames,
+  type SandboxClientFlags,
+  withSandbox,
+} from './sandbox-options.ts';
+import { stopSignal } from './stop-signal.ts';
+
+interface LogsFlags extends SandboxClientFlags {
+  operation?: string[];
+  status?: string;
+  code?: string;
+  wallet?: string;
+  after?: string;
+  follow: boolean;
+}
+
+const examples = `
+Examples:
+  $ custos logs
+  $ custos logs --status 4xx --after start
+  $ custos logs --code policy_violation --json
+  $ custos logs --wallet fmfdj6yqly31huorjqzq38zc --after start --no-follow`;
+
+/** `custos logs`: the requests to a running sandbox as they arrive. */
+export function logsCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('logs')
+      .description('print the requests to a running sandbox as they arrive, and why they were refused')
+      .option('--operation <ids>', 'comma-separated operation ids; repeatable', collectNames)
+      .option('--status <status>', 'only this status, such as 404 or 4xx')
+      .option('--code <code>', 'only refusals with this error code')
+      .option('--wallet <id>', 'only requests about this wallet')
+      .option('--after <position>', 'start, now, or the id of a request')
+      .option('--no-follow', 'print the requests so far and stop'),
+  )
+    .addHelpText('after', examples)
+    .action((flags: LogsFlags) => withSandbox(flags, (client) => printRequests(client, flags)));
+}
+
+async function printRequests(client: SandboxClient, flags: LogsFlags): Promise<void> {
+  const { operation: operations, status, code, wallet, json, follow } = flags;
+  const { after = follow ? 'now' : 'start' } = flags;
+  const { followRequests, listRequests } = await import('../client/request-feed.ts');
+  const query = { after, operations, status, code, wallet };
+  const tell = (message: string): void => console.error(`custos: ${message}`);
+  const observer = {
+    onStart: () => tell(`following the requests to ${client.url()}`),
+    onDisconnect: (error: Error) => tell(`${error.message}; trying again`),
+    onReconnect: () => tell('connected again'),
+    onReset: () => tell('the log was emptied; the following requests arrived since then'),
+  };
+  const requests = follow
+    ? followRequests(client, query, { signal: stopSignal(), observer })
+    : listRequests(client, query);
+  for await (const request of requests)
+    console.log(json === true ? JSON.stringify(request) : requestLine(request));
+}
+
+/** One line, and the hint of a refusal below it. */
+export function requestLine({
+  received_at_ms,
+  method,
+  path,
+  status,
+  code,
+  duration_ms,
+  id,
+  hint,
+}: RecordedRequest): string {
+  const time = new Date(received_at_ms).toISOString().slice(11, 23);
+  const outcome = code === null ? String(status) : `${status} ${code}`;
+  const line = `${time}  ${outcome}  ${method} ${path}  ${Math.round(duration_ms)} ms  ${id}`;
+  return hint === null ? line : `${line}\n              ${hint}`;
+}

@@ -1,0 +1,45 @@
+import { Command } from 'commander';
+import type { RecordedExchange } from '../client/request-feed.ts';
+import { requestLine } from './logs.ts';
+import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
+
+const examples = `
+Examples:
+  $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f
+  $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json    the request, the response and everything around them`;
+
+/** `custos why`: why a request was answered as it was. */
+export function whyCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('why')
+      .description('explain a request to a running sandbox')
+      .argument('<request-id>', 'the x-request-id of the response'),
+  )
+    .addHelpText('after', examples)
+    .action(async (id: string, flags: SandboxClientFlags) => {
+      await withSandbox(flags, async (client) => {
+        const { fetchRequest } = await import('../client/request-feed.ts');
+        const exchange = await fetchRequest(client, id);
+        console.log(flags.json === true ? JSON.stringify(exchange) : explanation(exchange));
+      });
+    });
+}
+
+function explanation(exchange: RecordedExchange): string {
+  const { why, events, transaction_ids: transactions, authorized_by: keys, request } = exchange;
+  const facts: [string, readonly unknown[]][] = [
+    ['body', request.body === null ? [] : [JSON.stringify(request.body)]],
+    ['authorized by', keys],
+    ['events', events.map(({ id, type }) => `${type} ${id}`)],
+    ['transactions', transactions],
+    ...Object.entries(why?.evidence ?? {}).map(([name, value]): [string, readonly unknown[]] => [
+      name.replaceAll('_', ' '),
+      [typeof value === 'string' ? value : JSON.stringify(value)],
+    ]),
+  ];
+  return [
+    requestLine({ ...exchange, hint: null }),
+    why === null ? 'the request was not refused' : `${why.kind}: ${why.hint}`,
+    ...facts.flatMap(([name, values]) => values.map((value) => `  ${name.padEnd(20)}  ${value}`)),
+  ].join('\n');
+}

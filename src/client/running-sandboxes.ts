@@ -1,0 +1,80 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { temporaryCertificateFolder } from '../adapters/certificate.ts';
+
+/** A sandbox that runs on this machine, as it announces itself. Contains no secret. */
+export interface RunningSandboxFile {
+  readonly base_url: string;
+  readonly ca_file: string;
+  /** Absolute path; null for a sandbox in memory. */
+  readonly data: string | null;
+  readonly pid: number;
+}
+
+const DEFAULT_PORT = '4010';
+
+/** Announces a sandbox to the commands of this user. Returns a function that withdraws it. */
+export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid'>): () => void {
+  const { pid } = process;
+  const folder = folderOfRunning();
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = join(folder, `${portOf(sandbox)}.json`);
+  const temporaryFile = `${file}.${pid}`;
+  writeFileSync(temporaryFile, `${JSON.stringify({ ...sandbox, pid }, undefined, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryFile, file);
+  return () => {
+    // Another sandbox may use the port by now.
+    if (readAnnouncement(file)?.pid === pid) rmSync(file, { force: true });
+  };
+}
+
+/**
+ * The running sandbox that a command means: the one with this data folder if it is given, otherwise the one on the
+ * default port, or the only one. Undefined if no sandbox runs or if it is not clear which is meant.
+ */
+export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
+  const running = listFiles()
+    .map((file) => readAnnouncement(file))
+    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found.pid));
+  if (data !== undefined) return running.find((each) => each.data === resolve(data));
+  return (
+    running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
+  );
+}
+
+function folderOfRunning(): string {
+  return join(temporaryCertificateFolder(), 'running');
+}
+
+function portOf({ base_url: url }: Pick<RunningSandboxFile, 'base_url'>): string {
+  return new URL(url).port;
+}
+
+/** Also empty when the folder is another user's. */
+function listFiles(): string[] {
+  try {
+    const folder = folderOfRunning();
+    const names = readdirSync(folder).filter((name) => /^\d+\.json$/.test(name));
+    return names.map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+function readAnnouncement(file: string): RunningSandboxFile | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
+  } catch {
+    // Removed in the meantime.
+    return undefined;
+  }
+}
+
+/** A killed sandbox leaves its file behind. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

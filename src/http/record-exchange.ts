@@ -1,0 +1,101 @@
+import { ApiError, type ErrorCode } from '../errors.ts';
+import type { AnsweredRequest, RefusedRequest, Why } from '../ports/request-recorder.ts';
+import type { Brand } from './brand.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
+
+/** A response as it was written. */
+export interface Written {
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly text: string | undefined;
+}
+
+/** The body of an error response. */
+interface RefusalBody {
+  readonly error?: string;
+  readonly code?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** What is known of a refusal. `error`: undefined for a stored refusal that is repeated, and when overloaded. */
+export function refusedOf(exchange: HttpExchange, answer: Answer, error: unknown): RefusedRequest {
+  const { error: message = '', data = {} } = bodyOf(answer);
+  return {
+    method: exchange.method,
+    path: exchange.path,
+    headers: exchange.request.headers,
+    operation: exchange.route?.operation.id,
+    status: answer.status,
+    code: codeOf(answer, error),
+    message,
+    data,
+    body: exchange.body,
+    responseHeaders: answer.headers ?? {},
+    nowMs: exchange.nowMs,
+  };
+}
+
+/** The same refusal with `data.hint`. Every schema of errors has `data`. */
+export function withHint(answer: Answer, hint: string): Answer {
+  const body = bodyOf(answer);
+  return {
+    status: answer.status,
+    headers: answer.headers ?? {},
+    body: { ...body, data: { ...body.data, hint } },
+  };
+}
+
+/** What the pipeline knows at the end of a request. */
+interface Ending extends Written {
+  readonly sent: Answer;
+  readonly refusal: unknown;
+  readonly why: Why | undefined;
+  readonly startedMs: number;
+  readonly durationMs: number;
+  readonly brand: Brand | undefined;
+}
+
+/**
+ * HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
+ *
+ * INVARIANT: it does not refer to the request, the response or the socket, which would keep them in memory.
+ */
+export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequest {
+  const { request, response, route } = exchange;
+  const { sent, refusal, why, brand } = ending;
+  const code = sent.status < 400 ? undefined : codeOf(sent, refusal);
+  return {
+    id: exchange.id,
+    method: exchange.method,
+    target: exchange.target,
+    httpVersion: request.httpVersion,
+    rawHeaders: request.rawHeaders,
+    rawBody: exchange.rawBody,
+    receivedAtMs: exchange.nowMs,
+    machineMs: performance.timeOrigin + ending.startedMs,
+    durationMs: ending.durationMs,
+    operation: route?.operation.id,
+    pathParameters: route?.params,
+    appId: exchange.app?.id,
+    userId: exchange.userId,
+    signatures: exchange.proof?.signatures.length ?? 0,
+    signers: exchange.signers,
+    effects: exchange.effects,
+    status: sent.status,
+    code: code === undefined || brand === undefined ? code : brand.writeText(code),
+    responseHeaders: [response.getHeaders(), ending.headers],
+    responseText: ending.text,
+    why: why === undefined || brand === undefined ? why : JSON.parse(brand.writeText(JSON.stringify(why))),
+  };
+}
+
+function bodyOf({ body, text }: Answer): RefusalBody {
+  return (body ?? (text === undefined ? {} : JSON.parse(text))) as RefusalBody;
+}
+
+function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
+  if (error instanceof ApiError) return error.code;
+  const { code } = bodyOf(answer);
+  if (code !== undefined) return code as ErrorCode;
+  if (answer.status === 404) return 'not_found';
+  return answer.status === 503 ? 'unavailable' : error === undefined ? undefined : 'internal_error';
+}

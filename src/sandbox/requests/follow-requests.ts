@@ -1,0 +1,115 @@
+import { invalidQuery, notFound } from '../../errors.ts';
+import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { ControlInput } from '../control-plane.ts';
+import type { RecordedRequests } from '../generated/schemas.ts';
+import type { RequestLog } from './request-log.ts';
+import { namesWallet, requestSummary } from './request-view.ts';
+
+type Query = ControlInput<'listRequests'>['query'];
+
+/** Selects requests of the log. */
+export type RequestFilter = Pick<Query, 'operation' | 'status' | 'code' | 'wallet'>;
+
+/** The sequence of the last request before a position, in the log of that name. */
+interface Position {
+  readonly log: string;
+  readonly sequence: number;
+}
+
+const DEFAULT_LIMIT = 100;
+
+/**
+ * Returns requests after a position in the log. When there are none, waits up to `wait_ms` for the next one.
+ *
+ * @throws ApiError not_found for a request id that is not in the log.
+ */
+export async function followRequests(
+  query: Query,
+  { log, signal }: { readonly log: RequestLog; readonly signal: AbortSignal },
+): Promise<RecordedRequests> {
+  const matches = filterOf(query);
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const untilMs = performance.now() + (query.wait_ms ?? 0);
+  let position = positionOf(query.after ?? 'start', log);
+  let wasEmptied = false;
+  let skipped = 0;
+  for (;;) {
+    if (position.log !== log.name()) {
+      position = { log: log.name(), sequence: 0 };
+      wasEmptied = true;
+    }
+    const { oldest, newest } = log.range();
+    if (position.sequence > newest) throw invalidQuery('after', 'expected a position in the log');
+    skipped += Math.max(0, oldest - 1 - position.sequence);
+    const found = scan(log, { from: Math.max(position.sequence + 1, oldest), matches, limit });
+    position = { log: log.name(), sequence: found.sequence };
+    const leftMs = untilMs - performance.now();
+    if (found.data.length > 0 || wasEmptied || leftMs <= 0 || signal.aborted) {
+      return {
+        data: found.data.map(requestSummary),
+        cursor: `${position.log}.${position.sequence}`,
+        began_anew: wasEmptied,
+        skipped,
+      };
+    }
+    await log.next(leftMs, signal);
+  }
+}
+
+/** The matching requests from a sequence on, and the sequence of the last one that was looked at. */
+function scan(
+  log: RequestLog,
+  { from, matches, limit }: { from: number; matches: (answered: AnsweredRequest) => boolean; limit: number },
+) {
+  const { newest } = log.range();
+  const data: AnsweredRequest[] = [];
+  for (let sequence = from; sequence <= newest; sequence += 1) {
+    const answered = log.at(sequence)!;
+    if (matches(answered)) data.push(answered);
+    if (data.length === limit) return { data, sequence };
+  }
+  return { data, sequence: newest };
+}
+
+/** The latest matching requests, oldest first. */
+export function latestRequests(log: RequestLog, filter: RequestFilter, limit: number): AnsweredRequest[] {
+  const matches = filterOf(filter);
+  const { oldest, newest } = log.range();
+  const found: AnsweredRequest[] = [];
+  for (let sequence = newest; sequence >= oldest && found.length < limit; sequence -= 1) {
+    const answered = log.at(sequence)!;
+    if (matches(answered)) found.push(answered);
+  }
+  return found.reverse();
+}
+
+function filterOf({
+  operation,
+  status,
+  code,
+  wallet,
+}: RequestFilter): (answered: AnsweredRequest) => boolean {
+  const operations = operation === undefined ? undefined : new Set(operation);
+  return (answered) =>
+    (operations === undefined || operations.has(answered.operation ?? '')) &&
+    (status === undefined || hasStatus(answered.status, status)) &&
+    (code === undefined || answered.code === code) &&
+    (wallet === undefined || namesWallet(answered, wallet));
+}
+
+/** `pattern`: `404` or `4xx`. */
+function hasStatus(status: number, pattern: string): boolean {
+  return pattern.endsWith('xx') ? String(status)[0] === pattern[0] : String(status) === pattern;
+}
+
+function positionOf(after: string, log: RequestLog): Position {
+  if (after === 'start') return { log: log.name(), sequence: log.range().oldest - 1 };
+  if (after === 'now') return { log: log.name(), sequence: log.range().newest };
+  if (!after.includes('.')) {
+    const found = log.find(after);
+    if (found === undefined) throw notFound('Request');
+    return { log: log.name(), sequence: found.sequence };
+  }
+  const [name = '', sequence] = after.split('.');
+  return { log: name, sequence: Number(sequence) };
+}

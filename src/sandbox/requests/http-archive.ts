@@ -1,0 +1,101 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { HttpArchive } from '../generated/schemas.ts';
+import type { Header, Redaction } from './redact.ts';
+
+/** Entries built before other requests are served. */
+const BATCH = 100;
+
+/**
+ * Requests as HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/).
+ *
+ * `origin`: the URL of the server for requests without a `Host`.
+ */
+export async function httpArchiveOf(
+  requests: readonly AnsweredRequest[],
+  { redaction, origin, version }: { redaction: Redaction; origin: string; version: string },
+): Promise<HttpArchive> {
+  const entries: object[] = [];
+  for (const [index, answered] of requests.entries()) {
+    if (index % BATCH === BATCH - 1) await nextTurn();
+    entries.push(entryOf(answered, redaction, origin));
+  }
+  return {
+    log: {
+      version: '1.2',
+      creator: { name: 'custos', version },
+      entries: entries as HttpArchive['log']['entries'],
+    },
+  };
+}
+
+function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string): object {
+  const { durationMs } = answered;
+  return {
+    startedDateTime: new Date(answered.machineMs).toISOString(),
+    time: durationMs,
+    request: requestOf(answered, redaction, origin),
+    response: responseOf(answered, redaction),
+    cache: {},
+    // -1: not known to the server.
+    timings: { send: -1, wait: durationMs, receive: -1 },
+    _requestId: answered.id,
+    _operationId: answered.operation ?? null,
+    ...(answered.why === undefined ? {} : { _why: answered.why }),
+  };
+}
+
+function requestOf(answered: AnsweredRequest, redaction: Redaction, origin: string): object {
+  const headers = redaction.requestHeaders(answered);
+  const url = new URL(
+    `${schemeOf(origin)}//${headerOf(headers, 'host') ?? new URL(origin).host}${answered.target}`,
+  );
+  const text = textOf(redaction.requestBody(answered));
+  return {
+    method: answered.method,
+    url: url.href,
+    httpVersion: `HTTP/${answered.httpVersion}`,
+    cookies: [],
+    headers,
+    queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
+    headersSize: -1,
+    bodySize: answered.rawBody.length,
+    ...(text === undefined
+      ? {}
+      : { postData: { mimeType: headerOf(headers, 'content-type') ?? '', params: [], text } }),
+  };
+}
+
+function responseOf(answered: AnsweredRequest, redaction: Redaction): object {
+  const headers = redaction.responseHeaders(answered);
+  const text = textOf(redaction.responseBody(answered));
+  const size = Buffer.byteLength(answered.responseText ?? '');
+  return {
+    status: answered.status,
+    statusText: '',
+    httpVersion: `HTTP/${answered.httpVersion}`,
+    cookies: [],
+    headers,
+    content: {
+      size,
+      mimeType: headerOf(headers, 'content-type') ?? '',
+      ...(text === undefined ? {} : { text }),
+    },
+    redirectURL: '',
+    headersSize: -1,
+    bodySize: size,
+  };
+}
+
+function textOf(body: unknown): string | undefined {
+  if (body === null) return undefined;
+  return typeof body === 'string' ? body : JSON.stringify(body);
+}
+
+function headerOf(headers: readonly Header[], name: string): string | undefined {
+  return headers.find((header) => header.name.toLowerCase() === name)?.value;
+}
+
+function schemeOf(origin: string): string {
+  return new URL(origin).protocol;
+}

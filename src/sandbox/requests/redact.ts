@@ -1,0 +1,91 @@
+import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+
+/** The names of the secret properties in the bodies of each operation, as the contract marks them. */
+export type SecretProperties = Readonly<
+  Record<string, { readonly request: readonly string[]; readonly response: readonly string[] }>
+>;
+
+/** Returns messages of the log without their secrets. */
+export interface Redaction {
+  requestHeaders(answered: AnsweredRequest): Header[];
+  responseHeaders(answered: AnsweredRequest): Header[];
+  /** Parsed; null without a body, and for a body that cannot be parsed and may contain a secret. */
+  requestBody(answered: AnsweredRequest): unknown;
+  responseBody(answered: AnsweredRequest): unknown;
+}
+
+export interface Header {
+  readonly name: string;
+  readonly value: string;
+}
+
+export const REMOVED = '[removed]';
+
+const secretHeader =
+  /^(authorization|proxy-authorization|cookie|set-cookie|[a-z0-9]+-authorization-signature)$/;
+const NEUTRAL = 'service';
+
+/**
+ * CHOICE: authorization signatures are removed like credentials, because they authorize a request until they expire;
+ * what a wallet has signed is kept, because it is the result of the request.
+ *
+ * `prefix`: the word that clients use for `service` in names.
+ */
+export function redactionFor(secrets: SecretProperties, prefix: string): Redaction {
+  const branded = (names: readonly string[]): string[] =>
+    names.map((name) => (name.startsWith(`${NEUTRAL}_`) ? prefix + name.slice(NEUTRAL.length) : name));
+  const everywhere = new Set(branded(Object.values(secrets).flatMap(({ request }) => request)));
+  const nowhere: ReadonlySet<string> = new Set();
+  const namesIn = (operation: string | undefined, part: 'request' | 'response'): ReadonlySet<string> => {
+    // A misspelled path: the body is meant for some operation.
+    if (operation === undefined) return part === 'request' ? everywhere : nowhere;
+    const names = secrets[operation]?.[part];
+    return names === undefined ? nowhere : new Set(branded(names));
+  };
+  return {
+    requestHeaders: ({ rawHeaders }) =>
+      Array.from({ length: rawHeaders.length / 2 }, (_, index) =>
+        header(rawHeaders[2 * index]!, rawHeaders[2 * index + 1]!),
+      ),
+    responseHeaders: ({ responseHeaders }) =>
+      responseHeaders
+        .flatMap((part) => Object.entries(part))
+        .map(([name, value]) => header(name, [value].flat().join(', '))),
+    requestBody({ rawBody, operation }) {
+      if (rawBody.length === 0) return null;
+      return readBody(Buffer.from(rawBody).toString('utf8'), namesIn(operation, 'request'));
+    },
+    responseBody({ responseText, status, operation }) {
+      if (responseText === undefined) return null;
+      // The `code` of a refusal is no secret.
+      return readBody(responseText, status < 400 ? namesIn(operation, 'response') : nowhere);
+    },
+  };
+}
+
+function header(name: string, value: string): Header {
+  return { name, value: secretHeader.test(name.toLowerCase()) ? REMOVED : value };
+}
+
+function readBody(text: string, secrets: ReadonlySet<string>): unknown {
+  try {
+    return redact(JSON.parse(text), secrets);
+  } catch {
+    // Not JSON, or nested too deeply.
+  }
+  if (/^[A-Za-z0-9_]+=[^\s{["]*$/.test(text)) {
+    return redact(Object.fromEntries(new URLSearchParams(text)), secrets);
+  }
+  return secrets.size === 0 ? text : null;
+}
+
+function redact(value: unknown, secrets: ReadonlySet<string>): unknown {
+  if (secrets.size === 0 || typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => redact(item, secrets));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      secrets.has(name) ? REMOVED : redact(inner, secrets),
+    ]),
+  );
+}

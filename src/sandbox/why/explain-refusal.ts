@@ -1,0 +1,43 @@
+import type { ErrorCode } from '../../errors.ts';
+import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import { adviceFor } from './advice.ts';
+import { whyCredentials } from './credentials.ts';
+import { whyPolicy } from './policy.ts';
+import { whySignatures } from './signatures.ts';
+import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
+import { whyInvalid } from './validation.ts';
+
+/** What a sandbox knows besides the refused request. */
+export interface RefusalFacts {
+  /** The word that clients use for `service`. */
+  readonly prefix: string;
+  readonly operations: readonly KnownOperation[];
+}
+
+/** The first rule that recognizes the refusal explains it; without one, its error code does. */
+const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | undefined)[] = [
+  whyCredentials,
+  whyUnknownPath,
+  whySignatures,
+  whyPolicy,
+  whyInvalid,
+];
+
+/** Explains the refusals of a sandbox. A pure function of the request, the refusal and `facts`. */
+export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
+  return (refused) => {
+    for (const rule of rules) {
+      const why = rule(refused, facts);
+      if (why !== undefined) return why;
+    }
+    const [kind, hint] = adviceFor[refused.code ?? codeOfStatus(refused.status)];
+    return { kind, hint, evidence: {} };
+  };
+}
+
+/** For refusals that are sent without their code, when their stored response is repeated. */
+function codeOfStatus(status: number): ErrorCode {
+  if (status === 405) return 'method_not_allowed';
+  if (status === 413) return 'payload_too_large';
+  return status >= 500 ? 'internal_error' : 'invalid_data';
+}

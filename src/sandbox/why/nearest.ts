@@ -1,0 +1,36 @@
+/** Edits per character up to which a name counts as misspelled. */
+const MOST_EDITS = 0.34;
+const MAX_LENGTH = 100;
+
+/**
+ * The name that is most like the given one; undefined if none is. Case, `-` and `_` make no difference, so `chainType`
+ * finds `chain_type`.
+ */
+export function nearestName(name: string, known: Iterable<string>): string | undefined {
+  let nearest: { name: string; edits: number } | undefined;
+  for (const candidate of known) {
+    const edits = editsBetween(plain(name), plain(candidate));
+    const most = Math.floor(Math.max(name.length, candidate.length) * MOST_EDITS);
+    if (edits <= most && (nearest === undefined || edits < nearest.edits))
+      nearest = { name: candidate, edits };
+  }
+  return nearest?.name;
+}
+
+function plain(name: string): string {
+  return name.slice(0, MAX_LENGTH).toLowerCase().replaceAll(/[-_]/g, '');
+}
+
+/** Levenshtein distance: insertions, deletions and substitutions that turn one text into the other. */
+export function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const substitution = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, substitution));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

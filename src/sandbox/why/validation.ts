@@ -1,0 +1,104 @@
+import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import { nearestName } from './nearest.ts';
+
+interface Issue {
+  readonly in: string;
+  readonly pointer: string;
+  readonly message: string;
+}
+
+const MAX_NAMES = 10;
+
+/** Requests that do not match the contract. */
+export function whyInvalid({ code, message, data, body, path }: RefusedRequest): Why | undefined {
+  if (code !== 'invalid_data') return undefined;
+  const reused = whyIdempotency(message);
+  if (reused !== undefined) return reused;
+  const [issue] = issuesIn(data);
+  if (issue === undefined) return undefined;
+  const evidence = { in: issue.in, pointer: issue.pointer };
+  if (issue.in === 'body' && issue.message === 'is required') return whyMissing(issue, body);
+  if (issue.message === 'unknown property' && issue.in === 'body') {
+    return {
+      kind: 'validation',
+      hint: `remove \`${nameOf(issue.pointer)}\`, or check its spelling: /docs lists the properties`,
+      evidence,
+    };
+  }
+  const place =
+    issue.in === 'body'
+      ? `the body at \`${issue.pointer || '/'}\``
+      : `\`${nameOf(issue.pointer)}\` in the ${issue.in}`;
+  return {
+    kind: 'validation',
+    hint: `${place} ${issue.message}; /docs has examples`,
+    evidence: { ...evidence, path },
+  };
+}
+
+// The exact texts that published clients expect.
+const reusedKey = /^Idempotency key was reused/;
+const keyInProgress = /^Previous request with matching idempotency key/;
+
+function whyIdempotency(message: string): Why | undefined {
+  if (reusedKey.test(message)) {
+    return {
+      kind: 'idempotency',
+      hint: 'this idempotency key was used for a request with another path or body: send the same request again, or use a new key',
+      evidence: {},
+    };
+  }
+  if (!keyInProgress.test(message)) return undefined;
+  return {
+    kind: 'idempotency',
+    hint: 'the first request with this idempotency key is still running: wait for its response, then repeat this one',
+    evidence: {},
+  };
+}
+
+/** A missing property, and what may have been meant as it. */
+function whyMissing({ pointer }: Issue, body: unknown): Why {
+  const missing = nameOf(pointer);
+  const parent = valueAt(body, pointer.split('/').slice(1, -1).map(unescapePointer));
+  const sent = typeof parent === 'object' && parent !== null ? Object.keys(parent) : [];
+  const nearest = nearestName(
+    missing,
+    sent.filter((name) => name !== missing),
+  );
+  if (nearest !== undefined) {
+    return {
+      kind: 'validation',
+      hint: `the body has \`${nearest}\`: did you mean \`${missing}\`?`,
+      evidence: { pointer, nearest },
+    };
+  }
+  const names = sent.slice(0, MAX_NAMES);
+  const given =
+    names.length === 0 ? 'there is none' : `there are ${names.map((name) => `\`${name}\``).join(', ')}`;
+  return {
+    kind: 'validation',
+    hint: `add \`${missing}\`; of the properties beside it ${given}`,
+    evidence: { pointer, properties: names },
+  };
+}
+
+function issuesIn({ issues }: RefusedRequest['data']): readonly Issue[] {
+  return Array.isArray(issues) ? (issues as Issue[]) : [];
+}
+
+function nameOf(pointer: string): string {
+  return unescapePointer(pointer.split('/').at(-1) ?? '');
+}
+
+function unescapePointer(name: string): string {
+  return name.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function valueAt(value: unknown, names: readonly string[]): unknown {
+  let at = value;
+  for (const name of names) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
+    at = (at as Record<string, unknown>)[name];
+  }
+  return at;
+}

@@ -1,0 +1,136 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { followRequests } from '../../../src/client/request-feed.ts';
+import { announceSandbox, findRunningSandbox } from '../../../src/client/running-sandboxes.ts';
+import { openSandboxClient } from '../../../src/client/sandbox-client.ts';
+import { attempt, call, control } from '../../support/call.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+let sandbox: TestSandbox;
+let folder: string;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+const { TMPDIR } = process.env;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'custos-cli-'));
+  process.env.TMPDIR = folder;
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+  rmSync(folder, { recursive: true });
+});
+
+/** Runs a command in this process. */
+async function run(...args: string[]) {
+  const lines: string[] = [];
+  const errors: string[] = [];
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line));
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void errors.push(line));
+  const code = await runCommandLine(args);
+  return { code, output: lines.join('\n'), errors: errors.join('\n') };
+}
+
+const announcement = () => ({ base_url: sandbox.baseUrl, ca_file: sandbox.caFile, data: null });
+
+describe('commands without options', () => {
+  test('find the only sandbox, and none after it has stopped', async () => {
+    const withdraw = announceSandbox(announcement());
+    expect((await run('logs', '--no-follow')).code).toBe(0);
+    withdraw();
+    expect(findRunningSandbox(undefined)).toBeUndefined();
+  });
+
+  test('of several take the one on port 4010; --data selects by folder', () => {
+    const at = (port: number, data: string | null) => ({
+      ...announcement(),
+      base_url: `https://127.0.0.1:${port}`,
+      data,
+    });
+    announceSandbox(at(4011, null));
+    announceSandbox(at(4012, '/srv/custos'));
+    expect(findRunningSandbox(undefined)).toBeUndefined();
+    announceSandbox(at(4010, null));
+    expect(findRunningSandbox(undefined)?.base_url).toBe('https://127.0.0.1:4010');
+    expect(findRunningSandbox('/srv/../srv/custos')?.base_url).toBe('https://127.0.0.1:4012');
+  });
+
+  test('ignore a sandbox that was killed', () => {
+    const own = process.pid;
+    const dead = spawnSync('true').pid;
+    Object.defineProperty(process, 'pid', { value: dead, configurable: true });
+    try {
+      announceSandbox(announcement());
+    } finally {
+      Object.defineProperty(process, 'pid', { value: own, configurable: true });
+    }
+    expect(findRunningSandbox(undefined)).toBeUndefined();
+  });
+});
+
+describe('custos logs and why', () => {
+  const address = () => ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+
+  test('print the requests with the reason of each refusal', async () => {
+    await control(sandbox, 'POST', '/_sandbox/reset');
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const { headers } = await attempt(sandbox, 'createWallet', { body: { chain_tipe: 'ethereum' } });
+    const id = String(headers['x-request-id']);
+
+    const { output, code } = await run('logs', '--no-follow', '--status', '4xx', ...address());
+    expect(code).toBe(0);
+    expect(output).toMatch(
+      /^00:00:00\.000 {2}400 invalid_data {2}POST \/v1\/wallets {2}\d+ ms {2}[0-9a-f-]{36}\n +the body has `chain_tipe`: did you mean `chain_type`\?$/,
+    );
+    expect(output).toContain(id);
+
+    const json = await run('logs', '--no-follow', '--wallet', wallet.id, '--json', ...address());
+    expect(JSON.parse(json.output)).toMatchObject({
+      operation: 'createWallet',
+      status: 200,
+      wallet_id: wallet.id,
+    });
+
+    const why = await run('why', id, ...address());
+    expect(why.output).toContain('validation: the body has `chain_tipe`: did you mean `chain_type`?');
+    expect(why.output).toContain('{"chain_tipe":"ethereum"}');
+    const whole = await run('why', id, '--json', ...address());
+    expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });
+  });
+
+  test('of an unknown request say so', async () => {
+    expect(await run('why', 'nothing', ...address())).toMatchObject({
+      code: 1,
+      errors: 'custos: Request not found',
+    });
+    expect((await run('logs', '--no-follow', '--status', 'bad', ...address())).code).toBe(2);
+  });
+
+  test('follow the requests as they arrive', async () => {
+    const client = openSandboxClient({ url: sandbox.baseUrl, caFile: sandbox.caFile });
+    const stopping = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const observer = { onStart: started.resolve, onDisconnect() {}, onReconnect() {}, onReset() {} };
+    const feed = followRequests(
+      client,
+      { after: 'now', operations: ['listWallets'] },
+      { signal: stopping.signal, observer },
+    );
+    const first = feed.next();
+    await started.promise;
+    await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_alice' } });
+    await call(sandbox, 'listWallets', {});
+    expect((await first).value).toMatchObject({ operation: 'listWallets' });
+    stopping.abort();
+    expect((await feed.next()).done).toBe(true);
+    client.close();
+  });
+});

@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import control from '../../../openapi/control-plane.json' with { type: 'json' };
+import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { errorCatalogue } from '../../../src/generated/errors.ts';
+import { operations } from '../../../src/generated/operations.ts';
+import type { RefusedRequest } from '../../../src/ports/request-recorder.ts';
+import { adviceFor } from '../../../src/sandbox/why/advice.ts';
+import { explainRefusals } from '../../../src/sandbox/why/explain-refusal.ts';
+import { nearestName } from '../../../src/sandbox/why/nearest.ts';
+
+const explain = explainRefusals({ prefix: 'service', operations: Object.values(operations) });
+const codes = Object.keys(errorCatalogue) as (keyof typeof errorCatalogue)[];
+
+const refused: fc.Arbitrary<RefusedRequest> = fc.record({
+  method: fc.constantFrom('GET', 'POST', 'BREW'),
+  path: fc.oneof(fc.webPath(), fc.string()),
+  headers: fc.dictionary(
+    fc.constantFrom('authorization', 'service-app-id', 'acme-app-id', 'service-request-expiry', 'host', 'x'),
+    fc.oneof(fc.string(), fc.constant('Basic OnNlY3JldA=='), fc.constant('Basic ')),
+  ),
+  operation: fc.option(fc.constantFrom('createWallet', 'walletRpc'), { nil: undefined }),
+  status: fc.constantFrom(400, 401, 404, 405, 413, 500),
+  code: fc.option(fc.constantFrom(...codes), { nil: undefined }),
+  message: fc.string(),
+  data: fc.oneof(
+    fc.constant({}),
+    fc.record({
+      issues: fc.array(
+        fc.record({
+          in: fc.constantFrom('body', 'query', 'headers'),
+          pointer: fc.oneof(
+            fc.constant(''),
+            fc.string().map((text) => `/${text}`),
+            fc.constant('/a/b~1c'),
+          ),
+          message: fc.constantFrom('is required', 'unknown property', 'must be a string'),
+        }),
+      ),
+    }),
+  ),
+  body: fc.anything(),
+  responseHeaders: fc.dictionary(fc.constantFrom('retry-after', 'allow'), fc.string()),
+  nowMs: fc.nat(),
+});
+
+test('explains any refusal, with a hint', () => {
+  fc.assert(
+    fc.property(refused, (each) => {
+      const { hint, kind } = explain(each);
+      expect(hint.length).toBeGreaterThan(0);
+      expect(hint.length).toBeLessThan(2_000);
+      expect(kind).toMatch(/^[a-z_]+$/);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('a secret in the credentials never gets into the explanation', () => {
+  const authorization = `Basic ${Buffer.from('app:s3cr3t-of-the-app').toString('base64')}`;
+  for (const code of codes) {
+    const why = explain({ ...base, code, headers: { authorization } });
+    expect(JSON.stringify(why)).not.toContain('s3cr3t');
+  }
+});
+
+const base: RefusedRequest = {
+  method: 'GET',
+  path: '/v1/wallets',
+  headers: {},
+  operation: 'listWallets',
+  status: 400,
+  code: undefined,
+  message: '',
+  data: {},
+  body: undefined,
+  responseHeaders: {},
+  nowMs: 0,
+};
+
+describe('the advice for an error code', () => {
+  const paths = new Set(
+    [...Object.entries(document.paths), ...Object.entries(control.paths)].flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    ),
+  );
+
+  test.each(Object.entries(adviceFor))('%s: names only operations that exist', (_code, [, hint]) => {
+    for (const [named] of hint.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) \/[a-z0-9_/{}]+/g)) {
+      expect(paths).toContain(named);
+    }
+  });
+});
+
+describe('the nearest name', () => {
+  test.each([
+    ['chain_type', ['chain_tipe', 'owner'], 'chain_tipe'],
+    ['chain_type', ['chainType'], 'chainType'],
+    ['chain_type', ['owner', 'policy_ids'], undefined],
+    ['id', ['is'], undefined],
+  ] as const)('of %s among %j is %s', (name, known, nearest) => {
+    expect(nearestName(name, known)).toBe(nearest);
+  });
+});
