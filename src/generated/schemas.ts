@@ -1764,7 +1764,7 @@ export type Error = {
   code?: "invalid_data" | "invalid_request" | "invalid_state" | "missing_or_invalid_token" | "missing_or_invalid_service_app_id" | "missing_or_invalid_service_client_id" | "missing_or_invalid_service_account_id" | "too_many_requests" | (string & {}) | undefined;
   /** The error reported by another system, for example the reason given by a chain. */
   cause?: string | undefined;
-  /** Machine-readable details, depending on the code; for `invalid_data`, `issues` is a list of `{path, message}`. */
+  /** Machine-readable details, depending on the code; for `invalid_data`, `issues` is a list of `{in, pointer, message}`. In a sandbox, `hint` says what to do. */
   data?: { [key: string]: unknown } | undefined;
 };
 

@@ -107,6 +107,10 @@ export type DecideSandboxVerificationRequest = {
   endorsements?: SandboxEndorsement[] | undefined;
 };
 
+export type DeletedRequests = {
+  deleted: number;
+};
+
 /** A policy as in a create request, with `version` and `name` optional. It is validated as if it were created. */
 export type DraftPolicy = {
   chain_type: string;
@@ -170,6 +174,18 @@ export type FundSandboxAddressRequest = {
   decimals?: number | undefined;
   /** Symbol of a new token. */
   symbol?: string | undefined;
+};
+
+/** HTTP Archive 1.2. */
+export type HttpArchive = {
+  log: {
+    version: "1.2";
+    creator: {
+      name: string;
+      version: string;
+    };
+    entries: { [key: string]: unknown }[];
+  };
 };
 
 /** The operation that the request body belongs to; defaults to `walletRpc`. */
@@ -351,6 +367,95 @@ export type ReceiveSandboxDepositRequest = {
   reference: string;
   /** Name of the payer. */
   sender_name?: string | undefined;
+};
+
+export type RecordedEvent = {
+  id: string;
+  type: string;
+};
+
+export type RecordedExchange = {
+  /** The `x-request-id` of the response. */
+  id: string;
+  /** Time of the sandbox's clock. */
+  received_at_ms: number;
+  /** Real time until the response was written. */
+  duration_ms: number;
+  method: string;
+  /** With the query, as sent. */
+  path: string;
+  /** The `operationId`; null if the request matches none. */
+  operation: string | null;
+  /** Null if the credentials were refused. */
+  app_id: string | null;
+  /** The wallet that the request is about, as the client names it. */
+  wallet_id: string | null;
+  status: number;
+  /** Error code, also of errors that are sent without one, such as `not_found`. */
+  code: string | null;
+  /** What to do about the refusal. */
+  hint: string | null;
+  request: RecordedMessage;
+  response: RecordedMessage;
+  /** The user whose access token was sent instead of the app secret. */
+  user_id: string | null;
+  /** Number of authorization signatures in the request. */
+  signatures_sent: number;
+  /** The public keys whose signatures authorized the request. */
+  authorized_by: string[];
+  /** The trace of the denial; null unless a policy denied the request. */
+  policy_trace: PolicyTrace | null;
+  /** The events that the request recorded, oldest first. */
+  events: RecordedEvent[];
+  /** The transactions that the request signed and stored, oldest first. */
+  transaction_ids: string[];
+  /** Why the request was refused; null if it was not. */
+  why: Why | null;
+};
+
+export type RecordedHeader = {
+  name: string;
+  value: string;
+};
+
+export type RecordedMessage = {
+  headers: RecordedHeader[];
+  body_bytes: number;
+  /** Parsed if it is JSON or a form, otherwise a string; null without a body, and for a body that cannot be parsed and may contain a secret. */
+  body: unknown;
+};
+
+export type RecordedRequest = {
+  /** The `x-request-id` of the response. */
+  id: string;
+  /** Time of the sandbox's clock. */
+  received_at_ms: number;
+  /** Real time until the response was written. */
+  duration_ms: number;
+  method: string;
+  /** With the query, as sent. */
+  path: string;
+  /** The `operationId`; null if the request matches none. */
+  operation: string | null;
+  /** Null if the credentials were refused. */
+  app_id: string | null;
+  /** The wallet that the request is about, as the client names it. */
+  wallet_id: string | null;
+  status: number;
+  /** Error code, also of errors that are sent without one, such as `not_found`. */
+  code: string | null;
+  /** What to do about the refusal. */
+  hint: string | null;
+};
+
+export type RecordedRequests = {
+  data: RecordedRequest[];
+  /** End position of this response; pass it as `after`. */
+  cursor: string;
+  /** True if the requests were deleted, or the sandbox was restarted, after the cursor was issued. The requests are the first ones of the new log. */
+  began_anew: boolean;
+  /** Number of requests after the position that had to make room for later ones. */
+  skipped: number;
 };
 
 export type ReplayPolicyRequest = {
@@ -698,4 +803,12 @@ export type TriggerSandboxEventRequest = {
 
 export type UseSandboxVerificationPageRequest = {
   action: SandboxVerificationAction;
+};
+
+export type Why = {
+  kind: "credentials" | "validation" | "signature" | "quorum" | "policy" | "idempotency" | "chain" | "fault" | "not_implemented";
+  /** What to do. Also in `data.hint` of the response. */
+  hint: string;
+  /** The values that led to the hint. */
+  evidence: { [key: string]: unknown };
 };
