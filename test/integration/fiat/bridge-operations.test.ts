@@ -244,6 +244,45 @@ test('a provider that is down refuses nothing for good, and nothing is signed', 
   expect(service.faults).toEqual([]);
 });
 
+test('a payout that comes back fails, although the provider names no transaction of the refund', async () => {
+  await using world = await open('sqlite');
+  const { operations, service, bank } = world;
+  const userId = await makeUser(world);
+  await submit(world, userId);
+  await world.wait(10);
+  const wallet = await makeWallet(world, userId);
+  const registered = await operations.run('createUserExternalFiatAccount', {
+    path: { user_id: userId },
+    // The bank returns what is paid to it.
+    body: { ...iban, account: { ...iban.account, account_number: 'DE13370400440532010003' } },
+  });
+  const { external_fiat_account: account } = registered.body as ExternalFiatAccountResponse;
+  const { caip2, tokenAddress, decimals } = testUsdc;
+  await bank.chains.fund(caip2, { address: wallet.address, tokenAddress, decimals, rawAmount: 250_000_000n });
+  const { body } = await operations.run('createFiatPayout', {
+    path: { wallet_id: wallet.id },
+    body: {
+      source: { asset: 'usdc', chain: 'base_sepolia', amount: '100' },
+      destination: { fiat_account_id: account.id },
+    },
+  });
+  await world.wait(40);
+  const action = await operations.run('getWalletAction', {
+    path: { wallet_id: wallet.id, action_id: (body as PayoutResponse).id },
+    query: {},
+  });
+  expect(action.body).toMatchObject({
+    status: 'failed',
+    failure_reason: { message: expect.stringContaining('refunded') },
+  });
+  expect(await bank.chains.find(caip2)!.balances(wallet.address, [tokenAddress])).toEqual([250_000_000n]);
+  expect(await world.events('wallet_action.payout')).toEqual([
+    'wallet_action.payout.created',
+    'wallet_action.payout.failed',
+  ]);
+  expect(service.faults).toEqual([]);
+});
+
 test('the test system works with test networks only', async () => {
   await using world = await open('sqlite');
   const { operations } = world;

@@ -29,8 +29,15 @@ export interface BridgeOperation {
   faultsOfResponse(status: number, body: unknown): readonly string[];
 }
 
+let operations: readonly BridgeOperation[] | undefined;
+
 /** The operations of the document that the adapter must keep to, and that the local provider keeps to. */
 export function readBridgeDocument(): readonly BridgeOperation[] {
+  operations ??= compileDocument();
+  return operations;
+}
+
+function compileDocument(): readonly BridgeOperation[] {
   const file = new URL('../../vectors/bridge-api.json', import.meta.url);
   const document = JSON.parse(readFileSync(file, 'utf8')) as Document;
   const ajv = new Ajv({ strict: false, allErrors: true });
