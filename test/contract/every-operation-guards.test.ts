@@ -145,7 +145,11 @@ test('a server with more requests than it can answer refuses every operation wit
 /** Operations that refuse the app secret before they read anything. */
 const userOnly = new Map([['verifyOauthDevice', { headers: { authorization: 'Bearer token' } }]]);
 
-const readsNoDatabase: readonly string[] = ['getCryptoDepositConfig', 'getOauthMetadata'];
+const readsNoDatabase: readonly string[] = [
+  'getCryptoDepositConfig',
+  'getOauthMetadata',
+  'quoteCryptoDeposit',
+];
 
 test('a database failure is a 500 without details', async () => {
   await using broken = await startSandbox();
