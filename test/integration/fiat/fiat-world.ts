@@ -91,7 +91,7 @@ export interface FiatWorldOptions {
   readonly kept?: KeptWorld;
   /** A new world that can be closed by `keep`. */
   readonly isKept?: boolean;
-  /** Called before and after every commit, every call of the provider and every broadcast. */
+  /** Called before and after every commit of a change, every call of the provider and every broadcast. */
   readonly onPoint?: (name: string) => void;
 }
 
@@ -245,10 +245,31 @@ async function operationsIn(
 
 type OnPoint = (name: string) => void;
 
+/** Points before and after every commit of a transaction that has changed something. */
 function watchCommits({ database }: TestOperations, onPoint: OnPoint): void {
+  const writers = new WeakSet<object>();
+  let changes = 0;
+  const hasWritten = async (em: SqlEntityManager): Promise<boolean> => {
+    if (database.kind === 'postgres') {
+      const [row] = await em.execute<{ id: string | null }[]>(
+        'select pg_current_xact_id_if_assigned()::text as id',
+      );
+      return row!.id !== null;
+    }
+    const [row] = await em.execute<{ count: number }[]>('select total_changes() as count');
+    const before = changes;
+    changes = row!.count;
+    return changes !== before;
+  };
   database.orm.em.getEventManager().registerSubscriber({
-    beforeTransactionCommit: () => onPoint('before commit'),
-    afterTransactionCommit: () => onPoint('after commit'),
+    async beforeTransactionCommit({ em }) {
+      if (!(await hasWritten(em as SqlEntityManager))) return;
+      writers.add(em);
+      onPoint('before commit');
+    },
+    async afterTransactionCommit({ em }) {
+      if (writers.delete(em)) onPoint('after commit');
+    },
   });
 }
 

@@ -72,7 +72,7 @@ describe.each(databaseKinds)('processes on %s that are killed', (kind) => {
       ...{ kind: 'payout', walletId: wallet.id, accountId: accounts[iban]! },
       ...{ amount: '110', nonce },
     };
-    const orders: Order[] = [payout, { kind: 'wait', seconds: 20 }, { kind: 'wait', seconds: 20 }];
+    const orders: Order[] = [payout, { kind: 'wait', seconds: 40 }];
     const isKilled = await runKilled(orders, killAt);
     const wasStored = (await actionsOf(wallet.id)).length === 1;
     // The client does not know, and asks again.
