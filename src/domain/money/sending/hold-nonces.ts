@@ -4,7 +4,7 @@ import { checksumAddress } from '../../../signing/ethereum/address.ts';
 import { recoverAuthority } from '../../../signing/ethereum/recover-sender.ts';
 import type { Tables } from '../../tables.ts';
 import type { HeldAuthorization } from '../transactions/record-transaction.ts';
-import { openStatuses } from '../transactions/transaction-state.ts';
+import { openStatuses, releasedStatuses } from '../transactions/transaction-state.ts';
 import {
   type Account,
   findNonce,
@@ -122,9 +122,15 @@ async function requireUnused(
   );
 }
 
-/** The contract that our transactions which are not included yet delegate the account to; the last one of several. */
-export async function pendingDelegation(
-  { em }: Pick<NonceContext, 'em'>,
+/** What a request reads from a chain may be older than the request by this much: clocks differ, and nodes lag. */
+const STALE_READ_MS = 60_000;
+
+/**
+ * The contract that our transactions delegate the account to, the last one of several: of those that are not included
+ * yet, and of those that were included after the request has planned by the chain's state.
+ */
+export async function laterDelegation(
+  { em, nowMs }: NonceContext,
   { caip2, address }: Account,
 ): Promise<string | undefined> {
   const row = await em
@@ -134,7 +140,14 @@ export async function pendingDelegation(
     .select('authorization.contract')
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
-    .where('transactions.status', 'in', openStatuses)
+    // A reverted transaction delegates too; a replaced one used its own nonce only.
+    .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
+    .where((where) =>
+      where.or([
+        where('transactions.status', 'in', openStatuses),
+        where('transactions.updated_at_ms', '>', nowMs - STALE_READ_MS),
+      ]),
+    )
     .orderBy('authorization.nonce', 'desc')
     .limit(1)
     .executeTakeFirst();

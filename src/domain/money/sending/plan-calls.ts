@@ -12,7 +12,7 @@ import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
-import { pendingDelegation } from './hold-nonces.ts';
+import { laterDelegation } from './hold-nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
 import type { BuildTransaction } from './send-built.ts';
 import { buildOperation, planOperation } from './send-operation.ts';
@@ -115,16 +115,16 @@ async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Pr
   return bytesTo0xHex(code) === `0xef0100${BATCH_EXECUTOR_ADDRESS.slice(2)}`;
 }
 
-/** Refuses while a transaction waits that ends the delegation: the batch would do nothing after it. */
+/** Refuses if another transaction ends the delegation by which the batch was planned: it would do nothing after it. */
 async function requireDelegation(
-  unit: Pick<OperationContext, 'em'>,
+  unit: Pick<OperationContext, 'em' | 'nowMs'>,
   account: { readonly caip2: string; readonly address: string },
 ): Promise<void> {
-  const contract = await pendingDelegation(unit, account);
+  const contract = await laterDelegation(unit, account);
   if (contract === undefined || contract === BATCH_EXECUTOR_ADDRESS) return;
   throw new ApiError(
     'not_supported',
-    `a pending transaction delegates the account to \`${contract}\`; try again when it is included`,
+    `another transaction delegates the account to \`${contract}\`; try again when it is included`,
   );
 }
 

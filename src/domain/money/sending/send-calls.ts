@@ -22,7 +22,7 @@ import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
-import { pendingDelegation } from './hold-nonces.ts';
+import { laterDelegation } from './hold-nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
@@ -37,6 +37,8 @@ export interface CallsDraft {
 export interface CallsPlan extends EthereumPlan {
   /** Whether the account still has to be delegated to the executor; the transaction then does that itself. */
   readonly delegates: boolean;
+  /** The contract that the account delegates to; 0x hex, lower case. */
+  readonly delegate: string | undefined;
 }
 
 /**
@@ -55,7 +57,8 @@ export async function planBatch(
 ): Promise<CallsPlan> {
   const chain = requireChain(context, { caip2, kind: 'evm' });
   const batch = calls.map((call, index) => readCall(call, `/calls/${index}`));
-  const delegates = await callChain(mustDelegate(chain, address));
+  const delegate = await callChain(delegateOf(chain, address));
+  const delegates = await callChain(mustDelegate(chain, { address, delegate }));
   const plan = await planEthereum(context, {
     caip2,
     address,
@@ -63,7 +66,7 @@ export async function planBatch(
     dataSuffix,
     ...(delegates ? { delegatesTo: BATCH_EXECUTOR_ADDRESS } : {}),
   });
-  return { ...plan, delegates };
+  return { ...plan, delegates, delegate };
 }
 
 /** A call of a batch. @throws SigningInputError and ApiError invalid_data, with pointers under `at`. */
@@ -81,17 +84,24 @@ export function readCall({ to, value, data }: EthereumSendCallsCall, at: string)
 // EIP-7702: a delegated account's code is ef0100 || address.
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 
-async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> {
+async function delegateOf(chain: EvmChain, address: string): Promise<string | undefined> {
   const [, delegate] = DELEGATION.exec(bytesTo0xHex(await chain.code(address))) ?? [];
+  return delegate === undefined ? undefined : `0x${delegate}`;
+}
+
+async function mustDelegate(
+  chain: EvmChain,
+  { address, delegate }: { readonly address: string; readonly delegate: string | undefined },
+): Promise<boolean> {
+  // An earlier sponsored transaction delegated it to our account contract; replacing that delegation is safe.
+  if (delegate === SIMPLE_ACCOUNT_ADDRESS) return true;
   if (delegate !== undefined) {
-    // An earlier sponsored transaction delegated it to our account contract; replacing that delegation is safe.
-    if (`0x${delegate}` === SIMPLE_ACCOUNT_ADDRESS) return true;
     const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
-    const isExecutor = `0x${delegate}` === BATCH_EXECUTOR_ADDRESS;
+    const isExecutor = delegate === BATCH_EXECUTOR_ADDRESS;
     if (isExecutor || (answer.length === 32 && BigInt(bytesTo0xHex(answer)) === 1n)) return false;
     throw new ApiError(
       'not_supported',
-      `the account delegates to \`0x${delegate}\`, which takes no batches of ERC-7821`,
+      `the account delegates to \`${delegate}\`, which takes no batches of ERC-7821`,
     );
   }
   if ((await chain.code(BATCH_EXECUTOR_ADDRESS)).length > 0) return true;
@@ -102,10 +112,10 @@ async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> 
 }
 
 /**
- * Builds the calls and reserves their nonces: an account that is not delegated to the executor, or will not be once
- * our earlier transactions are included, delegates in the same transaction, which uses the next nonce as well.
+ * Builds the calls and reserves their nonces: an account that is not delegated to the executor, or will not be by our
+ * earlier transactions, delegates in the same transaction, which uses the next nonce as well.
  *
- * @throws ApiError not_supported while a transaction that delegates the account to another contract is pending.
+ * @throws ApiError not_supported while a transaction that delegates the account to a third contract is pending.
  */
 export async function buildCalls(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -114,7 +124,7 @@ export async function buildCalls(
   const { chain, address, pendingCount } = plan;
   const account = { caip2: chain.caip2, address };
   await lockNonces(context, chain.caip2, [address]);
-  const delegates = plan.delegates || (await isLeaving(context, account));
+  const delegates = plan.delegates || (await isLeaving(context, account, plan));
   const nonce = await findNonce(context, account, pendingCount ?? 0n, () => (delegates ? 2 : 1));
   const transaction =
     delegates && !plan.delegates ? withAuthorizationGas(plan.transaction) : plan.transaction;
@@ -150,16 +160,17 @@ export async function buildCalls(
   };
 }
 
-/** Whether a pending transaction of ours delegates the account from the executor to our account contract. */
+/** Whether a transaction of ours delegates the account to our account contract after the calls were planned. */
 async function isLeaving(
-  context: Pick<OperationContext, 'em'>,
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
   account: { readonly caip2: string; readonly address: string },
+  { delegate }: Pick<CallsPlan, 'delegate'>,
 ): Promise<boolean> {
-  const contract = await pendingDelegation(context, account);
-  if (contract === undefined || contract === BATCH_EXECUTOR_ADDRESS) return false;
+  const contract = await laterDelegation(context, account);
+  if (contract === undefined || contract === BATCH_EXECUTOR_ADDRESS || contract === delegate) return false;
   if (contract === SIMPLE_ACCOUNT_ADDRESS) return true;
   throw new ApiError(
     'not_supported',
-    `a pending transaction delegates the account to \`${contract}\`; send the calls when it is included`,
+    `another transaction delegates the account to \`${contract}\`; send the calls when it is included`,
   );
 }

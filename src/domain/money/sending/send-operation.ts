@@ -24,7 +24,7 @@ import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
-import { pendingDelegation } from './hold-nonces.ts';
+import { laterDelegation } from './hold-nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { readCall } from './send-calls.ts';
 
@@ -183,8 +183,8 @@ export async function buildOperation(
 }
 
 /**
- * The nonce of the delegation to our account contract; undefined for an account that is delegated to it and stays so
- * when our earlier transactions are included.
+ * The nonce of the delegation to our account contract; undefined for an account that was delegated to it when the
+ * operation was planned, and stays so by our earlier transactions.
  */
 async function delegationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -192,7 +192,7 @@ async function delegationNonce(
 ): Promise<number | undefined> {
   const account = { caip2: chain.caip2, address };
   await lockNonces(context, chain.caip2, [address]);
-  const contract = await pendingDelegation(context, account);
+  const contract = await laterDelegation(context, account);
   if (isDelegated && (contract === undefined || contract === SIMPLE_ACCOUNT_ADDRESS)) return undefined;
   return findNonce(context, account, pendingCount);
 }
