@@ -128,12 +128,14 @@ export interface EvmChain extends Chain {
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
    * Read-only call; returns the contract's return data, empty without a contract. `isConstant`: the answer never
-   * changes, so all nodes must give the same.
+   * changes, so all nodes must give the same. `settle`: chooses from the answers of all nodes; undefined if they differ
+   * by too much to be believed.
    */
   read(call: {
     readonly to: string;
     readonly data: Uint8Array;
     readonly isConstant?: boolean;
+    readonly settle?: (answers: readonly Uint8Array[]) => Uint8Array | undefined;
   }): Promise<Uint8Array>;
   /** The code at an address: empty for a plain account, `ef0100` || contract for a delegated account (EIP-7702). */
   code(address: string): Promise<Uint8Array>;

@@ -19,6 +19,9 @@ const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
 const FINAL_CONFIRMATIONS = 64n;
 const METHOD_NOT_FOUND = -32601;
 
+/** The latest blocks of nodes may be this far apart. */
+const TIME_TOLERANCE_SECONDS = 600;
+
 /** Base fees of nodes that are a few blocks apart differ by less than this factor. */
 const FEE_TOLERANCE = 2n;
 /** Wei per gas: below it, base fees count as equal, since factors between tiny amounts mean nothing. */
@@ -54,21 +57,19 @@ export function connectEvm({ caip2, urls, log, confirmations, namedTokens }: Evm
         settle: allEqual(String),
       }),
     fees: () => feesOf(nodes),
-    async latestSeconds() {
-      const block = record('block', await nodes.read('eth_getBlockByNumber', 'latest', false));
-      return Number(quantity('timestamp', block.timestamp));
-    },
+    latestSeconds: () =>
+      nodes.compare({ what: 'the time of the latest block', ask: readSeconds, settle: settleSeconds }),
     simulate: (call) => simulate(nodes, call),
     simulateSequence: (calls) => simulateSequence(nodes, calls, (call) => simulate(nodes, call)),
     movementsOf: (hash) => movementsOf(nodes, hash),
-    read: ({ to, data, isConstant = false }) =>
-      isConstant
-        ? nodes.compare({
-            what: `the contract \`${to}\``,
-            ask: (read) => readContract(read, to, data),
-            settle: allEqual(bytesTo0xHex),
-          })
-        : readContract(nodes.read, to, data),
+    read({ to, data, isConstant = false, settle = isConstant ? settleConstant : undefined }) {
+      if (settle === undefined) return readContract(nodes.read, to, data);
+      return nodes.compare({
+        what: `the contract \`${to}\``,
+        ask: (read) => readContract(read, to, data),
+        settle: (answers) => wrapAnswer(settle(answers)),
+      });
+    },
     code: async (address) => dataBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
     async broadcast(signedBytes) {
       const hash = bytesTo0xHex(keccak_256(signedBytes));
@@ -96,6 +97,25 @@ async function balanceOf(nodes: Nodes, address: string, token: string | null): P
   );
   // An address without a token contract returns no data: the balance is 0.
   return answer.length < 32 ? 0n : BigInt(bytesTo0xHex(answer.subarray(0, 32)));
+}
+
+async function readSeconds(read: Read): Promise<number> {
+  const block = record('block', await read('eth_getBlockByNumber', 'latest', false));
+  return Number(quantity('timestamp', block.timestamp));
+}
+
+/** The earliest time, so that no node makes a deadline later than the others would. */
+function settleSeconds(times: readonly number[]): { readonly answer: number } | undefined {
+  const earliest = Math.min(...times);
+  return Math.max(...times) - earliest > TIME_TOLERANCE_SECONDS ? undefined : { answer: earliest };
+}
+
+function settleConstant(answers: readonly Uint8Array[]): Uint8Array | undefined {
+  return allEqual<Uint8Array>(bytesTo0xHex)(answers)?.answer;
+}
+
+function wrapAnswer<T>(answer: T | undefined): { readonly answer: T } | undefined {
+  return answer === undefined ? undefined : { answer };
 }
 
 /** CHOICE: a read-only call that reverts returns no data, as an address without a contract does. */

@@ -1,8 +1,10 @@
 import type { ChainTransfer, TransferPage, TransferReading } from '../../ports/chain-transfers.ts';
 import type { Log } from '../../ports/log.ts';
 import { associatedTokenAddress } from '../../signing/solana/associated-token.ts';
-import { integer, list, record, text, unexpected } from './answers.ts';
-import { allEqual, type Nodes, type Read } from './nodes.ts';
+import { integer } from './answers.ts';
+import type { Nodes } from './nodes.ts';
+import { solanaTransfersIn } from './solana-movements.ts';
+import { type AddressRange, isLeft, nextSignatures } from './solana-signatures.ts';
 
 /**
  * CHOICE: the addresses that are asked for in one page, so at most this many per second: Solana has no list of the
@@ -11,10 +13,12 @@ import { allEqual, type Nodes, type Read } from './nodes.ts';
 const PAGE_ADDRESSES = 20;
 /** Addresses that are asked for at once. */
 const AT_ONCE = 5;
-/** The most signatures that a node returns at once. */
-const PAGE_SIGNATURES = 1000;
-/** CHOICE: the pages of signatures of one account that are read in one round. */
-const MAX_PAGES = 3;
+/** CHOICE: the transactions of one address that are read in one page; the others follow in the next pages. */
+const MAX_TRANSACTIONS = 25;
+/** Addresses with more transactions than that, which are read on in one page. */
+const UNFINISHED_AT_ONCE = 5;
+/** CHOICE: while so many are unfinished, no other addresses are asked for, so the position stays small. */
+const MAX_UNFINISHED = 100;
 
 export interface SolanaTransfersOptions {
   readonly nodes: Nodes;
@@ -32,12 +36,24 @@ interface Round {
   /** The last address that was asked for; undefined once all were. */
   readonly address: string | undefined;
   readonly isEnded: boolean;
+  /** Addresses of which transactions are left to read, the one that has waited longest first. */
+  readonly unfinished?: readonly Unfinished[];
+}
+
+interface Unfinished extends AddressRange {
+  /** The slot up to which the address is read when nothing is left. */
+  readonly top: number;
+  /** The last slot of the round that has come to this address meanwhile, which it has to be read up to as well. */
+  readonly next?: number;
 }
 
 /**
  * Reads the transfers to watched addresses by the signatures of each address and of its associated token accounts of
  * the named tokens, in rounds over all addresses. A token without a name is found when the transaction names the
  * address itself, as those do that make its token account. All nodes that respond must agree.
+ *
+ * The work of one page is bounded: an address with many transactions is left unfinished and read on in later pages,
+ * beside the others. Nothing is skipped, however many transactions name an address.
  *
  * CHOICE: reading begins with the slot of the first reading.
  */
@@ -46,18 +62,20 @@ export async function solanaTransfersAfter(
   reading: TransferReading,
 ): Promise<TransferPage> {
   const round = await currentRound(options, reading.after);
-  if (round.isEnded) return { transfers: [], position: writeRound(round), hasMore: false };
-  const addresses = await reading.watched.nextOnSolana(round.address, PAGE_ADDRESSES);
-  const transfers: ChainTransfer[] = [];
-  for (let start = 0; start < addresses.length; start += AT_ONCE) {
-    const some = addresses.slice(start, start + AT_ONCE);
-    const found = await Promise.all(some.map((address) => transfersOfAddress(options, address, round)));
-    transfers.push(...found.flat());
-  }
-  const isEnded = addresses.length < PAGE_ADDRESSES;
-  const position = writeRound({ ...round, address: addresses.at(-1) ?? round.address, isEnded });
-  return { transfers, position, hasMore: false };
+  const { begun, waiting, ...moved } = await nextAddresses(round, reading);
+  const first = waiting.slice(0, UNFINISHED_AT_ONCE);
+  const watched = first.length === 0 ? new Set<string>() : await reading.watched.among(first.map(addressOf));
+  const asked = [...first.filter(({ address }) => watched.has(address)), ...begun];
+  const { outcomes, failures } = await readRanges(options, asked);
+  // Nothing could be read. If others wait, they are next; otherwise everything is tried again.
+  const isOnlyWaiting = begun.length === 0 && waiting.length > first.length;
+  if (failures.length > 0 && failures.length === asked.length && !isOnlyWaiting) throw failures[0];
+  const unfinished = [...waiting.slice(UNFINISHED_AT_ONCE), ...outcomes.flatMap(({ left }) => left ?? [])];
+  const position = writeRound({ ...round, ...moved, unfinished });
+  return { transfers: outcomes.flatMap(({ transfers }) => transfers), position, hasMore: false };
 }
+
+const addressOf = ({ address }: AddressRange): string => address;
 
 /** The round under way, or the next one, which begins where the last one ended. */
 async function currentRound(options: SolanaTransfersOptions, position: string | undefined): Promise<Round> {
@@ -66,7 +84,7 @@ async function currentRound(options: SolanaTransfersOptions, position: string | 
   const slot = await lowestSlot(options);
   if (round === undefined) return { from: slot, to: slot, address: undefined, isEnded: true };
   if (slot <= round.to) return round;
-  return { from: round.to, to: slot, address: undefined, isEnded: false };
+  return { ...round, from: round.to, to: slot, address: undefined, isEnded: false };
 }
 
 /** The lowest slot of the nodes, so that all of them know the transactions up to it. */
@@ -78,152 +96,105 @@ function lowestSlot({ nodes, commitment }: SolanaTransfersOptions): Promise<numb
   });
 }
 
-async function transfersOfAddress(
-  options: SolanaTransfersOptions,
-  address: string,
-  round: Round,
-): Promise<readonly ChainTransfer[]> {
-  const { nodes, caip2, log, namedTokens } = options;
+/** The addresses whose turn it is in the round, and those that wait to be read on. */
+async function nextAddresses(round: Round, { watched }: TransferReading) {
+  const { from, to, unfinished = [] } = round;
+  const stay = { address: round.address, isEnded: round.isEnded, begun: [], waiting: unfinished };
+  if (round.isEnded || unfinished.length > MAX_UNFINISHED - PAGE_ADDRESSES) return stay;
+  const addresses = await watched.nextOnSolana(round.address, PAGE_ADDRESSES);
+  const turn = new Set(addresses);
+  const waiting = unfinished.map((each) => (turn.has(each.address) ? { ...each, next: to } : each));
+  for (const { address } of unfinished) turn.delete(address);
+  return {
+    address: addresses.at(-1) ?? round.address,
+    isEnded: addresses.length < PAGE_ADDRESSES,
+    begun: [...turn].map((address): Unfinished => ({ address, from, to, top: to })),
+    waiting,
+  };
+}
+
+interface Outcome {
+  readonly transfers: readonly ChainTransfer[];
+  /** Undefined when the address is finished. */
+  readonly left: Unfinished | undefined;
+}
+
+/**
+ * Reads on in each range. One that cannot be read, for example because the nodes disagree about it, is left for later
+ * and does not stop the others.
+ */
+async function readRanges(options: SolanaTransfersOptions, ranges: readonly Unfinished[]) {
+  const { caip2, log } = options;
+  const outcomes: Outcome[] = [];
+  const failures: unknown[] = [];
+  for (let start = 0; start < ranges.length; start += AT_ONCE) {
+    const some = ranges.slice(start, start + AT_ONCE);
+    const settled = await Promise.allSettled(some.map((range) => readRange(options, range)));
+    for (const [index, each] of settled.entries()) {
+      if (each.status === 'fulfilled') outcomes.push(each.value);
+      else {
+        const range = some[index]!;
+        failures.push(each.reason);
+        outcomes.push({ transfers: [], left: range });
+        log.warn({ err: each.reason, caip2, address: range.address }, 'an address is read again later');
+      }
+    }
+  }
+  return { outcomes, failures };
+}
+
+interface Reading {
+  readonly transfers: readonly ChainTransfer[];
+  readonly rest: AddressRange;
+}
+
+async function readRange(options: SolanaTransfersOptions, unfinished: Unfinished): Promise<Outcome> {
+  const { nodes, commitment, namedTokens } = options;
+  const { top, next, ...range } = unfinished;
+  const { address } = range;
   const accounts = [address, ...namedTokens.map((mint) => associatedTokenAddress(address, mint))];
-  return nodes.compare({
+  const { transfers, rest } = await nodes.compare<Reading>({
     what: `the transactions of \`${address}\``,
     async ask(read) {
-      const hashes = new Set<string>();
-      for (const account of accounts) {
-        const { signatures, isComplete } = await signaturesOf(read, account, { options, round });
-        if (!isComplete) {
-          log.error(
-            { caip2, address: account },
-            'an address has too many transactions to be read; the oldest are not reported',
-          );
-        }
-        for (const signature of signatures) hashes.add(signature);
+      const question = { accounts, range, commitment, limit: MAX_TRANSACTIONS };
+      const signatures = await nextSignatures(read, question);
+      const found: ChainTransfer[] = [];
+      for (const hash of signatures.hashes) {
+        found.push(...(await solanaTransfersIn(read, { commitment, hash, address })));
       }
-      const transfers: ChainTransfer[] = [];
-      for (const hash of hashes) transfers.push(...(await transfersIn(read, { options, hash, address })));
-      return transfers.sort(inOrder);
+      return { transfers: found.sort(inOrder), rest: signatures.rest };
     },
-    settle: allEqual((transfers) =>
-      JSON.stringify(transfers, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
-    ),
+    settle: settleReadings,
   });
+  if (rest.to > rest.from) return { transfers, left: { ...rest, top, ...(next !== undefined && { next }) } };
+  const isBehind = next !== undefined && next > top;
+  return { transfers, left: isBehind ? { address, from: top, to: next, top: next } : undefined };
+}
+
+/**
+ * Nodes know the same transactions of a range but may list newer ones before them, so one may have come further than
+ * another. They must agree about what all of them have read.
+ */
+function settleReadings(readings: readonly Reading[]): { readonly answer: Reading } | undefined {
+  const [least] = readings.map(({ rest }) => rest).toSorted((a, b) => b.to - a.to || compareDone(a, b));
+  const read = readings.map(({ transfers }) =>
+    transfers.filter(({ hash, blockNumber }) => !isLeft(least!, { hash, slot: Number(blockNumber) })),
+  );
+  const texts = read.map((transfers) =>
+    JSON.stringify(transfers, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+  );
+  if (new Set(texts).size !== 1) return undefined;
+  return { answer: { transfers: read[0]!, rest: least! } };
+}
+
+function compareDone({ done: a = '' }: AddressRange, { done: b = '' }: AddressRange): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** Nodes may return the transactions of one slot in any order. */
 function inOrder(left: ChainTransfer, right: ChainTransfer): number {
   if (left.blockNumber !== right.blockNumber) return left.blockNumber < right.blockNumber ? -1 : 1;
   return left.key < right.key ? -1 : 1;
-}
-
-/** The signatures of successful transactions of an account in the slots of a round. */
-async function signaturesOf(
-  read: Read,
-  account: string,
-  { options: { commitment }, round }: { options: SolanaTransfersOptions; round: Round },
-): Promise<{ signatures: readonly string[]; isComplete: boolean }> {
-  const method = 'getSignaturesForAddress';
-  const signatures: string[] = [];
-  let before: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
-    const options = { commitment, limit: PAGE_SIGNATURES, ...(before === undefined ? {} : { before }) };
-    const found = list(method, await read(method, account, options)).map((item) => {
-      const { signature, slot, err } = record(method, item);
-      return { signature: text(method, signature), slot: Number(integer(method, slot)), err };
-    });
-    // Newest first.
-    for (const { signature, slot, err } of found) {
-      const isOfRound = slot > round.from && slot <= round.to;
-      if (isOfRound && (err === null || err === undefined)) signatures.push(signature);
-    }
-    const last = found.at(-1);
-    if (last === undefined || last.slot <= round.from || found.length < PAGE_SIGNATURES) {
-      return { signatures, isComplete: true };
-    }
-    before = last.signature;
-  }
-  return { signatures, isComplete: false };
-}
-
-interface Held {
-  readonly owner: string;
-  readonly before: bigint;
-  readonly after: bigint;
-}
-
-/** What an address gained in a transaction, of each asset. */
-async function transfersIn(
-  read: Read,
-  {
-    options: { commitment },
-    hash,
-    address,
-  }: { options: SolanaTransfersOptions; hash: string; address: string },
-): Promise<ChainTransfer[]> {
-  const method = 'getTransaction';
-  const options = { commitment, encoding: 'json', maxSupportedTransactionVersion: 0 };
-  const answer = record(method, await read(method, hash, options));
-  const meta = record(method, answer.meta);
-  if (meta.err !== null && meta.err !== undefined) return [];
-  const blockNumber = integer(method, answer.slot);
-  const common = {
-    hash,
-    recipient: address,
-    blockNumber,
-    blockTimestampSeconds: Number(answer.blockTime ?? 0),
-    position: `${blockNumber}:${hash}`,
-  };
-  return [...heldByAsset(answer, meta)].flatMap(([tokenAddress, held]) => {
-    const own = held.filter(({ owner }) => owner === address);
-    const rawAmount = own.reduce((sum, { before, after }) => sum + after - before, 0n);
-    if (rawAmount <= 0n) return [];
-    const sender = senderOf(held, address);
-    return [{ ...common, sender, tokenAddress, rawAmount, key: `${hash}:${tokenAddress ?? 'native'}` }];
-  });
-}
-
-/** CHOICE: the sender is the account that lost most of the asset; for a minted token, the recipient. */
-function senderOf(held: readonly Held[], recipient: string): string {
-  let sender = { owner: recipient, lost: 0n };
-  for (const { owner, before, after } of held) {
-    if (owner !== recipient && before - after > sender.lost) sender = { owner, lost: before - after };
-  }
-  return sender.owner;
-}
-
-/** Balances before and after a transaction, by mint; null is the native asset. */
-function heldByAsset(
-  answer: Record<string, unknown>,
-  meta: Record<string, unknown>,
-): ReadonlyMap<string | null, readonly Held[]> {
-  const method = 'getTransaction';
-  const { message } = record(method, answer.transaction);
-  const loaded = meta.loadedAddresses === undefined ? {} : record(method, meta.loadedAddresses);
-  const keys = [
-    ...list(method, record(method, message).accountKeys),
-    ...list(method, loaded.writable ?? []),
-    ...list(method, loaded.readonly ?? []),
-  ].map((key) => text(method, key));
-  const [before, after] = [meta.preBalances, meta.postBalances].map((balances) =>
-    list(method, balances).map((balance) => integer(method, balance)),
-  );
-  if (before!.length !== keys.length || after!.length !== keys.length) unexpected(method);
-  const held = new Map<string | null, Held[]>([
-    [null, keys.map((owner, index) => ({ owner, before: before![index]!, after: after![index]! }))],
-  ]);
-  for (const [side, balances] of [
-    ['before', meta.preTokenBalances],
-    ['after', meta.postTokenBalances],
-  ] as const) {
-    for (const item of list(method, balances ?? [])) {
-      const { mint, owner, uiTokenAmount } = record(method, item);
-      const amount = text(method, record(method, uiTokenAmount).amount);
-      if (!/^\d{1,20}$/.test(amount)) unexpected(method);
-      const entry = { owner: text(method, owner), before: 0n, after: 0n, [side]: BigInt(amount) };
-      const key = text(method, mint);
-      held.set(key, [...(held.get(key) ?? []), entry]);
-    }
-  }
-  return held;
 }
 
 function writeRound(round: Round): string {

@@ -8,6 +8,8 @@ import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 const QUOTE_SECONDS = 60;
 const DEADLINE_SECONDS = 1200n;
 const FULL_BPS = 10_000n;
+// CHOICE: the quotes of nodes a few blocks apart differ by at most one part in this many.
+const QUOTE_TOLERANCE = 100n;
 const MAX_UINT256 = 2n ** 256n - 1n;
 // CHOICE: close to what the contracts use.
 const ROUTER_GAS = 60_000n;
@@ -171,7 +173,9 @@ async function tradedPaths(router: Router, { tokenIn, tokenOut }: SwapOrder): Pr
 async function hasPools({ chain, factory }: Router, path: readonly string[]): Promise<boolean> {
   const pairs = path.slice(1).map(async (token, index) => {
     const data = pairFactory.encodeCall('getPair', path[index]!, token);
-    const [pair] = pairFactory.decodeResult('getPair', await chain.read({ to: factory, data })) ?? [];
+    // The address of a pair never changes once it exists.
+    const answer = await chain.read({ to: factory, data, isConstant: true });
+    const [pair] = pairFactory.decodeResult('getPair', answer) ?? [];
     return typeof pair === 'string' && pair !== NO_ADDRESS;
   });
   return (await Promise.all(pairs)).every((exists) => exists);
@@ -189,11 +193,46 @@ async function amountsOn(
   path: readonly string[],
   { amountType, rawAmount }: SwapOrder,
 ): Promise<PathAmounts | undefined> {
-  const name = amountType === 'exact_input' ? 'getAmountsOut' : 'getAmountsIn';
-  const answer = await chain.read({ to: address, data: swapRouter.encodeCall(name, rawAmount, path) });
-  const [amounts] = (swapRouter.decodeResult(name, answer) ?? []) as [bigint[]?];
-  const [rawInput, rawOutput] = [amounts?.at(0), amounts?.at(-1)];
-  return rawInput === undefined || rawOutput === undefined ? undefined : { path, rawInput, rawOutput };
+  const isInput = amountType === 'exact_input';
+  const name = isInput ? 'getAmountsOut' : 'getAmountsIn';
+  const read = (answer: Uint8Array): PathAmounts | undefined => {
+    const [amounts] = (swapRouter.decodeResult(name, answer) ?? []) as [bigint[]?];
+    const [rawInput, rawOutput] = [amounts?.at(0), amounts?.at(-1)];
+    return rawInput === undefined || rawOutput === undefined ? undefined : { path, rawInput, rawOutput };
+  };
+  const answer = await chain.read({
+    to: address,
+    data: swapRouter.encodeCall(name, rawAmount, path),
+    settle: (answers) =>
+      bestOf(answers, (each) => (isInput ? read(each)?.rawOutput : read(each)?.rawInput), isInput),
+  });
+  return read(answer);
+}
+
+/**
+ * Of the nodes' answers to a quote, the best one for the wallet: its slippage then bounds what a worse block, or a node
+ * that lies, can take. Undefined if they differ by more than a few blocks explain.
+ */
+function bestOf(
+  answers: readonly Uint8Array[],
+  amountOf: (answer: Uint8Array) => bigint | undefined,
+  isHigherBetter: boolean,
+): Uint8Array | undefined {
+  const quotes = answers.map((answer) => ({ answer, amount: amountOf(answer) }));
+  const known = quotes.filter((quote): quote is Quote => quote.amount !== undefined);
+  if (known.length === 0) return answers[0];
+  if (known.length < quotes.length) return undefined;
+  const ordered = known.toSorted((a, b) => compare(a.amount, b.amount));
+  const [lowest, highest] = [ordered[0]!, ordered.at(-1)!];
+  const difference = highest.amount - lowest.amount;
+  // Small amounts are rounded.
+  if (difference > 1n && difference * QUOTE_TOLERANCE > highest.amount) return undefined;
+  return isHigherBetter ? highest.answer : lowest.answer;
+}
+
+interface Quote {
+  readonly answer: Uint8Array;
+  readonly amount: bigint;
 }
 
 /** The limits that the contract enforces, rounded in favor of the wallet. */

@@ -1,0 +1,143 @@
+import { integer, list, record, text } from './answers.ts';
+import type { Read } from './nodes.ts';
+
+/** The most signatures that a node returns at once. */
+const PAGE_SIGNATURES = 1000;
+/** CHOICE: the pages of one slot that are read; far more transactions than a slot of Solana holds for one account. */
+const MAX_PAGES = 10;
+
+/**
+ * The part of an address's transactions that is left to read: those after slot `from` up to slot `to`, newest first.
+ * What it means does not depend on a node; `before` only says where to look.
+ */
+export interface AddressRange {
+  readonly address: string;
+  readonly from: number;
+  readonly to: number;
+  /** Of slot `to`, signatures up to this one in ascending order are read; undefined: none is. */
+  readonly done?: string | undefined;
+  /** By account, a signature of a later slot than `to`, after which a node's list continues. */
+  readonly before?: Readonly<Record<string, string>> | undefined;
+}
+
+interface Signature {
+  readonly hash: string;
+  readonly slot: number;
+  readonly isSuccess: boolean;
+}
+
+/** What one reading of a range has found. */
+export interface ReadSignatures {
+  /** Of successful transactions, those of later slots first. */
+  readonly hashes: readonly string[];
+  readonly rest: AddressRange;
+}
+
+export interface SignatureQuestion {
+  /** The address and its token accounts. */
+  readonly accounts: readonly string[];
+  readonly range: AddressRange;
+  readonly commitment: 'confirmed' | 'finalized';
+  /** The most transactions to return. */
+  readonly limit: number;
+}
+
+/**
+ * The next signatures of a range. Reads one page for each account, more only while they all are of one slot. Slots that
+ * no page contains completely are left for the next time.
+ */
+export async function nextSignatures(read: Read, question: SignatureQuestion): Promise<ReadSignatures> {
+  const { accounts, range, limit } = question;
+  const lists = await Promise.all(accounts.map((account) => listOf(read, account, question)));
+  // Slots after this one are complete in every list.
+  const covered = Math.max(range.from, ...lists.map((each) => each.coveredAfter));
+  const found = new Map<string, Signature>();
+  for (const each of lists.flatMap(({ items }) => items)) {
+    if (each.isSuccess && each.slot > covered && isLeft(range, each)) found.set(each.hash, each);
+  }
+  const ordered = [...found.values()].toSorted(
+    (a, b) => b.slot - a.slot || (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : 0),
+  );
+  const taken = ordered.slice(0, limit);
+  const last = taken.length < ordered.length ? taken.at(-1) : undefined;
+  const to = last?.slot ?? Math.min(range.to, covered);
+  const done = last?.hash ?? (to === range.to ? range.done : undefined);
+  const before = Object.fromEntries(
+    lists.flatMap(({ account, items }) => {
+      const hint = items.findLast(({ slot }) => slot > to)?.hash ?? range.before?.[account];
+      return hint === undefined ? [] : [[account, hint]];
+    }),
+  );
+  return { hashes: taken.map(({ hash }) => hash), rest: { ...range, to, done, before } };
+}
+
+/** Whether a transaction of this slot and signature is in the range. */
+export function isLeft(
+  { from, to, done }: AddressRange,
+  { slot, hash }: Pick<Signature, 'slot' | 'hash'>,
+): boolean {
+  return slot > from && (slot < to || (slot === to && (done === undefined || hash > done)));
+}
+
+interface SignatureList {
+  readonly account: string;
+  /** Newest first. */
+  readonly items: readonly Signature[];
+  /** Transactions of later slots than this one, after the hint, are all in the list. */
+  readonly coveredAfter: number;
+}
+
+async function listOf(
+  read: Read,
+  account: string,
+  { range, commitment }: SignatureQuestion,
+): Promise<SignatureList> {
+  const items: Signature[] = [];
+  let before = range.before?.[account];
+  for (let page = 1; ; page += 1) {
+    const found = await pageOf(read, account, { before, commitment, minContextSlot: range.to });
+    const last = found.at(-1) ?? items.at(-1);
+    if (found.length === 0 && before !== undefined && !(await isKnown(read, before))) {
+      // A node lists nothing after a signature that it does not know, for example one that a fork has dropped.
+      if (last !== undefined) return { account, items, coveredAfter: last.slot };
+      before = undefined;
+      continue;
+    }
+    items.push(...found);
+    if (found.length < PAGE_SIGNATURES || last === undefined || last.slot <= range.from) {
+      return { account, items, coveredAfter: range.from };
+    }
+    if (last.slot !== range.to) return { account, items, coveredAfter: last.slot };
+    if (page >= MAX_PAGES) {
+      throw new Error(`more than ${items.length} transactions of \`${account}\` in slot ${last.slot}`);
+    }
+    before = last.hash;
+  }
+}
+
+interface PageTerms {
+  readonly before: string | undefined;
+  readonly commitment: 'confirmed' | 'finalized';
+  /** A node that lags behind refuses instead of leaving out what it does not know yet. */
+  readonly minContextSlot: number;
+}
+
+async function pageOf(read: Read, account: string, { before, ...terms }: PageTerms): Promise<Signature[]> {
+  const method = 'getSignaturesForAddress';
+  const options = { ...terms, limit: PAGE_SIGNATURES, ...(before === undefined ? {} : { before }) };
+  return list(method, await read(method, account, options)).map((item) => {
+    const { signature, slot, err } = record(method, item);
+    return {
+      hash: text(method, signature),
+      slot: Number(integer(method, slot)),
+      isSuccess: err === null || err === undefined,
+    };
+  });
+}
+
+async function isKnown(read: Read, hash: string): Promise<boolean> {
+  const method = 'getSignatureStatuses';
+  const answer = record(method, await read(method, [hash], { searchTransactionHistory: true }));
+  const [status] = list(method, answer.value);
+  return status !== null && status !== undefined;
+}
