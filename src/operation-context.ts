@@ -66,6 +66,8 @@ export interface RequestProof {
   readonly userId: string | undefined;
   /** The session of that access token. */
   readonly sessionId?: string | undefined;
+  /** Where an OAuth client without a secret sent the request from: an IPv4 address or an IPv6 /64. */
+  readonly publicClientNetwork?: string | undefined;
   /** The absolute URL of another operation of this server, as the sender of this request knows it. */
   urlOf(path: string): string;
   /** Every canonical payload that a client may have signed for a proposed request. */

@@ -14,7 +14,7 @@ import {
 } from './oauth/oauth-clients.ts';
 import { parseBasic } from './oauth/parse-basic.ts';
 import { allowOrigin } from './origins/cors.ts';
-import type { FailureLimit } from './rate-limit.ts';
+import { type FailureLimit, networkOf } from './rate-limit.ts';
 
 export interface AuthenticateOptions {
   readonly apps: AppDirectory;
@@ -80,7 +80,9 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
   const authenticateClient = async (exchange: HttpExchange): Promise<void> => {
     const header = exchange.headers.authorization;
     if (header === undefined) {
-      exchange.app = { id: (await findClient(exchange)).id };
+      const { app, isPublic } = await findClient(exchange);
+      exchange.app = { id: app.id };
+      if (isPublic) exchange.publicClientNetwork = networkOf(exchange.remoteAddress);
       return;
     }
     for (const { appId, secret } of readClientBasic(header)) {

@@ -34,6 +34,8 @@ export interface HttpExchange {
   userId: string | undefined;
   /** The session of that access token. */
   sessionId: string | undefined;
+  /** The network of an OAuth client that has no secret; undefined for all other callers. */
+  publicClientNetwork: string | undefined;
   query: Record<string, unknown>;
   /** The parsed body with the contract's names; undefined if the operation has none. */
   body: unknown;

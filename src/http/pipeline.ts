@@ -68,8 +68,9 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
  * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
  * -> work limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
  *
- * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked. OAuth clients
- * may send them in the body; such bodies are small, and counted by address before they are read.
+ * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked, and none of an
+ * operation that needs neither credentials nor a body. OAuth clients may send them in the body; such bodies are small,
+ * and counted by address before they are read.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
@@ -92,6 +93,10 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const authenticated = options.authenticate(exchange);
     if (authenticated !== undefined) await authenticated;
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
+    if (isOpenWithoutBody(exchange)) {
+      discardBody(request);
+      return contract.handle(exchange);
+    }
     const isClientBody = sendsCredentialsInBody(exchange);
     const reading = readBody(
       request,
@@ -197,6 +202,7 @@ function beginExchange(
     app: undefined,
     userId: undefined,
     sessionId: undefined,
+    publicClientNetwork: undefined,
     query: {},
     body: undefined,
     proof: undefined,
@@ -238,6 +244,11 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
   if (body === undefined) return undefined;
   const written = brand.writeBody(body);
   return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
+}
+
+/** Whether anybody may send the request, and a body of it would mean nothing (RFC 9110 section 9.3.1). */
+function isOpenWithoutBody({ route }: HttpExchange): boolean {
+  return route?.operation.security === 'none' && !route.operation.hasBody;
 }
 
 /** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */

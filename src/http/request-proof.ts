@@ -37,6 +37,7 @@ export function readProof(
     expiryMs,
     userId: exchange.userId,
     sessionId: exchange.sessionId,
+    publicClientNetwork: exchange.publicClientNetwork,
     canonicalPayloads: () => {
       payloads ??= payloadsOf(exchange, scheme, options);
       return payloads;

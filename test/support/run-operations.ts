@@ -64,6 +64,8 @@ export interface RunInput {
   readonly idempotencyKey?: string;
   /** The user, and the session, whose access token the request carries instead of the app secret. */
   readonly as?: { readonly userId: string; readonly sessionId: string };
+  /** The network of an OAuth client without a secret, which sends the request instead of the app. */
+  readonly publicClientNetwork?: string;
 }
 
 export interface OperationsOptions {
@@ -189,7 +191,8 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         options,
       });
     },
-    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, idempotencyKey, as }) {
+    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, ...rest }) {
+      const { idempotencyKey, as, publicClientNetwork } = rest;
       const exchange = {
         id: randomUUID(),
         response: { destroyed: false },
@@ -205,6 +208,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
           ...signedProof(signWith, payload),
           expiryMs,
           ...as,
+          publicClientNetwork,
           payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
             canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
         },

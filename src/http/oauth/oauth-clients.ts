@@ -11,8 +11,14 @@ interface ClientCredentials {
   readonly secret: string | undefined;
 }
 
-/** The credentials in the body of an OAuth client (RFC 6749 section 2.3.1), with the app that they name. */
-export type FindClient = (exchange: HttpExchange) => Promise<AppCredentials>;
+/** The app that the credentials in the body of an OAuth client name (RFC 6749 section 2.3.1). */
+interface Client {
+  readonly app: AppCredentials;
+  /** It sent no secret. */
+  readonly isPublic: boolean;
+}
+
+export type FindClient = (exchange: HttpExchange) => Promise<Client>;
 
 /** Whether a request of an OAuth client carries its credentials in the body rather than in a header. */
 export function sendsCredentialsInBody({ headers, route }: HttpExchange): boolean {
@@ -38,7 +44,7 @@ export function createFindClient(
     const app = await apps.find(clientId);
     const isKnown = secret === undefined ? app?.admitsPublicClients === true : isSecret(secret, app);
     if (!isKnown || app === undefined) throw invalidClient();
-    return app;
+    return { app, isPublic: secret === undefined };
   };
 }
 

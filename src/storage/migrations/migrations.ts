@@ -13,6 +13,7 @@ import { earnVaults } from './0012-earn-vaults.ts';
 import { fiatAccounts } from './0013-fiat-accounts.ts';
 import { submissionFingerprints } from './0014-submission-fingerprints.ts';
 import { cryptoDeposits } from './0015-crypto-deposits.ts';
+import { publicDeviceClients } from './0016-public-device-clients.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -32,4 +33,5 @@ export const migrations: readonly SchemaMigration[] = [
   fiatAccounts,
   submissionFingerprints,
   cryptoDeposits,
+  publicDeviceClients,
 ];

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { ApiError } from '../../../src/errors.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { type Admission, createAdmission } from '../../../src/http/overload/admission.ts';
 import { measureLoopDelay } from '../../../src/http/overload/loop-delay.ts';
@@ -13,21 +14,32 @@ import type { OperationContext, Services } from '../../../src/operation-context.
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/http/toy-server.ts';
 
-// Creating a toy inserts a row into `apps`. Another transaction holds the lock that the insertion needs.
+// Creating a toy inserts a row into `apps`.
 const CLIENTS = 40;
 
-describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (kind) => {
+type CreateToy = (input: { body: { name: string } }, context: OperationContext) => Promise<unknown>;
+
+const insertToy: CreateToy = async ({ body }, { em }) => {
+  await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
+    em.getKysely(),
+  );
+  return { id: body.name };
+};
+
+describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
   let database: TestDatabase;
   let server: ToyServer;
   let admission: Admission;
   let exchanges: HttpExchange[];
   let runs: number;
+  let handler: CreateToy;
   let agent: Agent;
 
   beforeEach(async () => {
     agent = new Agent();
     exchanges = [];
     runs = 0;
+    handler = insertToy;
     database = await openTestDatabase(kind, { poolSize: 8 });
     admission = createAdmission({
       limits: { requests: 100, concurrent: { reads: 5, writes: 5, signing: 5 }, delayMs: 20 },
@@ -37,12 +49,9 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
       log: keptLog(),
     });
     const createToy = {
-      run: async ({ body }: { body: { name: string } }, { em }: OperationContext) => {
+      run: (...given: Parameters<CreateToy>) => {
         runs += 1;
-        await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
-          em.getKysely(),
-        );
-        return { id: body.name };
+        return handler(...given);
       },
     };
     const run = createRunOperation({
@@ -87,7 +96,7 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
     return rows.map(({ id }) => id);
   };
 
-  test('have nothing executed, and can send the same requests again', async () => {
+  test('while they wait for a lock have nothing executed, and can send the same requests again', async () => {
     const blocker = database.orm.em.fork();
     await blocker.begin();
     await blocker.execute(
@@ -110,5 +119,24 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
     expect(answers.map(({ status }) => status)).toEqual(Array(CLIENTS).fill(200));
     expect(answers.some(({ headers }) => headers.has('idempotent-replayed'))).toBe(false);
     expect(await toys()).toHaveLength(CLIENTS);
+  });
+
+  test('before a refusal that keeps its changes free their transactions and their places', async () => {
+    // More than there are places of admission, and connections.
+    for (let index = 0; index < 9; index += 1) {
+      const patience = new AbortController();
+      handler = async (...given) => {
+        await insertToy(...given);
+        patience.abort();
+        await expect.poll(() => exchanges.at(-1)?.response.destroyed).toBe(true);
+        throw new ApiError('not_found', 'unknown code', { keepsChanges: true });
+      };
+      await expect(create(index, patience.signal)).rejects.toThrow(/abort/);
+      await expect.poll(() => admission.counts().requests).toBe(0);
+    }
+    expect(await toys()).toEqual([]);
+    handler = insertToy;
+    expect((await create(0)).status).toBe(200);
+    expect(await toys()).toEqual(['toy-00']);
   });
 });

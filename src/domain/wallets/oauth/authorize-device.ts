@@ -15,6 +15,14 @@ const LIFETIME_SECONDS = 900;
 /** CHOICE: undecided codes of one app at a time; each makes guessing a user code easier. */
 const MAX_PENDING = 1_000;
 
+/**
+ * CHOICE: clients without a secret have half of these together, and those behind one network address the given number.
+ * Anybody can be such a client, so they must not use up the places of the clients with a secret, and one of them not
+ * those of the others.
+ */
+const MAX_PUBLIC = MAX_PENDING / 2;
+const MAX_PUBLIC_OF_NETWORK = 25;
+
 const MAX_DRAWS = 5;
 
 /**
@@ -50,15 +58,21 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
 }
 
 /** INVARIANT: counting and storing are not interleaved with those of other requests. */
-async function requireRoom({ app, em, nowMs }: OperationContext): Promise<void> {
+async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
   await lockName(em, `device-codes:${app.id}`);
-  const waiting = await em.count(OauthDeviceCodeEntity, {
-    appId: app.id,
-    status: 'pending',
-    expiresAtMs: { $gt: nowMs },
-  });
-  if (waiting >= MAX_PENDING) {
+  const waiting = { appId: app.id, status: 'pending', expiresAtMs: { $gt: nowMs } } as const;
+  if ((await em.count(OauthDeviceCodeEntity, waiting)) >= MAX_PENDING) {
     throw new ApiError('too_many_requests', `the app has ${MAX_PENDING} undecided device codes`);
+  }
+  const { publicClientNetwork: publicNetwork } = proof;
+  if (publicNetwork === undefined) return;
+  if ((await em.count(OauthDeviceCodeEntity, { ...waiting, publicNetwork: { $ne: null } })) >= MAX_PUBLIC) {
+    const message = `clients without a secret have ${MAX_PUBLIC} undecided device codes of the app`;
+    throw new ApiError('too_many_requests', message);
+  }
+  if ((await em.count(OauthDeviceCodeEntity, { ...waiting, publicNetwork })) >= MAX_PUBLIC_OF_NETWORK) {
+    const message = `clients without a secret at this network address have ${MAX_PUBLIC_OF_NETWORK} undecided device codes`;
+    throw new ApiError('too_many_requests', message);
   }
 }
 
@@ -74,6 +88,7 @@ async function storeCode(context: OperationContext, id: string, intervalSeconds:
           appId: app.id,
           userCode,
           status: 'pending',
+          publicNetwork: context.proof.publicClientNetwork ?? null,
           userId: null,
           intervalSeconds,
           polledAtMs: null,

@@ -14,6 +14,8 @@ export const OauthDeviceCodeEntity = defineEntity({
     /** Upper case, without the hyphen. */
     userCode: p.text(),
     status: p.text().$type<DeviceCodeStatus>(),
+    /** The network of a client without a secret: an IPv4 address or an IPv6 /64; null for other clients. */
+    publicNetwork: p.text().strictNullable(),
     /** Who approved it; null until then. */
     userId: p.text().strictNullable(),
     /** The minimum time between polls; grows with every poll that comes too soon. */
