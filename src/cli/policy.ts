@@ -57,8 +57,9 @@ export function policyCommand(): Command {
   );
   policy.addCommand(
     new Command('lint')
-      .description('find requests that pass a policy by another method than the one that it denies')
+      .description('find requests that pass a policy although it denies what they do')
       .argument('<file or id>', 'the policy as JSON, or the id of a stored one')
+      .option('--wallet <id>', 'the wallet that the requests are from')
       .option('--strict', 'evaluate as with the app setting strict_methods')
       .option('--app <id>', 'the app of the policy; needed for a file when there are several apps')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
@@ -69,7 +70,8 @@ export function policyCommand(): Command {
       .action(async (named: string, flags: LintFlags) => {
         const given = existsSync(named) ? { policy: readDraft(named) } : { policy_id: named };
         const strict = flags.strict === true ? { strict_methods: true } : {};
-        const lint = await lintAt(readTarget(flags), { ...given, ...strict, app_id: flags.app });
+        const more = { ...strict, app_id: flags.app, wallet_id: flags.wallet };
+        const lint = await lintAt(readTarget(flags), { ...given, ...more });
         console.log(flags.json === true ? JSON.stringify(lint) : gapsText(lint));
         if (lint.gaps.length > 0) process.exitCode = 1;
       }),
@@ -78,14 +80,16 @@ export function policyCommand(): Command {
 }
 
 interface LintFlags extends TargetFlags {
+  wallet?: string;
   strict?: boolean;
   app?: string;
   json?: boolean;
 }
 
 const lintExamples = `
-Methods overlap: a transaction that is denied can be signed by its hash, and an exported key signs everything. Each gap
-is printed with a request that the policy denies and one that it allows. Servers and databases as in
+What one rule denies can often be had in another way: a transaction that is denied can be signed by its hash, tokens can
+be moved by another function or instruction, and an exported key signs everything. Each gap is printed with a request
+that the policy denies, one that it allows, and what closes the gap. Servers and databases as in
 \`custos policy replay\`.
 
 Examples:
@@ -106,15 +110,21 @@ async function lintAt(target: Target, input: Parameters<typeof lintPolicyAt>[1])
 function gapsText({ gaps, policy_id: id }: PolicyLint): string {
   if (gaps.length === 0) return `no gap found in ${id}`;
   return gaps
-    .map(({ kind, message, denied, passes, rule_name: rule }) =>
+    .map(({ kind, message, denied, passes, rule_name: rule, remedy }) =>
       [
         `${kind}: ${message}`,
         ...(denied === null ? [] : [`  denied   ${denied.operation} ${JSON.stringify(denied.request)}`]),
         `  allowed  ${passes.operation} ${JSON.stringify(passes.request)}`,
         `  by rule  ${rule}`,
+        ...(remedy === null ? [] : [`  remedy   ${remedyText(remedy)}`]),
       ].join('\n'),
     )
     .join('\n\n');
+}
+
+function remedyText(remedy: NonNullable<PolicyLint['gaps'][number]['remedy']>): string {
+  if ('setting' in remedy) return `the app setting ${remedy.setting}`;
+  return `the rule ${JSON.stringify(remedy.rule)}`;
 }
 
 /** A server, or the database directly. */

@@ -100,6 +100,11 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
+/** An unsigned integer below 2^(8 × size). */
+export function littleEndian(value: bigint, size: number): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, index) => Number((value >> BigInt(8 * index)) & 0xffn));
+}
+
 /** Equality of public bytes. Not constant time: do not use it for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && view(left).equals(right);

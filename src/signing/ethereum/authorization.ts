@@ -1,4 +1,5 @@
 import * as Authorization from 'ox/Authorization';
+import * as Rlp from 'ox/Rlp';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
 import { parseEvmAddress, parseQuantity, type Quantity } from '../fields.ts';
@@ -38,6 +39,21 @@ export function signAuthorization(
     s,
     y_parity: yParity,
   };
+}
+
+/** The bytes whose keccak256 hash an authorization signs. Throws InvalidFieldError. */
+export function encodeAuthorization(params: AuthorizationParams): Uint8Array {
+  const address = parseEvmAddress(params.contract, '/contract') as `0x${string}`;
+  const chainId = parseQuantity(params.chain_id, '/chain_id', 52);
+  const nonce = parseQuantity(params.nonce ?? 0, '/nonce', 64);
+  // 0x05 || rlp([chainId, address, nonce])
+  return hexToBytes(`05${Rlp.fromHex([numberHex(chainId), address, numberHex(nonce)]).slice(2)}`);
+}
+
+/** An integer without leading zero bytes. */
+function numberHex(value: bigint): `0x${string}` {
+  const digits = value === 0n ? '' : value.toString(16);
+  return `0x${digits.padStart(digits.length + (digits.length % 2), '0')}`;
 }
 
 // CHOICE: `executor: self` raises only the default nonce; a nonce in the params is signed as given.

@@ -1,4 +1,4 @@
-import { base58ToBytes, concatBytes } from '../../crypto/encoding.ts';
+import { base58ToBytes, concatBytes, littleEndian } from '../../crypto/encoding.ts';
 import { ASSOCIATED_TOKEN_PROGRAM, associatedTokenAddress } from './associated-token.ts';
 
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';
@@ -36,7 +36,8 @@ interface Account {
   readonly isWritable?: boolean;
 }
 
-interface Instruction {
+/** An instruction that only the fee payer signs. */
+export interface Instruction {
   readonly program: string;
   readonly accounts: readonly Account[];
   readonly data: Uint8Array;
@@ -51,18 +52,23 @@ interface Instruction {
  */
 export function encodeSolanaTransfer(transfer: SolanaTransfer): Uint8Array {
   const instructions = transfer.mint === undefined ? [lamports(transfer)] : tokens(transfer, transfer.mint);
+  return encodeSolanaInstructions(transfer.from, instructions);
+}
+
+/** The wire bytes of an unsigned legacy transaction of these instructions, with zeros as its blockhash. */
+export function encodeSolanaInstructions(from: string, instructions: readonly Instruction[]): Uint8Array {
   const writable = new Set<string>();
   const readonly = new Set<string>();
   for (const { accounts } of instructions) {
     for (const { address, isWritable } of accounts) if (isWritable === true) writable.add(address);
   }
-  writable.delete(transfer.from);
+  writable.delete(from);
   for (const { program, accounts } of instructions) {
     for (const address of [...accounts.map((account) => account.address), program]) {
-      if (address !== transfer.from && !writable.has(address)) readonly.add(address);
+      if (address !== from && !writable.has(address)) readonly.add(address);
     }
   }
-  const keys = [transfer.from, ...writable, ...readonly];
+  const keys = [from, ...writable, ...readonly];
   const indexOf = (address: string): number => keys.indexOf(address);
   return concatBytes(
     list([new Uint8Array(SIGNATURE_BYTES)]),
@@ -125,8 +131,4 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
 /** compact-u16 length || items. INVARIANT: fewer than 128 items, so the length takes one byte. */
 function list(items: readonly Uint8Array[]): Uint8Array {
   return concatBytes(Uint8Array.of(items.length), ...items);
-}
-
-function littleEndian(value: bigint, bytes: number): Uint8Array {
-  return Uint8Array.from({ length: bytes }, (_, index) => Number((value >> BigInt(8 * index)) & 0xffn));
 }

@@ -1,25 +1,45 @@
 import { setImmediate } from 'node:timers/promises';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { CompiledPolicy } from '../../../policy/compile.ts';
-import type { ChainType } from '../../../signing/chains.ts';
+import { type CompiledPolicy, compileRule } from '../../../policy/compile.ts';
+import { ruleMethodsOf } from '../../../policy/methods.ts';
+import type { ConditionInput } from '../../../policy/source.ts';
+import { type ChainType, chains } from '../../../signing/chains.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { decide, loadPolicy } from '../../access/policies/enforce-policies.ts';
 import { findPolicy } from '../../access/policies/find-policy.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import {
   type AnalysisContext,
   compileDraft,
   type DraftPolicy,
   evaluatedAction,
   findAppOf,
+  requireChain,
 } from './analysis-context.ts';
 import { decodeUse } from './decode-use.ts';
-import { ethereumEffects, exportRequests, hashRequest, type TriedRequest } from './lint-candidates.ts';
+import { ethereumEffects } from './lint-ethereum.ts';
+import { rawSignEffects } from './lint-raw-sign.ts';
+import {
+  type Effect,
+  hashRequest,
+  keyExport,
+  type LintSubject,
+  type OtherKind,
+  phraseExport,
+  type TriedRequest,
+} from './lint-requests.ts';
+import { solanaEffects } from './lint-solana.ts';
+import { suiEffects } from './lint-sui.ts';
+import { tronEffects } from './lint-tron.ts';
+import { xrplEffects } from './lint-xrpl.ts';
 
 export interface LintInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
   readonly policy_id?: string | undefined;
+  /** The wallet that the requests are from. */
+  readonly wallet_id?: string | undefined;
   /** Replaces the app's setting. */
   readonly strict_methods?: boolean | undefined;
 }
@@ -33,139 +53,229 @@ export interface PolicyLint {
 
 /** A request that has the effect of a denied one and passes. */
 interface PolicyGap {
-  readonly kind: keyof typeof messages;
+  readonly kind: GapKind;
   readonly message: string;
-  readonly denied: TriedRequest | null;
-  readonly passes: TriedRequest;
+  readonly denied: ShownRequest | null;
+  readonly passes: ShownRequest;
   /** The rule that allows it. */
   readonly rule_id: string | null;
   readonly rule_name: string | null;
+  readonly remedy: Remedy | null;
 }
 
-const messages = {
+type ShownRequest = Pick<TriedRequest, 'operation' | 'method' | 'request'>;
+
+/** What denies a request that passes: an app setting, or a rule to add. */
+type Remedy = { readonly setting: 'strict_methods' } | { readonly rule: RemedyRule };
+
+interface RemedyRule {
+  readonly name: string;
+  readonly method: string;
+  readonly action: 'DENY';
+  readonly conditions: readonly ConditionInput[];
+}
+
+type GapKind = OtherKind | 'key_export' | 'other_method';
+
+const messages: Readonly<Record<GapKind, string>> = {
   key_export: 'the private key can be exported, and then signs everything',
-  hash_signing: 'the hash of a denied transaction can be signed, which is the same signature',
+  hash_signing: 'the hash of a denied request can be signed, which is the same signature',
+  raw_signing: 'the bytes of a denied transaction or message can be signed, which is the same signature',
   user_operation_hash: 'a denied user operation can be signed as a message or as typed data',
   other_method: 'a denied call can be made by another method, whose rules are separate',
-} as const;
+  sibling_call: 'what a denied call moves can be moved by another function, instruction or transaction type',
+  token_transfer: 'a payment is denied, but tokens can be transferred: they are not part of its amount',
+};
 
-/** An arbitrary hash: a hash does not show which transaction it belongs to. */
-const SOME_HASH = `0x${'11'.repeat(32)}`;
+/** Chain types on which a hash has the effect of the transaction that it belongs to. */
+const signsHashes = (chainType: string): boolean =>
+  !['solana', 'aptos', 'movement', 'spark'].includes(chainType);
+
+/** The methods under which hashes are evaluated on chain types whose transactions have rules of their own. */
+const hashMethods: Readonly<Partial<Record<ChainType, string>>> = {
+  sui: 'signTransactionBytes',
+  tron: 'signTransactionBytes',
+  xrpl: 'xrpl_signTransaction',
+};
+
+/** An arbitrary hash: a hash does not show which transaction it belongs to. Below the order of the Stark curve. */
+const SOME_HASH = new Uint8Array(32).fill(0x01);
 
 interface Verdict {
   readonly isAllowed: boolean;
   readonly ruleId: string | null;
 }
 
-type Judge = (tried: TriedRequest) => Promise<Verdict | undefined>;
+/** Undefined for a request that the chain type does not support. */
+type Judge = (tried: TriedRequest, terms?: Partial<JudgeTerms>) => Promise<Verdict | undefined>;
+
+interface JudgeTerms {
+  readonly policy: CompiledPolicy;
+  readonly strict: boolean;
+}
 
 /**
- * Finds requests that a policy allows although it denies what they do under another method. Every gap is evaluated by
- * the policy engine, so each request that is reported does pass.
+ * Finds requests that a policy allows although it denies what they do in another way. Every gap is evaluated by the
+ * policy engine, so each request that is reported does pass, and what is suggested against it denies it.
  *
- * @throws ApiError not_found; invalid_data for a question that names no policy or two; invalid_policy_format.
+ * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a wallet of another chain
+ * type; invalid_policy_format.
  */
 export async function lintPolicy(context: AnalysisContext, input: LintInput): Promise<PolicyLint> {
-  const { policy: draft, policy_id: policyId } = input;
+  const { policy: draft, policy_id: policyId, wallet_id: walletId } = input;
   if ((draft === undefined) === (policyId === undefined)) {
     throw invalidField('/policy', 'expected either `policy` or `policy_id`');
   }
-  const app = await findAppOf(context, { appId: input.app_id, policyId });
+  const app = await findAppOf(context, { appId: input.app_id, policyId, walletId });
   const own = { ...context, app };
   const strict = input.strict_methods ?? app.settings.strict_methods === true;
   const policy =
     draft === undefined
       ? await loadPolicy(own, { id: policyId! })
       : await compileDraft(own, draft, '/policy');
-  const chainType = draft?.chain_type ?? (await findPolicy(own, policyId!)).chainType;
-  const judge = createJudge(own, { policy, chainType: chainType as ChainType, strict });
-  const gaps = await findGaps(policy, chainType, judge);
+  const chainType = (draft?.chain_type ?? (await findPolicy(own, policyId!)).chainType) as ChainType;
+  const wallet = walletId === undefined ? undefined : await findWallet(own, walletId);
+  if (wallet !== undefined) requireChain(chainType, wallet.chain_type, '/wallet_id');
+  const sender = wallet?.address;
+  const judge = createJudge(own, { policy, strict, chainType, sender });
+  const gaps = await findGaps({ policy, strict, chainType, sender, judge });
   return { app_id: app.id, policy_id: policy.id, strict_methods: strict, gaps };
 }
 
-function createJudge(
-  context: AnalysisContext & Pick<OperationContext, 'app'>,
-  given: { readonly policy: CompiledPolicy; readonly chainType: ChainType; readonly strict: boolean },
-): Judge {
-  const settings = { strict_methods: given.strict };
-  return async ({ operation, request }) => {
+interface Linted extends JudgeTerms {
+  readonly chainType: ChainType;
+  readonly sender: string | undefined;
+}
+
+function createJudge(context: AnalysisContext & Pick<OperationContext, 'app'>, given: Linted): Judge {
+  const { chainType, sender: address } = given;
+  return async ({ operation, request }, { policy = given.policy, strict = given.strict } = {}) => {
     try {
       context.checkRequest(operation, request, '');
-      const decoded = await decodeUse(
-        { chainType: given.chainType, address: undefined },
-        { operation, request },
-      );
-      const action = evaluatedAction({ settings }, decoded);
+      const decoded = await decodeUse({ chainType, address }, { operation, request });
+      const action = evaluatedAction({ settings: { strict_methods: strict } }, decoded);
       const totals = await peekRunningTotals(context, '', action);
-      const { allowed, units } = await decide(context, given.policy, action, totals);
+      const { allowed, units } = await decide(context, policy, action, totals);
       return { isAllowed: allowed, ruleId: units[0]?.deciding_rule_id ?? null };
     } catch (error) {
-      // The chain type does not support this request.
       if (error instanceof ApiError && error.status < 500) return undefined;
       throw error;
     }
   };
 }
 
-/** Collects gaps, one for each method that passes and kind. */
-function createFindings({ rules }: CompiledPolicy, judge: Judge) {
+type Linting = Linted & { readonly judge: Judge };
+
+/** Collects gaps, one for each kind, method that passes and position among the requests of that kind. */
+function createFindings({ policy, judge, ...linted }: Linting) {
   const gaps = new Map<string, PolicyGap>();
   return {
     gaps,
     async tryEach(
-      kind: PolicyGap['kind'],
+      kind: GapKind,
       denied: TriedRequest | null,
       requests: readonly TriedRequest[],
     ): Promise<void> {
       for (const passes of requests) {
-        const key = `${kind} ${passes.method}`;
+        const key = JSON.stringify([kind, passes.method, passes.operation, passes.marks]);
         if (gaps.has(key)) continue;
         const verdict = await judge(passes);
         if (verdict?.isAllowed !== true) continue;
-        const rule = rules.find(({ id }) => id === verdict.ruleId);
-        // A rule that names an export is meant to allow it.
-        if (kind === 'key_export' && rule?.method === passes.method) continue;
-        const [id, name] = [rule?.id ?? null, rule?.name ?? null];
-        gaps.set(key, { kind, message: messages[kind], denied, passes, rule_id: id, rule_name: name });
+        const rule = policy.rules.find(({ id }) => id === verdict.ruleId);
+        if (rule !== undefined && isMeant(kind, rule, passes)) continue;
+        gaps.set(key, {
+          kind,
+          message: messages[kind],
+          denied: denied && shown(denied),
+          passes: shown(passes),
+          rule_id: rule?.id ?? null,
+          rule_name: rule?.name ?? null,
+          remedy: await remedyFor({ ...linted, policy, judge }, passes),
+        });
       }
     },
   };
 }
 
-type Findings = ReturnType<typeof createFindings>;
+/** Whether a rule is there to allow the request: it names the export, or the token. */
+function isMeant(
+  kind: GapKind,
+  rule: CompiledPolicy['rules'][number],
+  { method, token }: TriedRequest,
+): boolean {
+  if (kind === 'key_export') return rule.method === method;
+  if (kind !== 'token_transfer' || token === undefined) return false;
+  const named = rule.conditions.flatMap(({ input }) => input.value);
+  return named.some((value) => value.toLowerCase() === token.toLowerCase());
+}
 
-async function findGaps(
-  policy: CompiledPolicy,
-  chainType: string,
-  judge: Judge,
-): Promise<readonly PolicyGap[]> {
-  const findings = createFindings(policy, judge);
-  if (chainType === 'ethereum') await tryCalls(policy, judge, findings);
-  const isRestricted = policy.rules.some(({ action, method }) => action === 'DENY' || method !== '*');
-  if (isRestricted) {
-    // CHOICE: tries no messages and no transactions of other chain types: an export or a hash has the effect of any.
-    await findings.tryEach('key_export', null, exportRequests);
-    await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH)]);
+function shown({ operation, method, request }: TriedRequest): ShownRequest {
+  return { operation, method, request };
+}
+
+/** What denies the request: the setting if it does, otherwise a rule about such requests. */
+async function remedyFor({ policy, strict, chainType, judge }: Linting, passes: TriedRequest) {
+  const isDenied = async (terms: Partial<JudgeTerms>) => (await judge(passes, terms))?.isAllowed === false;
+  if (!strict && (await isDenied({ strict: true }))) return { setting: 'strict_methods' as const };
+  if (!ruleMethodsOf(chainType).includes(passes.method)) return null;
+  const { method, marks: conditions = [] } = passes;
+  const rule: RemedyRule = { name: `No ${method} of this kind`, method, action: 'DENY', conditions };
+  const added = compileRule({ id: 'remedy', ...rule }, chainType);
+  return (await isDenied({ policy: { ...policy, rules: [...policy.rules, added] } })) ? { rule } : null;
+}
+
+async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
+  const { policy, chainType, sender } = linting;
+  const findings = createFindings(linting);
+  // A phrase exists only if the chain type's keys are derived from one.
+  const exports = chains[chainType].fromPhrase ? [keyExport, phraseExport] : [keyExport];
+  const conditions = policy.rules.flatMap((rule) => rule.conditions.map(({ input }) => input));
+  for await (const effect of effectsOn(chainType, { conditions, sender })) {
+    await setImmediate();
+    await tryEffect(linting, findings, { effect, exports });
+  }
+  // What other DENY rules are about is not made up here; an export or a hash has the effect of anything.
+  if (policy.rules.some(({ action }) => action === 'DENY')) {
+    await findings.tryEach('key_export', null, exports);
+    const method = hashMethods[chainType] ?? 'signRawMessageBytes';
+    if (signsHashes(chainType))
+      await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH, method)]);
   }
   return [...findings.gaps.values()];
 }
 
-async function tryCalls(policy: CompiledPolicy, judge: Judge, { tryEach }: Findings): Promise<void> {
-  const conditions = policy.rules.flatMap((rule) => rule.conditions.map(({ input }) => input));
-  const isNamed = (method: string): boolean => policy.rules.some((rule) => rule.method === method);
-  for await (const { calls, hashes, disguised } of ethereumEffects(conditions)) {
-    await setImmediate();
-    const denied: TriedRequest[] = [];
-    for (const call of calls) if ((await judge(call))?.isAllowed === false) denied.push(call);
-    const [first] = denied;
-    if (first === undefined) continue;
-    await tryEach('key_export', first, exportRequests);
-    const transaction = denied.find(({ method }) => method === 'eth_signTransaction');
-    if (transaction !== undefined) await tryEach('hash_signing', transaction, hashes);
-    const operation = denied.find(({ method }) => method === 'eth_signUserOperation');
-    if (operation !== undefined) await tryEach('user_operation_hash', operation, disguised);
-    // A method that no rule names is denied by default, which says nothing about the call.
-    const meant = denied.find(({ method }) => isNamed(method));
-    if (meant !== undefined) await tryEach('other_method', meant, calls);
+function effectsOn(chainType: ChainType, subject: LintSubject): AsyncGenerator<Effect> | Generator<Effect> {
+  switch (chainType) {
+    case 'ethereum':
+      return ethereumEffects(subject);
+    case 'solana':
+      return solanaEffects(subject);
+    case 'tron':
+      return tronEffects(subject);
+    case 'sui':
+      return suiEffects(subject);
+    case 'xrpl':
+      return xrplEffects(subject);
+    default:
+      return rawSignEffects(chainType, subject);
   }
+}
+
+async function tryEffect(
+  { policy, judge }: Linting,
+  { tryEach }: ReturnType<typeof createFindings>,
+  { effect, exports }: { readonly effect: Effect; readonly exports: readonly TriedRequest[] },
+): Promise<void> {
+  const denied: TriedRequest[] = [];
+  for (const call of effect.calls) if ((await judge(call))?.isAllowed === false) denied.push(call);
+  const [first] = denied;
+  if (first === undefined) return;
+  await tryEach('key_export', first, exports);
+  // A method that no rule names is denied by default, which says nothing about the call.
+  const meant = denied.find(({ method }) => policy.rules.some((rule) => rule.method === method));
+  for (const { kind, of, requests } of effect.others) {
+    const like = of === undefined ? meant : denied.find(({ method }) => method === of);
+    if (like !== undefined) await tryEach(kind, like, requests);
+  }
+  if (meant !== undefined) await tryEach('other_method', meant, effect.calls);
 }

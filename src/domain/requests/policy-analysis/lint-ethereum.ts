@@ -1,0 +1,73 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
+import { decimalText } from '../../wallets/balances/decimal.ts';
+import {
+  callRequests,
+  disguisedOperations,
+  type EthereumCall,
+  hashRequests,
+  isEvmAddress,
+  SENDER,
+  STRANGER,
+  signedBytesOf,
+} from './lint-ethereum-calls.ts';
+import { messageEffects } from './lint-ethereum-messages.ts';
+import { tokenEffects, tokenTransfers } from './lint-ethereum-tokens.ts';
+import {
+  boundaryNumbers,
+  bytesRequest,
+  distinct,
+  type Effect,
+  type LintSubject,
+  MOST_RECEIVERS,
+  namedValues,
+  type TriedRequest,
+  transferRequest,
+} from './lint-requests.ts';
+
+const MOST_CHAINS = 3;
+
+/** Payments with the receivers, values and chains that the conditions name, and with others; then tokens and messages. */
+export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Effect> {
+  const { conditions, sender = SENDER } = subject;
+  const named = (field: string): string[] =>
+    namedValues(conditions, (each) => each.field_source === 'ethereum_transaction' && each.field === field);
+  const transfers = namedValues(conditions, ({ field }) => field === 'destination.address');
+  const receivers = [...named('to'), ...transfers].filter(isEvmAddress);
+  const chains = distinct(
+    [1, ...named('chain_id').map(Number).filter(Number.isSafeInteger), 10],
+    MOST_CHAINS,
+  );
+  for (const to of distinct([STRANGER, ...receivers], MOST_RECEIVERS)) {
+    for (const value of boundaryNumbers(named('value'), 2n ** 256n)) {
+      for (const chainId of chains) {
+        if (chainId > 0) yield await paymentEffect({ to, value, chainId, sender });
+      }
+    }
+  }
+  const [chainId = 1] = chains.filter((id) => id > 0);
+  yield* tokenEffects({ ...subject, chainId, receivers: [STRANGER, ...receivers], sender });
+  yield* messageEffects(conditions);
+}
+
+async function paymentEffect(call: EthereumCall): Promise<Effect> {
+  const signed = await signedBytesOf(call);
+  return {
+    calls: [...callRequests(call), ...transferOf(call)],
+    others: [
+      { kind: 'hash_signing', of: 'eth_signTransaction', requests: hashRequests(keccak_256(signed)) },
+      { kind: 'raw_signing', of: 'eth_signTransaction', requests: [bytesRequest(signed, 'keccak256')] },
+      { kind: 'user_operation_hash', of: 'eth_signUserOperation', requests: disguisedOperations(call) },
+      ...tokenTransfers(call),
+    ],
+  };
+}
+
+/** The same payment as a transfer, where the chain and its asset have names. */
+function transferOf({ to, value, chainId }: EthereumCall): readonly TriedRequest[] {
+  const chain = chainOfCaip2(`eip155:${chainId}`);
+  if (chain?.native === undefined || value === 0n) return [];
+  const amount = decimalText({ digits: value, scale: chain.native.decimals });
+  const source = { asset: chain.native.asset, amount, chain: chain.name };
+  return [transferRequest({ source, destination: { address: to } })];
+}

@@ -1,0 +1,190 @@
+import {
+  base58ToBytes,
+  bytesToBase58,
+  bytesToBase64,
+  concatBytes,
+  littleEndian,
+  utf8ToBytes,
+} from '../../../crypto/encoding.ts';
+import type { ConditionInput } from '../../../policy/source.ts';
+import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../signing/solana/associated-token.ts';
+import {
+  encodeSolanaInstructions,
+  encodeSolanaTransfer,
+  type Instruction,
+} from '../../../signing/solana/encode-transfer.ts';
+import { decimalText } from '../../wallets/balances/decimal.ts';
+import {
+  boundaryNumbers,
+  distinct,
+  type Effect,
+  type LintSubject,
+  MOST_RECEIVERS,
+  namedValues,
+  rpc,
+  type TriedRequest,
+  transferRequest,
+} from './lint-requests.ts';
+
+const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
+const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+const LAMPORTS_DECIMALS = 9;
+const MAX_U64 = 2n ** 64n;
+const MOST_MINTS = 2;
+const TOKEN_DECIMALS = 6;
+
+/** Example accounts: any 32 bytes are an address. */
+const account = (byte: number): string => bytesToBase58(new Uint8Array(32).fill(byte));
+const [SENDER, STRANGER, SOME_MINT] = [account(1), account(2), account(3)];
+
+const instructionNames = ['solana_system_program_instruction', 'solana_token_program_instruction'] as const;
+
+/** Payments and token transfers with the values that conditions name, and instructions that move the same. */
+export function* solanaEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
+  const named = (source: string, member: string): string[] =>
+    namedValues(conditions, (each) => each.field_source === source && each.field.endsWith(`.${member}`));
+  const [system, token] = instructionNames;
+  const transfers = namedValues(conditions, ({ field }) => field === 'destination.address').filter(isAddress);
+  for (const to of distinct([STRANGER, ...named(system, 'to'), ...transfers], MOST_RECEIVERS)) {
+    for (const lamports of boundaryNumbers(named(system, 'lamports'), MAX_U64)) {
+      yield paymentEffect(sender, to, lamports);
+    }
+  }
+  const destinations = distinct([undefined, ...named(token, 'destination')], MOST_RECEIVERS);
+  for (const mint of distinct([SOME_MINT, ...named(token, 'mint')], MOST_MINTS)) {
+    for (const destination of destinations) {
+      for (const amount of boundaryNumbers(named(token, 'amount'), MAX_U64)) {
+        yield* tokenEffects(sender, { mint, destination, amount });
+      }
+    }
+  }
+}
+
+function isAddress(text: string): boolean {
+  try {
+    return base58ToBytes(text).length === 32;
+  } catch {
+    return false;
+  }
+}
+
+function requestsOf(
+  from: string,
+  instruction: Instruction,
+  more: Pick<TriedRequest, 'marks' | 'token'> = {},
+): readonly TriedRequest[] {
+  return transactionRequests(encodeSolanaInstructions(from, [instruction]), more);
+}
+
+function transactionRequests(
+  wire: Uint8Array,
+  more: Pick<TriedRequest, 'marks' | 'token'> = {},
+): readonly TriedRequest[] {
+  const params = { transaction: bytesToBase64(wire), encoding: 'base64' };
+  return [
+    rpc('signTransaction', { params }, more),
+    rpc('signAndSendTransaction', { caip2: MAINNET, params }, more),
+  ];
+}
+
+function paymentEffect(from: string, to: string, lamports: bigint): Effect {
+  const calls = transactionRequests(encodeSolanaTransfer({ from, to, mint: undefined, rawAmount: lamports }));
+  const amount = decimalText({ digits: lamports, scale: LAMPORTS_DECIMALS });
+  const source = { asset: 'sol', amount, chain: 'solana' };
+  const transfer = lamports === 0n ? [] : [transferRequest({ source, destination: { address: to } })];
+  const marks = [nameIs('solana_system_program_instruction', 'CreateAccountWithSeed')];
+  const created = requestsOf(from, createAccount(from, to, lamports), { marks });
+  const token = tokenCalls(from, { mint: SOME_MINT, destination: undefined, amount: 1n });
+  return {
+    calls: [...calls, ...transfer],
+    others: calls.flatMap(({ method: of }, index) => [
+      { kind: 'sibling_call' as const, of, requests: [created[index]!] },
+      { kind: 'token_transfer' as const, of, requests: [token[0]!.requests[index]!] },
+    ]),
+  };
+}
+
+function nameIs(source: (typeof instructionNames)[number], value: string): ConditionInput {
+  return { field_source: source, field: 'instructionName', operator: 'eq', value };
+}
+
+/** Lamports for an account of a program of the receiver's. Source: solana-program system_instruction.rs */
+function createAccount(from: string, owner: string, lamports: bigint): Instruction {
+  const seed = utf8ToBytes('seed');
+  return {
+    program: SYSTEM_PROGRAM,
+    accounts: [
+      { address: from, isWritable: true },
+      { address: account(4), isWritable: true },
+    ],
+    data: concatBytes(
+      littleEndian(3n, 4),
+      base58ToBytes(from),
+      littleEndian(BigInt(seed.length), 8),
+      seed,
+      littleEndian(lamports, 8),
+      littleEndian(0n, 8),
+      base58ToBytes(owner),
+    ),
+  };
+}
+
+interface TokenTerms {
+  readonly mint: string;
+  /** A token account; undefined: that of a stranger. */
+  readonly destination: string | undefined;
+  readonly amount: bigint;
+}
+
+interface TokenCall {
+  readonly name: string;
+  readonly requests: readonly TriedRequest[];
+}
+
+/** A transfer in each of its two forms, with everything else that gives the tokens away. */
+function* tokenEffects(from: string, terms: TokenTerms): Generator<Effect> {
+  const all = tokenCalls(from, terms);
+  for (const { name, requests: calls } of all.slice(0, 2)) {
+    const siblings = all.filter((each) => each.name !== name);
+    yield {
+      calls,
+      others: calls.map(({ method: of }, index) => ({
+        kind: 'sibling_call',
+        of,
+        requests: siblings.map(({ requests }) => requests[index]!),
+      })),
+    };
+  }
+}
+
+/** Instructions by which an owner gives tokens away, transfers first. Source: spl-token instruction.rs */
+function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): readonly TokenCall[] {
+  const source = { address: associatedTokenAddress(from, mint), isWritable: true };
+  const to = { address: destination ?? associatedTokenAddress(STRANGER, mint), isWritable: true };
+  const [owner, theMint, delegate] = [{ address: from }, { address: mint }, { address: STRANGER }];
+  const units = littleEndian(amount, 8);
+  const decimals = Uint8Array.of(TOKEN_DECIMALS);
+  const forms = [
+    { name: 'TransferChecked', tag: 12, accounts: [source, theMint, to, owner], data: [units, decimals] },
+    { name: 'Transfer', tag: 3, accounts: [source, to, owner], data: [units] },
+    { name: 'Approve', tag: 4, accounts: [source, delegate, owner], data: [units] },
+    {
+      name: 'ApproveChecked',
+      tag: 13,
+      accounts: [source, theMint, delegate, owner],
+      data: [units, decimals],
+    },
+    // Authority type 2, the account's owner, becomes the stranger.
+    {
+      name: 'SetAuthority',
+      tag: 6,
+      accounts: [source, owner],
+      data: [Uint8Array.of(2, 1), base58ToBytes(STRANGER)],
+    },
+  ];
+  return forms.map(({ name, tag, accounts, data }) => {
+    const instruction = { program: TOKEN_PROGRAM, accounts, data: concatBytes(Uint8Array.of(tag), ...data) };
+    const marks = [nameIs('solana_token_program_instruction', name)];
+    return { name, requests: requestsOf(from, instruction, { marks, token: mint }) };
+  });
+}
