@@ -175,7 +175,7 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxVerificationPage;
   };
-  /** Find requests that pass a policy by another method */
+  /** Find requests that pass a policy although it denies what they do */
   lintPolicy: {
     path: {};
     query: {};

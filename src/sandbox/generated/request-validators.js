@@ -1532,7 +1532,7 @@ function validateLintPolicyRequest(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    const _errs1 = errors;
    for (const key0 in data) {
-    if (!(key0 === "app_id" || key0 === "policy" || key0 === "policy_id" || key0 === "strict_methods")) {
+    if (!(key0 === "app_id" || key0 === "policy" || key0 === "policy_id" || key0 === "wallet_id" || key0 === "strict_methods")) {
      validateLintPolicyRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
      return false;
      break;
@@ -1572,15 +1572,27 @@ function validateLintPolicyRequest(data, { instancePath = "", parentData, parent
        var valid0 = true;
       }
       if (valid0) {
-       if (data.strict_methods !== void 0) {
+       if (data.wallet_id !== void 0) {
         const _errs7 = errors;
-        if (typeof data.strict_methods !== "boolean") {
-         validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/strict_methods", schemaPath: "#/properties/strict_methods/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+        if (typeof data.wallet_id !== "string") {
+         validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
          return false;
         }
         var valid0 = _errs7 === errors;
        } else {
         var valid0 = true;
+       }
+       if (valid0) {
+        if (data.strict_methods !== void 0) {
+         const _errs9 = errors;
+         if (typeof data.strict_methods !== "boolean") {
+          validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/strict_methods", schemaPath: "#/properties/strict_methods/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+          return false;
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
        }
       }
      }

@@ -3890,13 +3890,13 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.kind === void 0 && (missing0 = "kind") || data.message === void 0 && (missing0 = "message") || data.denied === void 0 && (missing0 = "denied") || data.passes === void 0 && (missing0 = "passes") || data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name")) {
+   if (data.kind === void 0 && (missing0 = "kind") || data.message === void 0 && (missing0 = "message") || data.denied === void 0 && (missing0 = "denied") || data.passes === void 0 && (missing0 = "passes") || data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name") || data.remedy === void 0 && (missing0 = "remedy")) {
     validatePolicyGap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "kind" || key0 === "message" || key0 === "denied" || key0 === "passes" || key0 === "rule_id" || key0 === "rule_name")) {
+     if (!(key0 === "kind" || key0 === "message" || key0 === "denied" || key0 === "passes" || key0 === "rule_id" || key0 === "rule_name" || key0 === "remedy")) {
       validatePolicyGap.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -3910,7 +3910,7 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
        validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
        return false;
       }
-      if (!(data0 === "key_export" || data0 === "hash_signing" || data0 === "user_operation_hash" || data0 === "other_method")) {
+      if (!(data0 === "key_export" || data0 === "hash_signing" || data0 === "raw_signing" || data0 === "user_operation_hash" || data0 === "other_method" || data0 === "sibling_call" || data0 === "token_transfer")) {
        validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaPolicyGap.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
        return false;
       }
@@ -4015,6 +4015,58 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
           } else {
            var valid0 = true;
           }
+          if (valid0) {
+           if (data.remedy !== void 0) {
+            let data6 = data.remedy;
+            const _errs16 = errors;
+            const _errs17 = errors;
+            let valid2 = false;
+            const _errs18 = errors;
+            if (!validatePolicyRemedy(data6, { instancePath: instancePath + "/remedy", parentData: data, parentDataProperty: "remedy", rootData })) {
+             vErrors = vErrors === null ? validatePolicyRemedy.errors : vErrors.concat(validatePolicyRemedy.errors);
+             errors = vErrors.length;
+            }
+            var _valid1 = _errs18 === errors;
+            valid2 = valid2 || _valid1;
+            if (!valid2) {
+             const _errs19 = errors;
+             if (data6 !== null) {
+              const err2 = { instancePath: instancePath + "/remedy", schemaPath: "#/properties/remedy/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+              if (vErrors === null) {
+               vErrors = [err2];
+              } else {
+               vErrors.push(err2);
+              }
+              errors++;
+             }
+             var _valid1 = _errs19 === errors;
+             valid2 = valid2 || _valid1;
+            }
+            if (!valid2) {
+             const err3 = { instancePath: instancePath + "/remedy", schemaPath: "#/properties/remedy/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+             if (vErrors === null) {
+              vErrors = [err3];
+             } else {
+              vErrors.push(err3);
+             }
+             errors++;
+             validatePolicyGap.errors = vErrors;
+             return false;
+            } else {
+             errors = _errs17;
+             if (vErrors !== null) {
+              if (_errs17) {
+               vErrors.length = _errs17;
+              } else {
+               vErrors = null;
+              }
+             }
+            }
+            var valid0 = _errs16 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
          }
         }
        }
@@ -4031,7 +4083,63 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
  return errors === 0;
 }
 
-const schemaPolicyGap = { "$id": "PolicyGap", "type": "object", "required": ["kind", "message", "denied", "passes", "rule_id", "rule_name"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["key_export", "hash_signing", "user_operation_hash", "other_method"] }, "message": { "type": "string" }, "denied": { "anyOf": [{ "$ref": "LintedRequest" }, { "type": "null" }] }, "passes": { "$ref": "LintedRequest" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] } } };
+const schemaPolicyGap = { "$id": "PolicyGap", "type": "object", "required": ["kind", "message", "denied", "passes", "rule_id", "rule_name", "remedy"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["key_export", "hash_signing", "raw_signing", "user_operation_hash", "other_method", "sibling_call", "token_transfer"] }, "message": { "type": "string" }, "denied": { "anyOf": [{ "$ref": "LintedRequest" }, { "type": "null" }] }, "passes": { "$ref": "LintedRequest" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] }, "remedy": { "anyOf": [{ "$ref": "PolicyRemedy" }, { "type": "null" }] } } };
+function validatePolicyRemedy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "setting" || key0 === "rule")) {
+     validatePolicyRemedy.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.setting !== void 0) {
+     let data0 = data.setting;
+     const _errs2 = errors;
+     if (typeof data0 !== "string") {
+      validatePolicyRemedy.errors = [{ instancePath: instancePath + "/setting", schemaPath: "#/properties/setting/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+      return false;
+     }
+     if (!(data0 === "strict_methods")) {
+      validatePolicyRemedy.errors = [{ instancePath: instancePath + "/setting", schemaPath: "#/properties/setting/enum", keyword: "enum", params: { allowedValues: schemaPolicyRemedy.properties.setting.enum }, message: "must be equal to one of the allowed values" }];
+      return false;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.rule !== void 0) {
+      let data1 = data.rule;
+      const _errs4 = errors;
+      if (errors === _errs4) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       } else {
+        validatePolicyRemedy.errors = [{ instancePath: instancePath + "/rule", schemaPath: "#/properties/rule/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs4 === errors;
+     } else {
+      var valid0 = true;
+     }
+    }
+   }
+  } else {
+   validatePolicyRemedy.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePolicyRemedy.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaPolicyRemedy = { "$id": "PolicyRemedy", "type": "object", "additionalProperties": false, "properties": { "setting": { "type": "string", "enum": ["strict_methods"] }, "rule": { "type": "object", "additionalProperties": true } } };
 function validateLintedRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -196,6 +196,8 @@ export type LintPolicyRequest = {
   policy?: DraftPolicy | undefined;
   /** A stored policy. Mutually exclusive with `policy`. */
   policy_id?: string | undefined;
+  /** The wallet that the requests are from. Defaults to an example address. */
+  wallet_id?: string | undefined;
   /** Evaluate as with this value of the app's setting. Defaults to the app's own. */
   strict_methods?: boolean | undefined;
 };
@@ -262,7 +264,7 @@ export type PolicyExplanation = {
 };
 
 export type PolicyGap = {
-  kind: "key_export" | "hash_signing" | "user_operation_hash" | "other_method";
+  kind: "key_export" | "hash_signing" | "raw_signing" | "user_operation_hash" | "other_method" | "sibling_call" | "token_transfer";
   message: string;
   /** A request that the policy denies; null if none with the same effect was tried. */
   denied: LintedRequest | null;
@@ -271,6 +273,8 @@ export type PolicyGap = {
   /** The rule that allows it. */
   rule_id: string | null;
   rule_name: string | null;
+  /** What denies the request that passes; null if only a change of the rule that allows it does. */
+  remedy: PolicyRemedy | null;
 };
 
 export type PolicyLint = {
@@ -290,6 +294,13 @@ export type PolicyObservation = {
 };
 
 export type PolicyOutcome = "allowed" | "denied_by_rule" | "no_rule_for_method" | "no_rule_matched";
+
+/** An app setting, or a rule to add to the policy. */
+export type PolicyRemedy = {
+  setting?: "strict_methods" | undefined;
+  /** A rule of a policy. */
+  rule?: { [key: string]: unknown } | undefined;
+};
 
 export type PolicyReplay = {
   app_id: string;
