@@ -43,7 +43,7 @@ interface Round {
 interface Unfinished extends AddressRange {
   /** The slot up to which the address is read when nothing is left. */
   readonly top: number;
-  /** The last slot of the round that has come to this address meanwhile, which it has to be read up to as well. */
+  /** The last slot of the latest round that has passed this address, up to which it has to be read as well. */
   readonly next?: number;
 }
 

@@ -131,7 +131,7 @@ function createAccount(from: string, owner: string, lamports: bigint): Instructi
 
 interface TokenTerms {
   readonly mint: string;
-  /** A token account; undefined: that of a stranger. */
+  /** A token account; undefined: that of an unnamed owner. */
   readonly destination: string | undefined;
   readonly amount: bigint;
 }
@@ -174,7 +174,7 @@ function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): re
       accounts: [source, theMint, delegate, owner],
       data: [units, decimals],
     },
-    // Authority type 2, the account's owner, becomes the stranger.
+    // Authority type 2, the account's owner, becomes another one.
     {
       name: 'SetAuthority',
       tag: 6,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { updateApp } from '../../src/domain/access/apps/update-app.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
-import { type DatabaseKind, databaseKinds } from '../support/databases.ts';
-import { openOperations } from '../support/run-operations.ts';
+import { updateApp } from '../../../src/domain/access/apps/update-app.ts';
+import type { OperationContext } from '../../../src/operation-context.ts';
+import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
+import { openOperations } from '../../support/run-operations.ts';
 
 const refused = { status: 429, body: { code: 'too_many_requests' } };
 
