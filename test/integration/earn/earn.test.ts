@@ -269,31 +269,36 @@ describe.each(databaseKinds)('earn on %s', (kind) => {
     expect(counts.get('earn_deposit succeeded')).toBeGreaterThan(0);
   }, 580_000);
 
-  test('without interest no wallet takes out more than what was put in', async () => {
-    await makeWorld();
-    const [wallet, other] = wallets as [Wallet, Wallet];
-    const vault = vaults[1]!;
-    const act = (
-      operation: 'depositEthereumEarn' | 'withdrawEthereumEarn',
-      who: Wallet,
-      raw_amount: string,
-    ) => operations.run(operation, { path: { wallet_id: who.id }, body: { vault_id: vault.id, raw_amount } });
-    const [, start] = await holdings(wallet);
-    await act('depositEthereumEarn', wallet, '333333333');
-    await act('depositEthereumEarn', other, '7');
-    await wait(20);
-    for (let round = 0; round < (isLong ? 5 : 1); round += 1) {
-      const input = { path: { wallet_id: wallet.id }, query: { vault_id: vault.id } };
-      const { body } = await operations.run('getEthereumEarnPosition', input);
-      const all = BigInt((body as { assets_in_vault: string }).assets_in_vault);
-      await act('withdrawEthereumEarn', wallet, String(all));
+  // The database matters little here.
+  test.runIf(kind === 'sqlite' || isLong)(
+    'without interest no wallet takes out more than was put in',
+    async () => {
+      await makeWorld();
+      const [wallet, other] = wallets as [Wallet, Wallet];
+      const vault = vaults[1]!;
+      const act = (
+        operation: 'depositEthereumEarn' | 'withdrawEthereumEarn',
+        who: Wallet,
+        raw_amount: string,
+      ) =>
+        operations.run(operation, { path: { wallet_id: who.id }, body: { vault_id: vault.id, raw_amount } });
+      const [, start] = await holdings(wallet);
+      await act('depositEthereumEarn', wallet, '333333333');
+      await act('depositEthereumEarn', other, '7');
       await wait(20);
-      const [, now] = await holdings(wallet);
-      expect(now).toBeLessThanOrEqual(start!);
-      await act('depositEthereumEarn', wallet, String(all));
-      await wait(20);
-    }
-  });
+      for (let round = 0; round < (isLong ? 5 : 1); round += 1) {
+        const input = { path: { wallet_id: wallet.id }, query: { vault_id: vault.id } };
+        const { body } = await operations.run('getEthereumEarnPosition', input);
+        const all = BigInt((body as { assets_in_vault: string }).assets_in_vault);
+        await act('withdrawEthereumEarn', wallet, String(all));
+        await wait(20);
+        const [, now] = await holdings(wallet);
+        expect(now).toBeLessThanOrEqual(start!);
+        await act('depositEthereumEarn', wallet, String(all));
+        await wait(20);
+      }
+    },
+  );
 
   test('two processes that run the jobs end each action once, and two claims pay once', async () => {
     await makeWorld();
