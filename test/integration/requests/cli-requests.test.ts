@@ -76,6 +76,15 @@ describe('commands without options', () => {
   });
 });
 
+test('custos listen signs with the same secret at every start, one for each data folder', async () => {
+  const print = async (...flags: string[]) => (await run('listen', '--print-secret', ...flags)).output;
+  const [first, again, ofFolder] = [await print(), await print(), await print('--data', folder)];
+  expect(first).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(again).toBe(first);
+  expect(ofFolder).not.toBe(first);
+  expect(await print('--data', folder)).toBe(ofFolder);
+});
+
 describe('custos logs and why', () => {
   const address = () => ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
 
