@@ -39,6 +39,7 @@ function descriptor(operation: Operation): string {
     path: operation.path,
     tag: operation.tag,
     successStatus: operation.successStatus,
+    ...(operation.fileType === undefined ? {} : { fileType: operation.fileType }),
     hasBody: operation.body !== undefined,
     bodyRequired: operation.body?.required === true,
     ...(operation.formFields === undefined ? {} : { formFields: operation.formFields }),
@@ -60,6 +61,8 @@ export interface OperationDescriptor {
   readonly path: string;
   readonly tag: string;
   readonly successStatus: number;
+  /** The media type of a success response that is a file; left out for JSON. */
+  readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */

@@ -33,6 +33,8 @@ export interface Operation {
   /** Undefined for the limit of all other bodies. */
   readonly maxBodyBytes: number | undefined;
   readonly successStatus: number;
+  /** The media type of a success response that is a file; undefined for JSON. */
+  readonly fileType: string | undefined;
   /** Undefined when the response has no body. */
   readonly success: Schema | undefined;
   /** By status, including the success; undefined for a response without a body. */
@@ -54,6 +56,18 @@ function jsonSchema(
     throw new ContractError(`${where}: expected a single media type ${JSON_TYPE} with a schema`);
   }
   return schema;
+}
+
+/** A success response is JSON, or a file: a text of another type. */
+function fileTypeOf(
+  document: Document,
+  content: Record<string, { schema?: Schema }> | undefined,
+): string | undefined {
+  const [[type, { schema }], ...others] = Object.entries(content ?? { [JSON_TYPE]: {} }) as [
+    [string, { schema?: Schema }],
+  ];
+  if (type === JSON_TYPE || others.length > 0 || schema === undefined) return undefined;
+  return resolveSchema(document, schema).type === 'string' ? type : undefined;
 }
 
 /** A request body may also be a form of the same schema. */
@@ -106,10 +120,14 @@ export function readOperations(document: Document): Operation[] {
     .map(({ operation, pointer, route, method }): Operation => {
       const parameters = (operation.parameters ?? []).map((entry) => resolveParameter(document, entry));
       const responses = new Map(
-        Object.entries(operation.responses ?? {}).map(([status, response]) => [
-          status,
-          jsonSchema(response.content, `${pointer}/responses/${status}`),
-        ]),
+        Object.entries(operation.responses ?? {}).map(([status, { content }]) => {
+          const fileType = status.startsWith('2') ? fileTypeOf(document, content) : undefined;
+          const schema =
+            fileType === undefined
+              ? jsonSchema(content, `${pointer}/responses/${status}`)
+              : content?.[fileType]?.schema;
+          return [status, schema];
+        }),
       );
       const successes = [...responses.keys()].filter((status) => status.startsWith('2'));
       const success = successes[0];
@@ -137,6 +155,7 @@ export function readOperations(document: Document): Operation[] {
         formFields: formFieldsOf(document, operation.requestBody?.content ?? {}, `${pointer}/requestBody`),
         maxBodyBytes: operation['x-max-body-bytes'],
         successStatus: Number(success),
+        fileType: fileTypeOf(document, operation.responses?.[success]?.content),
         success: responses.get(success),
         responses,
         security: securityOf(operation.security ?? document.security),

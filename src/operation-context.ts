@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationId, Operations } from './generated/operations.ts';
+import type { CardIssuers } from './ports/card-issuers.ts';
 import type { Chains } from './ports/chains.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Custodians } from './ports/custodians.ts';
@@ -37,6 +38,7 @@ export interface Services {
   /** Undefined without routers for swaps. */
   readonly swapRoutes?: SwapRoutes;
   readonly fiatProviders: FiatProviders;
+  readonly cardIssuers: CardIssuers;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;
   /** Whether refusals of authorization signatures contain `data` that explains them. */

@@ -6,11 +6,13 @@ import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/access/chains/known-assets.ts';
 import { chainOfCaip2, knownChains } from '../domain/access/chains/known-chains.ts';
 import type { Services } from '../operation-context.ts';
+import type { CardIssuers } from '../ports/card-issuers.ts';
 import type { Chains } from '../ports/chains.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Exchange } from '../ports/exchange.ts';
 import type { FiatProviders } from '../ports/fiat-providers.ts';
 import type { SwapRoutes } from '../ports/swap-routes.ts';
+import type { CardControls } from '../simulated/cards/issuers.ts';
 import { SWAP_ROUTER_ADDRESS } from '../simulated/chains/evm/programs/addresses.ts';
 import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
@@ -22,6 +24,8 @@ interface SandboxChains {
   readonly exchange: Exchange;
   readonly fiatProviders: FiatProviders;
   readonly fiatControls: FiatControls;
+  readonly cardIssuers: CardIssuers;
+  readonly cardControls: CardControls;
   readonly incentives: Incentives;
   readonly vaultRates: VaultRates;
   readonly swapRoutes: SwapRoutes;
@@ -30,6 +34,8 @@ interface SandboxChains {
 interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   /** The hosted page of a customer of the identity office. */
   pageOf(token: string): string;
+  /** The secret of the simulated card issuer. */
+  readonly cardSecret: Uint8Array;
 }
 
 /**
@@ -44,7 +50,7 @@ export function sandboxChains(
     swapRouters,
     rewards,
   }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
-  { clock, log, ids, pageOf }: SandboxWorld,
+  { clock, log, ids, pageOf, cardSecret }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
@@ -60,13 +66,10 @@ export function sandboxChains(
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   const { prices } = simulated;
   // Both environments are simulated, apart from each other.
-  const fiat = simulated.fiat({
-    ids,
-    prices,
-    pageOf,
-    supports: has,
-    environments: ['sandbox', 'production'],
-  });
+  const environments = ['sandbox', 'production'] as const;
+  const office = { ids, prices, pageOf, supports: has, environments };
+  const fiat = simulated.fiat(office);
+  const cards = simulated.cards({ ...office, secret: cardSecret });
   const chains: Chains = {
     find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
     // A chain with a real node may have been simulated in this folder before.
@@ -82,6 +85,8 @@ export function sandboxChains(
     chains,
     fiatProviders: fiat.providers,
     fiatControls: fiat.controls,
+    cardIssuers: cards.issuers,
+    cardControls: cards.controls,
     swapRoutes: connectRouters({ chains, clock, routerOf }),
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),

@@ -16,6 +16,7 @@ import type { Services } from '../operation-context.ts';
 import { packageRoot } from '../package-root.ts';
 import type {
   ControlContext,
+  ControllableCards,
   ControllableChains,
   ControllableClock,
   ControllableFiat,
@@ -39,6 +40,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly clock: ControllableClock;
   readonly chains: ControllableChains & { readonly prices: ControllablePrices };
   readonly fiat: ControllableFiat;
+  readonly cards: ControllableCards;
   readonly database: Database;
   readonly openUnit: OpenUnit;
   readonly apps: StoredAppDirectory;
@@ -55,7 +57,7 @@ const everyOperation = Object.values(operations);
 
 /** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
-  const { services, clock, chains, fiat, database, apps, reset, jobs, appId, eventLog } = options;
+  const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
   // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
@@ -75,6 +77,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     jwks: services.jwks,
     chains,
     fiat,
+    cards,
     fiatProviders: services.fiatProviders,
     log: options.log,
     prices: chains.prices,

@@ -8,6 +8,7 @@ import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
+import { keepCards } from '../jobs/keep-cards.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
@@ -52,6 +53,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
       followDeposits(context),
       runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
       followFiatCustomers(context),
+      keepCards(context),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),
       sweepExpired(context),

@@ -49,7 +49,9 @@ export async function startMock(
         successStatus: operation.successStatus,
       });
       check(exchange, answer.status, answer.body);
-      return answer;
+      const { status, body, headers } = answer;
+      const isFile = operation.fileType !== undefined && status === operation.successStatus;
+      return isFile ? { status, headers, text: String(body), fileType: operation.fileType } : answer;
     },
   });
   const { appId = acmeApp.id, appSecret = acmeApp.secret } = config;

@@ -3,6 +3,7 @@ import { noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
+import { noCardIssuers } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
@@ -84,6 +85,7 @@ export async function startProduction(
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: fiatProvidersOf(config.bridge, log),
+    cardIssuers: noCardIssuers,
     webhooks: createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
     log,
     prefix: config.prefix,

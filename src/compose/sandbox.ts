@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
@@ -42,6 +43,7 @@ import { findSandboxPage } from '../sandbox/find-page.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
+import type { CardControls } from '../simulated/cards/issuers.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
@@ -69,6 +71,8 @@ export interface Sandbox extends RunningSandbox {
   readonly chains: SimulatedChains;
   /** The simulated bank and identity office. */
   readonly fiat: FiatControls;
+  /** The simulated card issuer, and the merchants. */
+  readonly cards: CardControls;
   readonly database: Database;
   /** Restores the seed data, as `POST /_sandbox/reset` does. */
   reset(): Promise<void>;
@@ -119,7 +123,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const { log } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const { ports, clock, chains, fiat, baseUrl, listensAt, restart, newRequestId } = makeServices(
+  const { ports, clock, chains, fiat, cards, baseUrl, listensAt, restart, newRequestId } = makeServices(
     config,
     memory,
     outside,
@@ -160,6 +164,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       await chains.reset();
       clock.reset();
       fiat.setUp(true);
+      cards.setUp(true);
       restart();
       await plantSeeds(seeds);
     });
@@ -189,6 +194,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         clock,
         chains,
         fiat,
+        cards,
         database,
         openUnit,
         apps,
@@ -248,6 +254,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       services,
       chains,
       fiat,
+      cards,
       database,
       reset,
       settle: () => jobs.finish(),
@@ -276,8 +283,10 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
-  const { chains, simulated, exchange, swapRoutes, incentives, vaultRates, fiatProviders, fiatControls } =
-    sandboxChains(config, { clock, log, ids, pageOf });
+  const cardSecret = createHmac('sha256', memory.masterKeyHex).update('simulated card issuer').digest();
+  const world = sandboxChains(config, { clock, log, ids, pageOf, cardSecret });
+  const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
+  const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
   const ports: Omit<Services, 'uses'> = {
     clock,
     machine,
@@ -296,6 +305,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     vaultRates,
     swapRoutes,
     fiatProviders,
+    cardIssuers,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,
     prefix: config.prefix,
@@ -309,6 +319,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     chains: simulated,
     fiat: fiatControls,
     baseUrl: () => baseUrl,
+    cards: cardControls,
     listensAt: (url: string) => {
       baseUrl = url;
     },

@@ -24,6 +24,8 @@ import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
+import { CardEntity } from './money/cards/card.entity.ts';
+import { CardCustomerEntity } from './money/cards/card-customer.entity.ts';
 import { EarnVaultEntity } from './money/earn/earn-vault.entity.ts';
 import { ExternalFiatAccountEntity } from './money/fiat-accounts/external-fiat-account.entity.ts';
 import { FiatCustomerEntity } from './money/fiat-customers/fiat-customer.entity.ts';
@@ -69,6 +71,8 @@ export const entities = [
   AppSigningKeyEntity,
   AttachmentEntity,
   AutomationEntity,
+  CardCustomerEntity,
+  CardEntity,
   ChainPositionEntity,
   ConditionSetEntity,
   ConditionSetItemEntity,

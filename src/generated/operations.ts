@@ -148,6 +148,30 @@ export interface Operations {
     body: schemas.AllowlistEntryRequest;
     response: schemas.AllowlistEntry;
   };
+  /** Create a card */
+  createCard: {
+    path: {};
+    query: {};
+    body: schemas.CreateCardRequest;
+    response: schemas.Card;
+  };
+  /** Create the card customer */
+  createCardCustomer: {
+    path: {};
+    query: {};
+    body: schemas.CardCustomerRequest;
+    response: schemas.CardCustomerResponse;
+  };
+  /** Create an ephemeral key of a card */
+  createCardEphemeralKey: {
+    path: {
+      /** Card id. Returns 404 for a card of another user or environment. */
+      card_id: string;
+    };
+    query: {};
+    body: schemas.CreateCardEphemeralKeyRequest;
+    response: schemas.CardEphemeralKeyResponse;
+  };
   /** Create a condition set */
   createConditionSet: {
     path: {};
@@ -598,6 +622,44 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.TestAccountsResponse;
+  };
+  /** Get the configuration of cards */
+  getCardConfig: {
+    path: {
+      /** App id. Any other app than the authenticated one returns 404. */
+      app_id: string;
+    };
+    query: {
+      /** Environment of the card issuer: `sandbox` or `production`. */
+      environment: schemas.IntegrationEnvironment;
+    };
+    body: undefined;
+    response: schemas.CardConfigResponse;
+  };
+  /** Get the card customer */
+  getCardCustomer: {
+    path: {};
+    query: {
+      /** Environment of the card issuer: `sandbox` or `production`. */
+      environment: schemas.IntegrationEnvironment;
+    };
+    body: undefined;
+    response: schemas.CardCustomerResponse;
+  };
+  /** Download a statement of a card */
+  getCardStatement: {
+    path: {
+      /** Card id. Returns 404 for a card of another user or environment. */
+      card_id: string;
+      /** The month, `YYYY-MM`. */
+      period: string;
+    };
+    query: {
+      /** Environment of the card issuer: `sandbox` or `production`. */
+      environment: schemas.IntegrationEnvironment;
+    };
+    body: undefined;
+    response: schemas.CardStatement;
   };
   /** Get a condition set */
   getConditionSet: {
@@ -1093,6 +1155,37 @@ export interface Operations {
     body: undefined;
     response: schemas.AllowlistListResponse;
   };
+  /** List the transactions of a card */
+  listCardTransactions: {
+    path: {
+      /** Card id. Returns 404 for a card of another user or environment. */
+      card_id: string;
+    };
+    query: {
+      /** Environment of the card issuer: `sandbox` or `production`. */
+      environment: schemas.IntegrationEnvironment;
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
+      cursor?: string | undefined;
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.ListCardTransactionsResponse;
+  };
+  /** List cards */
+  listCards: {
+    path: {};
+    query: {
+      /** Environment of the card issuer: `sandbox` or `production`. */
+      environment: schemas.IntegrationEnvironment;
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
+      cursor?: string | undefined;
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.ListCardsResponse;
+  };
   /** List the items of a condition set */
   listConditionSetItems: {
     path: {
@@ -1431,6 +1524,16 @@ export interface Operations {
     body: undefined;
     response: schemas.IntentResponse;
   };
+  /** Replace a card */
+  replaceCard: {
+    path: {
+      /** Card id. Returns 404 for a card of another user or environment. */
+      card_id: string;
+    };
+    query: {};
+    body: schemas.ReplaceCardRequest;
+    response: schemas.Card;
+  };
   /** Replace the items of a condition set */
   replaceConditionSetItems: {
     path: {
@@ -1576,6 +1679,23 @@ export interface Operations {
     query: {};
     body: schemas.UpdateAccountRequest;
     response: schemas.AccountResponse;
+  };
+  /** Update a card */
+  updateCard: {
+    path: {
+      /** Card id. Returns 404 for a card of another user or environment. */
+      card_id: string;
+    };
+    query: {};
+    body: schemas.UpdateCardRequest;
+    response: schemas.Card;
+  };
+  /** Accept terms as a card customer */
+  updateCardCustomer: {
+    path: {};
+    query: {};
+    body: schemas.UpdateCardCustomerRequest;
+    response: schemas.CardCustomerResponse;
   };
   /** Update a condition set */
   updateConditionSet: {
@@ -1760,6 +1880,8 @@ export interface OperationDescriptor {
   readonly path: string;
   readonly tag: string;
   readonly successStatus: number;
+  /** The media type of a success response that is a file; left out for JSON. */
+  readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */
@@ -1997,6 +2119,45 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     expiry: false,
     idempotent: false,
     security: "app",
+  },
+  createCard: {
+    id: "createCard",
+    method: "POST",
+    path: "/v1/cards",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: true,
+    security: "app-or-user",
+  },
+  createCardCustomer: {
+    id: "createCardCustomer",
+    method: "PUT",
+    path: "/v1/cards/customer",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
+  },
+  createCardEphemeralKey: {
+    id: "createCardEphemeralKey",
+    method: "POST",
+    path: "/v1/cards/{card_id}/ephemeral_key",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
   },
   createConditionSet: {
     id: "createConditionSet",
@@ -2609,6 +2770,46 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     expiry: false,
     idempotent: false,
     security: "app",
+  },
+  getCardConfig: {
+    id: "getCardConfig",
+    method: "GET",
+    path: "/v1/apps/{app_id}/cards/config",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
+  },
+  getCardCustomer: {
+    id: "getCardCustomer",
+    method: "GET",
+    path: "/v1/cards/customer",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
+  },
+  getCardStatement: {
+    id: "getCardStatement",
+    method: "GET",
+    path: "/v1/cards/{card_id}/statements/{period}",
+    tag: "cards",
+    successStatus: 200,
+    fileType: "text/csv",
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
   },
   getConditionSet: {
     id: "getConditionSet",
@@ -3247,6 +3448,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  listCardTransactions: {
+    id: "listCardTransactions",
+    method: "GET",
+    path: "/v1/cards/{card_id}/transactions",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
+  },
+  listCards: {
+    id: "listCards",
+    method: "GET",
+    path: "/v1/cards",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
+  },
   listConditionSetItems: {
     id: "listConditionSetItems",
     method: "GET",
@@ -3585,6 +3812,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app-or-user",
   },
+  replaceCard: {
+    id: "replaceCard",
+    method: "POST",
+    path: "/v1/cards/{card_id}/replacement",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: true,
+    security: "app-or-user",
+  },
   replaceConditionSetItems: {
     id: "replaceConditionSetItems",
     method: "PUT",
@@ -3781,6 +4021,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     expiry: false,
     idempotent: false,
     security: "app",
+  },
+  updateCard: {
+    id: "updateCard",
+    method: "PUT",
+    path: "/v1/cards/{card_id}",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: true,
+    security: "app-or-user",
+  },
+  updateCardCustomer: {
+    id: "updateCardCustomer",
+    method: "PATCH",
+    path: "/v1/cards/customer",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app-or-user",
   },
   updateConditionSet: {
     id: "updateConditionSet",

@@ -2022,6 +2022,286 @@ function validateCreateAllowlistEntry(data, { instancePath = "", parentData, par
  return errors === 0;
 }
 
+function validateCreateCard(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateCreateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateCreateCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateCreateCard.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
+         validateCreateCard.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateCard.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateCard.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCreateCardCustomer(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateCreateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateCreateCardCustomer.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateCreateCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateCreateCardCustomer.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateCardCustomer.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateCardCustomer.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCreateCardEphemeralKey(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateCreateCardEphemeralKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.card_id === void 0 && (missing1 = "card_id")) {
+        validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.card_id !== void 0) {
+         let data1 = data0.card_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["card_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateCardEphemeralKey.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateCardEphemeralKey.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCreateConditionSet(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8490,6 +8770,413 @@ function validateGetAppTestCredentials(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
+function validateGetCardConfig(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetCardConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id")) {
+        validateGetCardConfig.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateGetCardConfig.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateGetCardConfig.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateGetCardConfig.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        let missing2;
+        if (data2.environment === void 0 && (missing2 = "environment")) {
+         validateGetCardConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         return false;
+        } else {
+         if (data2.environment !== void 0) {
+          if (!validateIntegrationEnvironment(data2.environment, { instancePath: instancePath + "/query/environment", parentData: data2, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
+          }
+         }
+        }
+       } else {
+        validateGetCardConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data4 = data.headers;
+       const _errs8 = errors;
+       if (errors === _errs8) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+         validateGetCardConfig.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs8 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetCardConfig.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetCardConfig.errors = vErrors;
+ return errors === 0;
+}
+
+function validateIntegrationEnvironment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  let dataType0 = typeof data;
+  let coerced0 = void 0;
+  if (dataType0 == "object" && Array.isArray(data) && data.length == 1) {
+   data = data[0];
+   dataType0 = typeof data;
+   if (typeof data === "string") {
+    coerced0 = data;
+   }
+  }
+  if (!(coerced0 !== void 0)) {
+   if (dataType0 == "number" || dataType0 == "boolean") {
+    coerced0 = "" + data;
+   } else if (data === null) {
+    coerced0 = "";
+   } else {
+    validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+    return false;
+   }
+  }
+  if (coerced0 !== void 0) {
+   data = coerced0;
+   if (parentData !== void 0) {
+    parentData[parentDataProperty] = coerced0;
+   }
+  }
+ }
+ if (!(data === "sandbox" || data === "production")) {
+  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaIntegrationEnvironment.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateIntegrationEnvironment.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaIntegrationEnvironment = { "$id": "IntegrationEnvironment", "type": "string", "enum": ["sandbox", "production"] };
+function validateGetCardCustomer(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateGetCardCustomer.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        let missing1;
+        if (data1.environment === void 0 && (missing1 = "environment")) {
+         validateGetCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         return false;
+        } else {
+         if (data1.environment !== void 0) {
+          if (!validateIntegrationEnvironment(data1.environment, { instancePath: instancePath + "/query/environment", parentData: data1, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
+          }
+         }
+        }
+       } else {
+        validateGetCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs6 = errors;
+       if (errors === _errs6) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateGetCardCustomer.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs6 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetCardCustomer.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetCardCustomer.errors = vErrors;
+ return errors === 0;
+}
+
+function validateGetCardStatement(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetCardStatement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.card_id === void 0 && (missing1 = "card_id") || data0.period === void 0 && (missing1 = "period")) {
+        validateGetCardStatement.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.card_id !== void 0) {
+         let data1 = data0.card_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["card_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid1 = _errs3 === errors;
+        } else {
+         var valid1 = true;
+        }
+        if (valid1) {
+         if (data0.period !== void 0) {
+          let data2 = data0.period;
+          const _errs5 = errors;
+          if (typeof data2 !== "string") {
+           let dataType1 = typeof data2;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data2) && data2.length == 1) {
+            data2 = data2[0];
+            dataType1 = typeof data2;
+            if (typeof data2 === "string") {
+             coerced1 = data2;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data2;
+            } else if (data2 === null) {
+             coerced1 = "";
+            } else {
+             validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/period", schemaPath: "#/properties/path/properties/period/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data2 = coerced1;
+            if (data0 !== void 0) {
+             data0["period"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (!pattern.test(data2)) {
+             validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/period", schemaPath: "#/properties/path/properties/period/pattern", keyword: "pattern", params: { pattern: "^\\d{4}-(0[1-9]|1[0-2])$" }, message: 'must match pattern "^\\d{4}-(0[1-9]|1[0-2])$"' }];
+             return false;
+            }
+           }
+          }
+          var valid1 = _errs5 === errors;
+         } else {
+          var valid1 = true;
+         }
+        }
+       }
+      } else {
+       validateGetCardStatement.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data3 = data.query;
+      const _errs7 = errors;
+      if (errors === _errs7) {
+       if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+        let missing2;
+        if (data3.environment === void 0 && (missing2 = "environment")) {
+         validateGetCardStatement.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         return false;
+        } else {
+         if (data3.environment !== void 0) {
+          if (!validateIntegrationEnvironment(data3.environment, { instancePath: instancePath + "/query/environment", parentData: data3, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
+          }
+         }
+        }
+       } else {
+        validateGetCardStatement.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs7 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data5 = data.headers;
+       const _errs10 = errors;
+       if (errors === _errs10) {
+        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+         validateGetCardStatement.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs10 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetCardStatement.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetCardStatement.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern = new RegExp("^\\d{4}-(0[1-9]|1[0-2])$", "u");
 function validateGetConditionSet(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -12784,7 +13471,7 @@ function validateTransactionTokenAddressInput(data, { instancePath = "", parentD
     validateTransactionTokenAddressInput.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
     return false;
    } else {
-    if (!pattern.test(data)) {
+    if (!pattern2.test(data)) {
      validateTransactionTokenAddressInput.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9_]+:.+$" }, message: 'must match pattern "^[a-z0-9_]+:.+$"' }];
      return false;
     }
@@ -12795,7 +13482,7 @@ function validateTransactionTokenAddressInput(data, { instancePath = "", parentD
  return errors === 0;
 }
 
-const pattern = new RegExp("^[a-z0-9_]+:.+$", "u");
+const pattern2 = new RegExp("^[a-z0-9_]+:.+$", "u");
 function validateWalletAssetChainNameInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14687,6 +15374,466 @@ function validateListAllowlistEntries(data, { instancePath = "", parentData, par
  return errors === 0;
 }
 
+function validateListCardTransactions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListCardTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.card_id === void 0 && (missing1 = "card_id")) {
+        validateListCardTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.card_id !== void 0) {
+         let data1 = data0.card_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateListCardTransactions.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["card_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateListCardTransactions.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateListCardTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs5) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        let missing2;
+        if (data2.environment === void 0 && (missing2 = "environment")) {
+         validateListCardTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         return false;
+        } else {
+         if (data2.environment !== void 0) {
+          const _errs10 = errors;
+          if (!validateIntegrationEnvironment(data2.environment, { instancePath: instancePath + "/query/environment", parentData: data2, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
+          }
+          var valid5 = _errs10 === errors;
+         } else {
+          var valid5 = true;
+         }
+         if (valid5) {
+          if (data2.cursor !== void 0) {
+           let data6 = data2.cursor;
+           const _errs11 = errors;
+           if (typeof data6 !== "string") {
+            let dataType1 = typeof data6;
+            let coerced1 = void 0;
+            if (dataType1 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType1 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced1 = data6;
+             }
+            }
+            if (!(coerced1 !== void 0)) {
+             if (dataType1 == "number" || dataType1 == "boolean") {
+              coerced1 = "" + data6;
+             } else if (data6 === null) {
+              coerced1 = "";
+             } else {
+              validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced1 !== void 0) {
+             data6 = coerced1;
+             if (data2 !== void 0) {
+              data2["cursor"] = coerced1;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) < 1) {
+              validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+           var valid5 = _errs11 === errors;
+          } else {
+           var valid5 = true;
+          }
+          if (valid5) {
+           if (data2.limit !== void 0) {
+            let data7 = data2.limit;
+            const _errs13 = errors;
+            if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+             let dataType2 = typeof data7;
+             let coerced2 = void 0;
+             if (dataType2 == "object" && Array.isArray(data7) && data7.length == 1) {
+              data7 = data7[0];
+              dataType2 = typeof data7;
+              if (typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7)) {
+               coerced2 = data7;
+              }
+             }
+             if (!(coerced2 !== void 0)) {
+              if (dataType2 === "boolean" || data7 === null || dataType2 === "string" && data7 && data7 == +data7 && !(data7 % 1)) {
+               coerced2 = +data7;
+              } else {
+               validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+             }
+             if (coerced2 !== void 0) {
+              data7 = coerced2;
+              if (data2 !== void 0) {
+               data2["limit"] = coerced2;
+              }
+             }
+            }
+            if (errors === _errs13) {
+             if (typeof data7 == "number" && isFinite(data7)) {
+              if (data7 > 100 || isNaN(data7)) {
+               validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+               return false;
+              } else {
+               if (data7 < 1 || isNaN(data7)) {
+                validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid5 = _errs13 === errors;
+           } else {
+            var valid5 = true;
+           }
+          }
+         }
+        }
+       } else {
+        validateListCardTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data8 = data.headers;
+       const _errs15 = errors;
+       if (errors === _errs15) {
+        if (!(data8 && typeof data8 == "object" && !Array.isArray(data8))) {
+         validateListCardTransactions.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs15 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListCardTransactions.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListCardTransactions.errors = vErrors;
+ return errors === 0;
+}
+
+function validateListCards(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListCards.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListCards.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListCards.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListCards.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        let missing1;
+        if (data1.environment === void 0 && (missing1 = "environment")) {
+         validateListCards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         return false;
+        } else {
+         if (data1.environment !== void 0) {
+          const _errs8 = errors;
+          if (!validateIntegrationEnvironment(data1.environment, { instancePath: instancePath + "/query/environment", parentData: data1, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
+          }
+          var valid4 = _errs8 === errors;
+         } else {
+          var valid4 = true;
+         }
+         if (valid4) {
+          if (data1.cursor !== void 0) {
+           let data5 = data1.cursor;
+           const _errs9 = errors;
+           if (typeof data5 !== "string") {
+            let dataType0 = typeof data5;
+            let coerced0 = void 0;
+            if (dataType0 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType0 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced0 = data5;
+             }
+            }
+            if (!(coerced0 !== void 0)) {
+             if (dataType0 == "number" || dataType0 == "boolean") {
+              coerced0 = "" + data5;
+             } else if (data5 === null) {
+              coerced0 = "";
+             } else {
+              validateListCards.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced0 !== void 0) {
+             data5 = coerced0;
+             if (data1 !== void 0) {
+              data1["cursor"] = coerced0;
+             }
+            }
+           }
+           if (errors === _errs9) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) < 1) {
+              validateListCards.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+           var valid4 = _errs9 === errors;
+          } else {
+           var valid4 = true;
+          }
+          if (valid4) {
+           if (data1.limit !== void 0) {
+            let data6 = data1.limit;
+            const _errs11 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+             let dataType1 = typeof data6;
+             let coerced1 = void 0;
+             if (dataType1 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType1 = typeof data6;
+              if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+               coerced1 = data6;
+              }
+             }
+             if (!(coerced1 !== void 0)) {
+              if (dataType1 === "boolean" || data6 === null || dataType1 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+               coerced1 = +data6;
+              } else {
+               validateListCards.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+             }
+             if (coerced1 !== void 0) {
+              data6 = coerced1;
+              if (data1 !== void 0) {
+               data1["limit"] = coerced1;
+              }
+             }
+            }
+            if (errors === _errs11) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 100 || isNaN(data6)) {
+               validateListCards.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+               return false;
+              } else {
+               if (data6 < 1 || isNaN(data6)) {
+                validateListCards.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid4 = _errs11 === errors;
+           } else {
+            var valid4 = true;
+           }
+          }
+         }
+        }
+       } else {
+        validateListCards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data7 = data.headers;
+       const _errs13 = errors;
+       if (errors === _errs13) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
+         validateListCards.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs13 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListCards.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListCards.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListConditionSetItems(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15369,45 +16516,6 @@ function validateOrchestrationProvider(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
-function validateIntegrationEnvironment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  let dataType0 = typeof data;
-  let coerced0 = void 0;
-  if (dataType0 == "object" && Array.isArray(data) && data.length == 1) {
-   data = data[0];
-   dataType0 = typeof data;
-   if (typeof data === "string") {
-    coerced0 = data;
-   }
-  }
-  if (!(coerced0 !== void 0)) {
-   if (dataType0 == "number" || dataType0 == "boolean") {
-    coerced0 = "" + data;
-   } else if (data === null) {
-    coerced0 = "";
-   } else {
-    validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-    return false;
-   }
-  }
-  if (coerced0 !== void 0) {
-   data = coerced0;
-   if (parentData !== void 0) {
-    parentData[parentDataProperty] = coerced0;
-   }
-  }
- }
- if (!(data === "sandbox" || data === "production")) {
-  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaIntegrationEnvironment.enum }, message: "must be equal to one of the allowed values" }];
-  return false;
- }
- validateIntegrationEnvironment.errors = vErrors;
- return errors === 0;
-}
-
-const schemaIntegrationEnvironment = { "$id": "IntegrationEnvironment", "type": "string", "enum": ["sandbox", "production"] };
 function validateListIntents(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -17901,7 +19009,7 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
              validateListWallets.errors = [{ instancePath: instancePath + "/query/authorization_key", schemaPath: "#/properties/query/properties/authorization_key/maxLength", keyword: "maxLength", params: { limit: 250 }, message: "must NOT have more than 250 characters" }];
              return false;
             } else {
-             if (!pattern2.test(data5)) {
+             if (!pattern3.test(data5)) {
               validateListWallets.errors = [{ instancePath: instancePath + "/query/authorization_key", schemaPath: "#/properties/query/properties/authorization_key/pattern", keyword: "pattern", params: { pattern: "^[A-Za-z0-9+/=\\-\\s]+$" }, message: 'must match pattern "^[A-Za-z0-9+/=\\-\\s]+$"' }];
               return false;
              }
@@ -18046,7 +19154,7 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                  validateListWallets.errors = [{ instancePath: instancePath + "/query/external_id", schemaPath: "#/properties/query/properties/external_id/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
                  return false;
                 } else {
-                 if (!pattern3.test(data9)) {
+                 if (!pattern4.test(data9)) {
                   validateListWallets.errors = [{ instancePath: instancePath + "/query/external_id", schemaPath: "#/properties/query/properties/external_id/pattern", keyword: "pattern", params: { pattern: "^[a-zA-Z0-9_-]+$" }, message: 'must match pattern "^[a-zA-Z0-9_-]+$"' }];
                   return false;
                  }
@@ -18224,8 +19332,8 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
-const pattern2 = new RegExp("^[A-Za-z0-9+/=\\-\\s]+$", "u");
-const pattern3 = new RegExp("^[a-zA-Z0-9_-]+$", "u");
+const pattern3 = new RegExp("^[A-Za-z0-9+/=\\-\\s]+$", "u");
+const pattern4 = new RegExp("^[a-zA-Z0-9_-]+$", "u");
 function validateWalletChainType(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -19677,6 +20785,160 @@ function validateRejectIntent(data, { instancePath = "", parentData, parentDataP
   }
  }
  validateRejectIntent.errors = vErrors;
+ return errors === 0;
+}
+
+function validateReplaceCard(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateReplaceCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.card_id === void 0 && (missing1 = "card_id")) {
+        validateReplaceCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.card_id !== void 0) {
+         let data1 = data0.card_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateReplaceCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["card_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateReplaceCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateReplaceCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateReplaceCard.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateReplaceCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateReplaceCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateReplaceCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
+         validateReplaceCard.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateReplaceCard.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReplaceCard.errors = vErrors;
  return errors === 0;
 }
 
@@ -21556,6 +22818,223 @@ function validateUpdateAccount(data, { instancePath = "", parentData, parentData
   }
  }
  validateUpdateAccount.errors = vErrors;
+ return errors === 0;
+}
+
+function validateUpdateCard(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateUpdateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.card_id === void 0 && (missing1 = "card_id")) {
+        validateUpdateCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.card_id !== void 0) {
+         let data1 = data0.card_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateUpdateCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["card_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateUpdateCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateUpdateCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateUpdateCard.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateUpdateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateUpdateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateUpdateCard.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
+         validateUpdateCard.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateUpdateCard.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUpdateCard.errors = vErrors;
+ return errors === 0;
+}
+
+function validateUpdateCardCustomer(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateUpdateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateUpdateCardCustomer.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateUpdateCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateUpdateCardCustomer.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateUpdateCardCustomer.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUpdateCardCustomer.errors = vErrors;
  return errors === 0;
 }
 
@@ -24254,6 +25733,9 @@ export {
  validateCreateAccount as createAccount,
  validateCreateAggregation as createAggregation,
  validateCreateAllowlistEntry as createAllowlistEntry,
+ validateCreateCard as createCard,
+ validateCreateCardCustomer as createCardCustomer,
+ validateCreateCardEphemeralKey as createCardEphemeralKey,
  validateCreateConditionSet as createConditionSet,
  validateCreateCryptoDepositAccount as createCryptoDepositAccount,
  validateCreateCustodialWallet as createCustodialWallet,
@@ -24301,6 +25783,9 @@ export {
  validateGetAppGasSpend as getAppGasSpend,
  validateGetAppJwks as getAppJwks,
  validateGetAppTestCredentials as getAppTestCredentials,
+ validateGetCardConfig as getCardConfig,
+ validateGetCardCustomer as getCardCustomer,
+ validateGetCardStatement as getCardStatement,
  validateGetConditionSet as getConditionSet,
  validateGetConditionSetItem as getConditionSetItem,
  validateGetCryptoDepositConfig as getCryptoDepositConfig,
@@ -24350,6 +25835,8 @@ export {
  validateLinkUserAccount as linkUserAccount,
  validateListAccounts as listAccounts,
  validateListAllowlistEntries as listAllowlistEntries,
+ validateListCardTransactions as listCardTransactions,
+ validateListCards as listCards,
  validateListConditionSetItems as listConditionSetItems,
  validateListCryptoDepositAccounts as listCryptoDepositAccounts,
  validateListFiatDepositAccounts as listFiatDepositAccounts,
@@ -24376,6 +25863,7 @@ export {
  validateRawSignWallet as rawSignWallet,
  validateReindexWalletAutomation as reindexWalletAutomation,
  validateRejectIntent as rejectIntent,
+ validateReplaceCard as replaceCard,
  validateReplaceConditionSetItems as replaceConditionSetItems,
  validateReplaceConditionSetItemsIntent as replaceConditionSetItemsIntent,
  validateReplayWebhookDelivery as replayWebhookDelivery,
@@ -24391,6 +25879,8 @@ export {
  validateTransferFromWallet as transferFromWallet,
  validateUnlinkUserAccount as unlinkUserAccount,
  validateUpdateAccount as updateAccount,
+ validateUpdateCard as updateCard,
+ validateUpdateCardCustomer as updateCardCustomer,
  validateUpdateConditionSet as updateConditionSet,
  validateUpdateKeyQuorum as updateKeyQuorum,
  validateUpdateKeyQuorumIntent as updateKeyQuorumIntent,

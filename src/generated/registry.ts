@@ -16,6 +16,9 @@ import * as collectEthereumEarnFees from '../handlers/earn/collectEthereumEarnFe
 import * as createAccount from '../handlers/accounts/createAccount.ts';
 import * as createAggregation from '../handlers/aggregations/createAggregation.ts';
 import * as createAllowlistEntry from '../handlers/apps/createAllowlistEntry.ts';
+import * as createCard from '../handlers/cards/createCard.ts';
+import * as createCardCustomer from '../handlers/cards/createCardCustomer.ts';
+import * as createCardEphemeralKey from '../handlers/cards/createCardEphemeralKey.ts';
 import * as createConditionSet from '../handlers/condition_sets/createConditionSet.ts';
 import * as createCryptoDepositAccount from '../handlers/deposit_accounts/createCryptoDepositAccount.ts';
 import * as createCustodialWallet from '../handlers/custodial_wallets/createCustodialWallet.ts';
@@ -63,6 +66,9 @@ import * as getApp from '../handlers/apps/getApp.ts';
 import * as getAppGasSpend from '../handlers/apps/getAppGasSpend.ts';
 import * as getAppJwks from '../handlers/apps/getAppJwks.ts';
 import * as getAppTestCredentials from '../handlers/apps/getAppTestCredentials.ts';
+import * as getCardConfig from '../handlers/cards/getCardConfig.ts';
+import * as getCardCustomer from '../handlers/cards/getCardCustomer.ts';
+import * as getCardStatement from '../handlers/cards/getCardStatement.ts';
 import * as getConditionSet from '../handlers/condition_sets/getConditionSet.ts';
 import * as getConditionSetItem from '../handlers/condition_sets/getConditionSetItem.ts';
 import * as getCryptoDepositConfig from '../handlers/deposit_accounts/getCryptoDepositConfig.ts';
@@ -112,6 +118,8 @@ import * as initiateUserKycTos from '../handlers/kyc/initiateUserKycTos.ts';
 import * as linkUserAccount from '../handlers/users/linkUserAccount.ts';
 import * as listAccounts from '../handlers/accounts/listAccounts.ts';
 import * as listAllowlistEntries from '../handlers/apps/listAllowlistEntries.ts';
+import * as listCardTransactions from '../handlers/cards/listCardTransactions.ts';
+import * as listCards from '../handlers/cards/listCards.ts';
 import * as listConditionSetItems from '../handlers/condition_sets/listConditionSetItems.ts';
 import * as listCryptoDepositAccounts from '../handlers/deposit_accounts/listCryptoDepositAccounts.ts';
 import * as listFiatDepositAccounts from '../handlers/deposit_accounts/listFiatDepositAccounts.ts';
@@ -138,6 +146,7 @@ import * as quoteWalletTransfer from '../handlers/wallets/quoteWalletTransfer.ts
 import * as rawSignWallet from '../handlers/wallets/rawSignWallet.ts';
 import * as reindexWalletAutomation from '../handlers/wallet_automations/reindexWalletAutomation.ts';
 import * as rejectIntent from '../handlers/intents/rejectIntent.ts';
+import * as replaceCard from '../handlers/cards/replaceCard.ts';
 import * as replaceConditionSetItems from '../handlers/condition_sets/replaceConditionSetItems.ts';
 import * as replaceConditionSetItemsIntent from '../handlers/intents/replaceConditionSetItemsIntent.ts';
 import * as replayWebhookDelivery from '../handlers/webhooks/replayWebhookDelivery.ts';
@@ -153,6 +162,8 @@ import * as testWebhookEndpoint from '../handlers/webhooks/testWebhookEndpoint.t
 import * as transferFromWallet from '../handlers/wallets/transferFromWallet.ts';
 import * as unlinkUserAccount from '../handlers/users/unlinkUserAccount.ts';
 import * as updateAccount from '../handlers/accounts/updateAccount.ts';
+import * as updateCard from '../handlers/cards/updateCard.ts';
+import * as updateCardCustomer from '../handlers/cards/updateCardCustomer.ts';
 import * as updateConditionSet from '../handlers/condition_sets/updateConditionSet.ts';
 import * as updateKeyQuorum from '../handlers/key_quorums/updateKeyQuorum.ts';
 import * as updateKeyQuorumIntent from '../handlers/intents/updateKeyQuorumIntent.ts';
@@ -190,6 +201,9 @@ const files = {
   createAccount,
   createAggregation,
   createAllowlistEntry,
+  createCard,
+  createCardCustomer,
+  createCardEphemeralKey,
   createConditionSet,
   createCryptoDepositAccount,
   createCustodialWallet,
@@ -237,6 +251,9 @@ const files = {
   getAppGasSpend,
   getAppJwks,
   getAppTestCredentials,
+  getCardConfig,
+  getCardCustomer,
+  getCardStatement,
   getConditionSet,
   getConditionSetItem,
   getCryptoDepositConfig,
@@ -286,6 +303,8 @@ const files = {
   linkUserAccount,
   listAccounts,
   listAllowlistEntries,
+  listCardTransactions,
+  listCards,
   listConditionSetItems,
   listCryptoDepositAccounts,
   listFiatDepositAccounts,
@@ -312,6 +331,7 @@ const files = {
   rawSignWallet,
   reindexWalletAutomation,
   rejectIntent,
+  replaceCard,
   replaceConditionSetItems,
   replaceConditionSetItemsIntent,
   replayWebhookDelivery,
@@ -327,6 +347,8 @@ const files = {
   transferFromWallet,
   unlinkUserAccount,
   updateAccount,
+  updateCard,
+  updateCardCustomer,
   updateConditionSet,
   updateKeyQuorum,
   updateKeyQuorumIntent,

@@ -9,11 +9,11 @@ import {
  validateAggregationMethod,
  validateAggregationMetric,
  validateAggregationWindow,
+ validateIntegrationEnvironment,
  validateCryptoDepositAsset,
  validateCryptoDepositAssetFilter,
  validateCustodialWalletChainType,
  validateFiatDepositAccountDestination,
- validateIntegrationEnvironment,
  validatePayoutDestination,
  validatePayoutSource,
  validateAutomationAssetFilterAll,
@@ -4678,6 +4678,209 @@ function validateEmailInviteInput(data, { instancePath = "", parentData, parentD
   }
  }
  validateEmailInviteInput.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCreateCardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.asset === void 0 && (missing0 = "asset") || data.chain_id === void 0 && (missing0 = "chain_id") || data.environment === void 0 && (missing0 = "environment") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+    validateCreateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "asset" || key0 === "chain_id" || key0 === "environment" || key0 === "wallet_id")) {
+      validateCreateCardRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.asset !== void 0) {
+      let data0 = data.asset;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateCreateCardRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateCreateCardRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateCreateCardRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.chain_id !== void 0) {
+       const _errs4 = errors;
+       if (!validateCaip2(data.chain_id, { instancePath: instancePath + "/chain_id", parentData: data, parentDataProperty: "chain_id", rootData })) {
+        vErrors = vErrors === null ? validateCaip2.errors : vErrors.concat(validateCaip2.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.environment !== void 0) {
+        const _errs5 = errors;
+        if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+         vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.wallet_id !== void 0) {
+         let data3 = data.wallet_id;
+         const _errs6 = errors;
+         if (errors === _errs6) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 100) {
+            validateCreateCardRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateCreateCardRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validateCreateCardRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs6 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateCardRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateCardRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment")) {
+    validateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "environment")) {
+      validateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.environment !== void 0) {
+      if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+       vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCreateCardEphemeralKeyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment") || data.nonce === void 0 && (missing0 = "nonce")) {
+    validateCreateCardEphemeralKeyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "environment" || key0 === "nonce")) {
+      validateCreateCardEphemeralKeyRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.environment !== void 0) {
+      const _errs2 = errors;
+      if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+       vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.nonce !== void 0) {
+       let data1 = data.nonce;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateCreateCardEphemeralKeyRequest.errors = [{ instancePath: instancePath + "/nonce", schemaPath: "#/properties/nonce/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 8) {
+           validateCreateCardEphemeralKeyRequest.errors = [{ instancePath: instancePath + "/nonce", schemaPath: "#/properties/nonce/minLength", keyword: "minLength", params: { limit: 8 }, message: "must NOT have fewer than 8 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateCreateCardEphemeralKeyRequest.errors = [{ instancePath: instancePath + "/nonce", schemaPath: "#/properties/nonce/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateCardEphemeralKeyRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateCardEphemeralKeyRequest.errors = vErrors;
  return errors === 0;
 }
 
@@ -11415,6 +11618,74 @@ function validateReindexWalletAutomationRequest(data, { instancePath = "", paren
  return errors === 0;
 }
 
+function validateReplaceCardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment") || data.replacement_reason === void 0 && (missing0 = "replacement_reason")) {
+    validateReplaceCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "environment" || key0 === "replacement_reason")) {
+      validateReplaceCardRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.environment !== void 0) {
+      const _errs2 = errors;
+      if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+       vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.replacement_reason !== void 0) {
+       const _errs3 = errors;
+       if (!validateCardReplacementReason(data.replacement_reason, { instancePath: instancePath + "/replacement_reason", parentData: data, parentDataProperty: "replacement_reason", rootData })) {
+        vErrors = vErrors === null ? validateCardReplacementReason.errors : vErrors.concat(validateCardReplacementReason.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateReplaceCardRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReplaceCardRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardReplacementReason(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCardReplacementReason.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "lost" || data === "stolen" || data === "expired")) {
+  validateCardReplacementReason.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaCardReplacementReason.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateCardReplacementReason.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardReplacementReason = { "$id": "CardReplacementReason", "type": "string", "enum": ["lost", "stolen", "expired"] };
 function validateRevokeOrganizationSecretRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14812,6 +15083,228 @@ function validateUpdateAccountFromWalletsConfigurationInput(data, { instancePath
  return errors === 0;
 }
 
+function validateUpdateCardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment")) {
+    validateUpdateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "cancellation_reason" || key0 === "environment" || key0 === "pin" || key0 === "status")) {
+      validateUpdateCardRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.cancellation_reason !== void 0) {
+      const _errs2 = errors;
+      if (!validateCardCancellationReason(data.cancellation_reason, { instancePath: instancePath + "/cancellation_reason", parentData: data, parentDataProperty: "cancellation_reason", rootData })) {
+       vErrors = vErrors === null ? validateCardCancellationReason.errors : vErrors.concat(validateCardCancellationReason.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.environment !== void 0) {
+       const _errs3 = errors;
+       if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+        vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.pin !== void 0) {
+        const _errs4 = errors;
+        if (!validateCardPinUpdate(data.pin, { instancePath: instancePath + "/pin", parentData: data, parentDataProperty: "pin", rootData })) {
+         vErrors = vErrors === null ? validateCardPinUpdate.errors : vErrors.concat(validateCardPinUpdate.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs4 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.status !== void 0) {
+         const _errs5 = errors;
+         if (!validateCardStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+          vErrors = vErrors === null ? validateCardStatus.errors : vErrors.concat(validateCardStatus.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs5 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateUpdateCardRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUpdateCardRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCardStatus.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "active" || data === "inactive" || data === "canceled")) {
+  validateCardStatus.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaCardStatus.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateCardStatus.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardStatus = { "$id": "CardStatus", "type": "string", "enum": ["active", "inactive", "canceled"] };
+function validateCardPinUpdate(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.encrypted_number === void 0 && (missing0 = "encrypted_number")) {
+    validateCardPinUpdate.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "encrypted_number")) {
+      validateCardPinUpdate.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.encrypted_number !== void 0) {
+      let data0 = data.encrypted_number;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 2e3) {
+         validateCardPinUpdate.errors = [{ instancePath: instancePath + "/encrypted_number", schemaPath: "#/properties/encrypted_number/maxLength", keyword: "maxLength", params: { limit: 2e3 }, message: "must NOT have more than 2000 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateCardPinUpdate.errors = [{ instancePath: instancePath + "/encrypted_number", schemaPath: "#/properties/encrypted_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateCardPinUpdate.errors = [{ instancePath: instancePath + "/encrypted_number", schemaPath: "#/properties/encrypted_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCardPinUpdate.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardPinUpdate.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCancellationReason(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCardCancellationReason.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "lost" || data === "stolen")) {
+  validateCardCancellationReason.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaCardCancellationReason.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateCardCancellationReason.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardCancellationReason = { "$id": "CardCancellationReason", "type": "string", "enum": ["lost", "stolen"] };
+function validateUpdateCardCustomerRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment")) {
+    validateUpdateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "accept_bank_terms" || key0 === "accept_electronic_disclosure" || key0 === "environment")) {
+      validateUpdateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.accept_bank_terms !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.accept_bank_terms !== "boolean") {
+       validateUpdateCardCustomerRequest.errors = [{ instancePath: instancePath + "/accept_bank_terms", schemaPath: "#/properties/accept_bank_terms/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.accept_electronic_disclosure !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.accept_electronic_disclosure !== "boolean") {
+        validateUpdateCardCustomerRequest.errors = [{ instancePath: instancePath + "/accept_electronic_disclosure", schemaPath: "#/properties/accept_electronic_disclosure/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.environment !== void 0) {
+        const _errs6 = errors;
+        if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+         vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateUpdateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUpdateCardCustomerRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateUpdateConditionSetRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15404,6 +15897,9 @@ const requestValidators = {
  createAccount: { params: params.createAccount, body: validateCreateAccountRequest },
  createAggregation: { params: params.createAggregation, body: validateCreateAggregationRequest },
  createAllowlistEntry: { params: params.createAllowlistEntry, body: validateAllowlistEntryRequest },
+ createCard: { params: params.createCard, body: validateCreateCardRequest },
+ createCardCustomer: { params: params.createCardCustomer, body: validateCardCustomerRequest },
+ createCardEphemeralKey: { params: params.createCardEphemeralKey, body: validateCreateCardEphemeralKeyRequest },
  createConditionSet: { params: params.createConditionSet, body: validateCreateConditionSetRequest },
  createCryptoDepositAccount: { params: params.createCryptoDepositAccount, body: validateCreateCryptoDepositAccountRequest },
  createCustodialWallet: { params: params.createCustodialWallet, body: validateCreateCustodialWalletRequest },
@@ -15451,6 +15947,9 @@ const requestValidators = {
  getAppGasSpend: { params: params.getAppGasSpend },
  getAppJwks: { params: params.getAppJwks },
  getAppTestCredentials: { params: params.getAppTestCredentials },
+ getCardConfig: { params: params.getCardConfig },
+ getCardCustomer: { params: params.getCardCustomer },
+ getCardStatement: { params: params.getCardStatement },
  getConditionSet: { params: params.getConditionSet },
  getConditionSetItem: { params: params.getConditionSetItem },
  getCryptoDepositConfig: { params: params.getCryptoDepositConfig },
@@ -15500,6 +15999,8 @@ const requestValidators = {
  linkUserAccount: { params: params.linkUserAccount, body: validateLinkedAccountInput },
  listAccounts: { params: params.listAccounts },
  listAllowlistEntries: { params: params.listAllowlistEntries },
+ listCardTransactions: { params: params.listCardTransactions },
+ listCards: { params: params.listCards },
  listConditionSetItems: { params: params.listConditionSetItems },
  listCryptoDepositAccounts: { params: params.listCryptoDepositAccounts },
  listFiatDepositAccounts: { params: params.listFiatDepositAccounts },
@@ -15526,6 +16027,7 @@ const requestValidators = {
  rawSignWallet: { params: params.rawSignWallet, body: validateRawSignRequest },
  reindexWalletAutomation: { params: params.reindexWalletAutomation, body: validateReindexWalletAutomationRequest },
  rejectIntent: { params: params.rejectIntent },
+ replaceCard: { params: params.replaceCard, body: validateReplaceCardRequest },
  replaceConditionSetItems: { params: params.replaceConditionSetItems, body: validateConditionSetItemsRequest },
  replaceConditionSetItemsIntent: { params: params.replaceConditionSetItemsIntent, body: validateConditionSetItemsRequest },
  replayWebhookDelivery: { params: params.replayWebhookDelivery },
@@ -15541,6 +16043,8 @@ const requestValidators = {
  transferFromWallet: { params: params.transferFromWallet, body: validateTransferRequest },
  unlinkUserAccount: { params: params.unlinkUserAccount, body: validateUnlinkUserAccountRequest },
  updateAccount: { params: params.updateAccount, body: validateUpdateAccountRequest },
+ updateCard: { params: params.updateCard, body: validateUpdateCardRequest },
+ updateCardCustomer: { params: params.updateCardCustomer, body: validateUpdateCardCustomerRequest },
  updateConditionSet: { params: params.updateConditionSet, body: validateUpdateConditionSetRequest },
  updateKeyQuorum: { params: params.updateKeyQuorum, body: validateUpdateKeyQuorumRequest },
  updateKeyQuorumIntent: { params: params.updateKeyQuorumIntent, body: validateUpdateKeyQuorumRequest },

@@ -11,16 +11,16 @@ import {
  validateAggregationMetric,
  validateAggregationWindow,
  validateSmartWalletType,
+ validateIntegrationEnvironment,
  validateCryptoDepositAsset,
  validateCryptoDepositAssetFilter,
  validateCustodialWalletChainType,
  validateFiatDepositAccountDestination,
- validateIntegrationEnvironment,
  validatePayoutDestination,
  validatePayoutSource,
  validateOrchestrationProvider,
- validateAutomationAssetFilterAll,
  validateIntentAuthorizationClosed,
+ validateAutomationAssetFilterAll,
  validateWebhookUrl,
  validateWebhookEventTypes,
  validateMfaMethod,
@@ -13449,6 +13449,1113 @@ function validateAllowlistEntryClosed(data, { instancePath = "", parentData, par
 }
 
 const schemaAllowlistEntryClosed = { "$id": "AllowlistEntry-closed", "type": "object", "required": ["id", "acceptedAt", "appId", "type", "value"], "properties": { "acceptedAt": { "type": ["number", "null"] }, "appId": { "type": "string" }, "id": { "type": "string" }, "type": { "type": "string" }, "value": { "type": "string" } }, "additionalProperties": false };
+function validateCardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.asset === void 0 && (missing0 = "asset") || data.balance_formatted === void 0 && (missing0 = "balance_formatted") || data.brand === void 0 && (missing0 = "brand") || data.cardholder === void 0 && (missing0 = "cardholder") || data.chain_id === void 0 && (missing0 = "chain_id") || data.created_at === void 0 && (missing0 = "created_at") || data.exp_month === void 0 && (missing0 = "exp_month") || data.exp_year === void 0 && (missing0 = "exp_year") || data.id === void 0 && (missing0 = "id") || data.last4 === void 0 && (missing0 = "last4") || data.provider_id === void 0 && (missing0 = "provider_id") || data.status === void 0 && (missing0 = "status") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+    validateCardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaCardClosed.properties, key0)) {
+      validateCardClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.asset !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.asset !== "string") {
+       validateCardClosed.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.balance_formatted !== void 0) {
+       let data1 = data.balance_formatted;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateCardClosed.errors = [{ instancePath: instancePath + "/balance_formatted", schemaPath: "#/properties/balance_formatted/type", keyword: "type", params: { type: schemaCardClosed.properties.balance_formatted.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.brand !== void 0) {
+        let data2 = data.brand;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateCardClosed.errors = [{ instancePath: instancePath + "/brand", schemaPath: "#/properties/brand/type", keyword: "type", params: { type: schemaCardClosed.properties.brand.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.cardholder !== void 0) {
+         const _errs8 = errors;
+         if (!validateCardholderClosed(data.cardholder, { instancePath: instancePath + "/cardholder", parentData: data, parentDataProperty: "cardholder", rootData })) {
+          vErrors = vErrors === null ? validateCardholderClosed.errors : vErrors.concat(validateCardholderClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.chain_id !== void 0) {
+          const _errs9 = errors;
+          if (!validateCaip2(data.chain_id, { instancePath: instancePath + "/chain_id", parentData: data, parentDataProperty: "chain_id", rootData })) {
+           vErrors = vErrors === null ? validateCaip2.errors : vErrors.concat(validateCaip2.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.created_at !== void 0) {
+           let data5 = data.created_at;
+           const _errs10 = errors;
+           if (errors === _errs10) {
+            if (typeof data5 == "number" && isFinite(data5)) {
+             if (!formatUnixSeconds.validate(data5)) {
+              validateCardClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "unix-seconds" }, message: 'must match format "unix-seconds"' }];
+              return false;
+             }
+            } else {
+             validateCardClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+             return false;
+            }
+           }
+           var valid0 = _errs10 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.exp_month !== void 0) {
+            let data6 = data.exp_month;
+            const _errs12 = errors;
+            if (!(typeof data6 == "number" && isFinite(data6)) && data6 !== null) {
+             validateCardClosed.errors = [{ instancePath: instancePath + "/exp_month", schemaPath: "#/properties/exp_month/type", keyword: "type", params: { type: schemaCardClosed.properties.exp_month.type }, message: "must be number,null" }];
+             return false;
+            }
+            if (errors === _errs12) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 12 || isNaN(data6)) {
+               validateCardClosed.errors = [{ instancePath: instancePath + "/exp_month", schemaPath: "#/properties/exp_month/maximum", keyword: "maximum", params: { comparison: "<=", limit: 12 }, message: "must be <= 12" }];
+               return false;
+              } else {
+               if (data6 < 1 || isNaN(data6)) {
+                validateCardClosed.errors = [{ instancePath: instancePath + "/exp_month", schemaPath: "#/properties/exp_month/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid0 = _errs12 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.exp_year !== void 0) {
+             let data7 = data.exp_year;
+             const _errs14 = errors;
+             if (!(typeof data7 == "number" && isFinite(data7)) && data7 !== null) {
+              validateCardClosed.errors = [{ instancePath: instancePath + "/exp_year", schemaPath: "#/properties/exp_year/type", keyword: "type", params: { type: schemaCardClosed.properties.exp_year.type }, message: "must be number,null" }];
+              return false;
+             }
+             var valid0 = _errs14 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.id !== void 0) {
+              const _errs16 = errors;
+              if (typeof data.id !== "string") {
+               validateCardClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid0 = _errs16 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.last4 !== void 0) {
+               let data9 = data.last4;
+               const _errs18 = errors;
+               if (typeof data9 !== "string" && data9 !== null) {
+                validateCardClosed.errors = [{ instancePath: instancePath + "/last4", schemaPath: "#/properties/last4/type", keyword: "type", params: { type: schemaCardClosed.properties.last4.type }, message: "must be string,null" }];
+                return false;
+               }
+               var valid0 = _errs18 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.provider_id !== void 0) {
+                const _errs20 = errors;
+                if (typeof data.provider_id !== "string") {
+                 validateCardClosed.errors = [{ instancePath: instancePath + "/provider_id", schemaPath: "#/properties/provider_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+                var valid0 = _errs20 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.status !== void 0) {
+                 const _errs22 = errors;
+                 if (typeof data.status !== "string") {
+                  validateCardClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
+                 var valid0 = _errs22 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.wallet_id !== void 0) {
+                  const _errs24 = errors;
+                  if (typeof data.wallet_id !== "string") {
+                   validateCardClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   return false;
+                  }
+                  var valid0 = _errs24 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCardClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardClosed = { "$id": "Card-closed", "type": "object", "required": ["asset", "balance_formatted", "brand", "cardholder", "chain_id", "created_at", "exp_month", "exp_year", "id", "last4", "provider_id", "status", "wallet_id"], "properties": { "asset": { "type": "string" }, "balance_formatted": { "type": ["string", "null"] }, "brand": { "type": ["string", "null"] }, "cardholder": { "$ref": "Cardholder-closed" }, "chain_id": { "$ref": "Caip2" }, "created_at": { "type": "number", "format": "unix-seconds" }, "exp_month": { "type": ["number", "null"], "minimum": 1, "maximum": 12 }, "exp_year": { "type": ["number", "null"] }, "id": { "type": "string" }, "last4": { "type": ["string", "null"] }, "provider_id": { "type": "string" }, "status": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+function validateCardholderClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name")) {
+    validateCardholderClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name")) {
+      validateCardholderClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateCardholderClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaCardholderClosed.properties.name.type }, message: "must be string,null" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardholderClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardholderClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardholderClosed = { "$id": "Cardholder-closed", "type": "object", "required": ["name"], "properties": { "name": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateCardCustomerResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateCardCustomerResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateCardCustomerResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      if (!validateCardCustomerClosed(data.data, { instancePath: instancePath + "/data", parentData: data, parentDataProperty: "data", rootData })) {
+       vErrors = vErrors === null ? validateCardCustomerClosed.errors : vErrors.concat(validateCardCustomerClosed.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const tag0 = data.status;
+   if (typeof tag0 == "string") {
+    if (tag0 === "not_created") {
+     if (!validateCardCustomerNotCreatedClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerNotCreatedClosed.errors : vErrors.concat(validateCardCustomerNotCreatedClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "electronic_disclosure_required") {
+     if (!validateCardCustomerElectronicDisclosureRequiredClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerElectronicDisclosureRequiredClosed.errors : vErrors.concat(validateCardCustomerElectronicDisclosureRequiredClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "bank_terms_required") {
+     if (!validateCardCustomerBankTermsRequiredClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerBankTermsRequiredClosed.errors : vErrors.concat(validateCardCustomerBankTermsRequiredClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "provider_terms_required") {
+     if (!validateCardCustomerProviderTermsRequiredClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerProviderTermsRequiredClosed.errors : vErrors.concat(validateCardCustomerProviderTermsRequiredClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "kyc_required") {
+     if (!validateCardCustomerKycRequiredClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerKycRequiredClosed.errors : vErrors.concat(validateCardCustomerKycRequiredClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "pending") {
+     if (!validateCardCustomerPendingClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerPendingClosed.errors : vErrors.concat(validateCardCustomerPendingClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "under_review") {
+     if (!validateCardCustomerUnderReviewClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerUnderReviewClosed.errors : vErrors.concat(validateCardCustomerUnderReviewClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "rejected") {
+     if (!validateCardCustomerRejectedClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerRejectedClosed.errors : vErrors.concat(validateCardCustomerRejectedClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "error") {
+     if (!validateCardCustomerErrorClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerErrorClosed.errors : vErrors.concat(validateCardCustomerErrorClosed.errors);
+      errors = vErrors.length;
+     }
+    } else if (tag0 === "ready") {
+     if (!validateCardCustomerReadyClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateCardCustomerReadyClosed.errors : vErrors.concat(validateCardCustomerReadyClosed.errors);
+      errors = vErrors.length;
+     }
+    } else {
+     validateCardCustomerClosed.errors = [{ instancePath, schemaPath: "#/discriminator", keyword: "discriminator", params: { error: "mapping", tag: "status", tagValue: tag0 }, message: 'value of tag "status" must be in oneOf' }];
+     return false;
+    }
+   } else {
+    validateCardCustomerClosed.errors = [{ instancePath, schemaPath: "#/discriminator", keyword: "discriminator", params: { error: "tag", tag: "status", tagValue: tag0 }, message: 'tag "status" must be string' }];
+    return false;
+   }
+  } else {
+   validateCardCustomerClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerReadyClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerReadyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardCustomerReadyClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardCustomerReadyClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if ("ready" !== data0) {
+       validateCardCustomerReadyClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "ready" }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerReadyClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerReadyClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerErrorClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerErrorClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardCustomerErrorClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardCustomerErrorClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if ("error" !== data0) {
+       validateCardCustomerErrorClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "error" }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerErrorClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerErrorClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerRejectedClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerRejectedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "rejection_reasons" || key0 === "status")) {
+      validateCardCustomerRejectedClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.rejection_reasons !== void 0) {
+      let data0 = data.rejection_reasons;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateCardCustomerRejectionReasonClosed(data0[i0], { instancePath: instancePath + "/rejection_reasons/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateCardCustomerRejectionReasonClosed.errors : vErrors.concat(validateCardCustomerRejectionReasonClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateCardCustomerRejectedClosed.errors = [{ instancePath: instancePath + "/rejection_reasons", schemaPath: "#/properties/rejection_reasons/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data2 = data.status;
+       const _errs5 = errors;
+       if (typeof data2 !== "string") {
+        validateCardCustomerRejectedClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if ("rejected" !== data2) {
+        validateCardCustomerRejectedClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "rejected" }, message: "must be equal to constant" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerRejectedClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerRejectedClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerRejectionReasonClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.reason === void 0 && (missing0 = "reason")) {
+    validateCardCustomerRejectionReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "reason")) {
+      validateCardCustomerRejectionReasonClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.reason !== void 0) {
+      if (typeof data.reason !== "string") {
+       validateCardCustomerRejectionReasonClosed.errors = [{ instancePath: instancePath + "/reason", schemaPath: "#/properties/reason/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerRejectionReasonClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerRejectionReasonClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerUnderReviewClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerUnderReviewClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardCustomerUnderReviewClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardCustomerUnderReviewClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if ("under_review" !== data0) {
+       validateCardCustomerUnderReviewClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "under_review" }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerUnderReviewClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerUnderReviewClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerPendingClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerPendingClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardCustomerPendingClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardCustomerPendingClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if ("pending" !== data0) {
+       validateCardCustomerPendingClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "pending" }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerPendingClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerPendingClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerKycRequiredClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.kyc_url === void 0 && (missing0 = "kyc_url") || data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerKycRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "kyc_url" || key0 === "status")) {
+      validateCardCustomerKycRequiredClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.kyc_url !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.kyc_url !== "string") {
+       validateCardCustomerKycRequiredClosed.errors = [{ instancePath: instancePath + "/kyc_url", schemaPath: "#/properties/kyc_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs4 = errors;
+       if (typeof data1 !== "string") {
+        validateCardCustomerKycRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if ("kyc_required" !== data1) {
+        validateCardCustomerKycRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "kyc_required" }, message: "must be equal to constant" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerKycRequiredClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerKycRequiredClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerProviderTermsRequiredClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status") || data.tos_url === void 0 && (missing0 = "tos_url")) {
+    validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "tos_url" || key0 === "status")) {
+      validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.tos_url !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.tos_url !== "string") {
+       validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath: instancePath + "/tos_url", schemaPath: "#/properties/tos_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs4 = errors;
+       if (typeof data1 !== "string") {
+        validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if ("provider_terms_required" !== data1) {
+        validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "provider_terms_required" }, message: "must be equal to constant" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerProviderTermsRequiredClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerBankTermsRequiredClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.bank_info === void 0 && (missing0 = "bank_info") || data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "bank_info" || key0 === "status")) {
+      validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.bank_info !== void 0) {
+      const _errs2 = errors;
+      if (!validateCardIssuingBankClosed(data.bank_info, { instancePath: instancePath + "/bank_info", parentData: data, parentDataProperty: "bank_info", rootData })) {
+       vErrors = vErrors === null ? validateCardIssuingBankClosed.errors : vErrors.concat(validateCardIssuingBankClosed.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs3 = errors;
+       if (typeof data1 !== "string") {
+        validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if ("bank_terms_required" !== data1) {
+        validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "bank_terms_required" }, message: "must be equal to constant" }];
+        return false;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerBankTermsRequiredClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardIssuingBankClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.agreements === void 0 && (missing0 = "agreements") || data.name === void 0 && (missing0 = "name")) {
+    validateCardIssuingBankClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "agreements" || key0 === "name")) {
+      validateCardIssuingBankClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.agreements !== void 0) {
+      let data0 = data.agreements;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateBankAgreementClosed(data0[i0], { instancePath: instancePath + "/agreements/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateBankAgreementClosed.errors : vErrors.concat(validateBankAgreementClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateCardIssuingBankClosed.errors = [{ instancePath: instancePath + "/agreements", schemaPath: "#/properties/agreements/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       const _errs5 = errors;
+       if (typeof data.name !== "string") {
+        validateCardIssuingBankClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardIssuingBankClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardIssuingBankClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateBankAgreementClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.url === void 0 && (missing0 = "url")) {
+    validateBankAgreementClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name" || key0 === "url")) {
+      validateBankAgreementClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateBankAgreementClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.name !== "string") {
+        validateBankAgreementClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.url !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.url !== "string") {
+         validateBankAgreementClosed.errors = [{ instancePath: instancePath + "/url", schemaPath: "#/properties/url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateBankAgreementClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateBankAgreementClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerElectronicDisclosureRequiredClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.disclosure_url === void 0 && (missing0 = "disclosure_url") || data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "disclosure_url" || key0 === "status")) {
+      validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.disclosure_url !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.disclosure_url !== "string") {
+       validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath: instancePath + "/disclosure_url", schemaPath: "#/properties/disclosure_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs4 = errors;
+       if (typeof data1 !== "string") {
+        validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if ("electronic_disclosure_required" !== data1) {
+        validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "electronic_disclosure_required" }, message: "must be equal to constant" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerElectronicDisclosureRequiredClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardCustomerNotCreatedClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardCustomerNotCreatedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardCustomerNotCreatedClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardCustomerNotCreatedClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if ("not_created" !== data0) {
+       validateCardCustomerNotCreatedClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/const", keyword: "const", params: { allowedValue: "not_created" }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardCustomerNotCreatedClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardCustomerNotCreatedClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardEphemeralKeyResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateCardEphemeralKeyResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateCardEphemeralKeyResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      if (!validateCardEphemeralKeyClosed(data.data, { instancePath: instancePath + "/data", parentData: data, parentDataProperty: "data", rootData })) {
+       vErrors = vErrors === null ? validateCardEphemeralKeyClosed.errors : vErrors.concat(validateCardEphemeralKeyClosed.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardEphemeralKeyResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardEphemeralKeyResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardEphemeralKeyClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.ephemeral_key_secret === void 0 && (missing0 = "ephemeral_key_secret")) {
+    validateCardEphemeralKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "ephemeral_key_secret")) {
+      validateCardEphemeralKeyClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.ephemeral_key_secret !== void 0) {
+      if (typeof data.ephemeral_key_secret !== "string") {
+       validateCardEphemeralKeyClosed.errors = [{ instancePath: instancePath + "/ephemeral_key_secret", schemaPath: "#/properties/ephemeral_key_secret/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardEphemeralKeyClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardEphemeralKeyClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCreateCryptoDepositAccountResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -20260,6 +21367,119 @@ function validateTestAccountClosed(data, { instancePath = "", parentData, parent
 }
 
 const schemaTestAccountClosed = { "$id": "TestAccount-closed", "type": "object", "required": ["id", "created_at", "email", "otp_code", "phone_number", "updated_at"], "properties": { "created_at": { "type": "string", "format": "date-time" }, "email": { "type": "string" }, "id": { "type": "string" }, "name": { "type": ["string", "null"] }, "otp_code": { "type": "string" }, "phone_number": { "type": "string" }, "updated_at": { "type": "string", "format": "date-time" } }, "additionalProperties": false };
+function validateCardConfigResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateCardConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateCardConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      if (!validateCardConfigClosed(data.data, { instancePath: instancePath + "/data", parentData: data, parentDataProperty: "data", rootData })) {
+       vErrors = vErrors === null ? validateCardConfigClosed.errors : vErrors.concat(validateCardConfigClosed.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardConfigResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardConfigClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.card_logo_url === void 0 && (missing0 = "card_logo_url") || data.publishable_key === void 0 && (missing0 = "publishable_key") || data.spender_address === void 0 && (missing0 = "spender_address")) {
+    validateCardConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "card_logo_url" || key0 === "publishable_key" || key0 === "spender_address")) {
+      validateCardConfigClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.card_logo_url !== void 0) {
+      let data0 = data.card_logo_url;
+      const _errs2 = errors;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateCardConfigClosed.errors = [{ instancePath: instancePath + "/card_logo_url", schemaPath: "#/properties/card_logo_url/type", keyword: "type", params: { type: schemaCardConfigClosed.properties.card_logo_url.type }, message: "must be string,null" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.publishable_key !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.publishable_key !== "string") {
+        validateCardConfigClosed.errors = [{ instancePath: instancePath + "/publishable_key", schemaPath: "#/properties/publishable_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.spender_address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.spender_address !== "string") {
+         validateCardConfigClosed.errors = [{ instancePath: instancePath + "/spender_address", schemaPath: "#/properties/spender_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCardConfigClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardConfigClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardConfigClosed = { "$id": "CardConfig-closed", "type": "object", "required": ["card_logo_url", "publishable_key", "spender_address"], "properties": { "card_logo_url": { "type": ["string", "null"] }, "publishable_key": { "type": "string" }, "spender_address": { "type": "string" } }, "additionalProperties": false };
+function validateCardStatement(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCardStatement.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ validateCardStatement.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCryptoDepositAccountConfigResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -24516,6 +25736,405 @@ function validateAllowlistListResponseClosed(data, { instancePath = "", parentDa
  return errors === 0;
 }
 
+function validateListCardTransactionsResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateListCardTransactionsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateListCardTransactionsResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateCardTransactionClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateCardTransactionClosed.errors : vErrors.concat(validateCardTransactionClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateListCardTransactionsResponseClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateListCardTransactionsResponseClosed.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaListCardTransactionsResponseClosed.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListCardTransactionsResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListCardTransactionsResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaListCardTransactionsResponseClosed = { "$id": "ListCardTransactionsResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "CardTransaction-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateCardTransactionClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.amount === void 0 && (missing0 = "amount") || data.created === void 0 && (missing0 = "created") || data.currency === void 0 && (missing0 = "currency") || data.dispute === void 0 && (missing0 = "dispute") || data.id === void 0 && (missing0 = "id") || data.merchant === void 0 && (missing0 = "merchant") || data.status === void 0 && (missing0 = "status")) {
+    validateCardTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "amount" || key0 === "created" || key0 === "currency" || key0 === "dispute" || key0 === "id" || key0 === "merchant" || key0 === "status")) {
+      validateCardTransactionClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      let data0 = data.amount;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && isFinite(data0))) {
+       validateCardTransactionClosed.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.created !== void 0) {
+       let data1 = data.created;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (!formatUnixSeconds.validate(data1)) {
+          validateCardTransactionClosed.errors = [{ instancePath: instancePath + "/created", schemaPath: "#/properties/created/format", keyword: "format", params: { format: "unix-seconds" }, message: 'must match format "unix-seconds"' }];
+          return false;
+         }
+        } else {
+         validateCardTransactionClosed.errors = [{ instancePath: instancePath + "/created", schemaPath: "#/properties/created/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.currency !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.currency !== "string") {
+         validateCardTransactionClosed.errors = [{ instancePath: instancePath + "/currency", schemaPath: "#/properties/currency/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.dispute !== void 0) {
+         let data3 = data.dispute;
+         const _errs8 = errors;
+         const _errs9 = errors;
+         let valid1 = false;
+         const _errs10 = errors;
+         if (!validateCardDisputeClosed(data3, { instancePath: instancePath + "/dispute", parentData: data, parentDataProperty: "dispute", rootData })) {
+          vErrors = vErrors === null ? validateCardDisputeClosed.errors : vErrors.concat(validateCardDisputeClosed.errors);
+          errors = vErrors.length;
+         }
+         var _valid0 = _errs10 === errors;
+         valid1 = valid1 || _valid0;
+         if (!valid1) {
+          const _errs11 = errors;
+          if (data3 !== null) {
+           const err0 = { instancePath: instancePath + "/dispute", schemaPath: "#/properties/dispute/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+           if (vErrors === null) {
+            vErrors = [err0];
+           } else {
+            vErrors.push(err0);
+           }
+           errors++;
+          }
+          var _valid0 = _errs11 === errors;
+          valid1 = valid1 || _valid0;
+         }
+         if (!valid1) {
+          const err1 = { instancePath: instancePath + "/dispute", schemaPath: "#/properties/dispute/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+          if (vErrors === null) {
+           vErrors = [err1];
+          } else {
+           vErrors.push(err1);
+          }
+          errors++;
+          validateCardTransactionClosed.errors = vErrors;
+          return false;
+         } else {
+          errors = _errs9;
+          if (vErrors !== null) {
+           if (_errs9) {
+            vErrors.length = _errs9;
+           } else {
+            vErrors = null;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.id !== void 0) {
+          const _errs13 = errors;
+          if (typeof data.id !== "string") {
+           validateCardTransactionClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs13 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.merchant !== void 0) {
+           const _errs15 = errors;
+           if (!validateCardMerchantClosed(data.merchant, { instancePath: instancePath + "/merchant", parentData: data, parentDataProperty: "merchant", rootData })) {
+            vErrors = vErrors === null ? validateCardMerchantClosed.errors : vErrors.concat(validateCardMerchantClosed.errors);
+            errors = vErrors.length;
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.status !== void 0) {
+            const _errs16 = errors;
+            if (!validateCardTransactionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+             vErrors = vErrors === null ? validateCardTransactionStatus.errors : vErrors.concat(validateCardTransactionStatus.errors);
+             errors = vErrors.length;
+            }
+            var valid0 = _errs16 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCardTransactionClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardTransactionClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCardTransactionStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCardTransactionStatus.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "pending" || data === "posted" || data === "declined" || data === "expired" || data === "reversed")) {
+  validateCardTransactionStatus.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaCardTransactionStatus.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateCardTransactionStatus.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardTransactionStatus = { "$id": "CardTransactionStatus", "type": "string", "enum": ["pending", "posted", "declined", "expired", "reversed"] };
+function validateCardMerchantClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name")) {
+    validateCardMerchantClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name")) {
+      validateCardMerchantClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateCardMerchantClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaCardMerchantClosed.properties.name.type }, message: "must be string,null" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardMerchantClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardMerchantClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardMerchantClosed = { "$id": "CardMerchant-closed", "type": "object", "required": ["name"], "properties": { "name": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateCardDisputeClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.status === void 0 && (missing0 = "status")) {
+    validateCardDisputeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "status")) {
+      validateCardDisputeClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.status !== void 0) {
+      let data0 = data.status;
+      if (typeof data0 !== "string") {
+       validateCardDisputeClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "unsubmitted" || data0 === "submitted" || data0 === "won" || data0 === "lost" || data0 === "expired")) {
+       validateCardDisputeClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/enum", keyword: "enum", params: { allowedValues: schemaCardDisputeClosed.properties.status.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateCardDisputeClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCardDisputeClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCardDisputeClosed = { "$id": "CardDispute-closed", "type": "object", "required": ["status"], "properties": { "status": { "type": "string", "enum": ["unsubmitted", "submitted", "won", "lost", "expired"] } }, "additionalProperties": false };
+function validateListCardsResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateListCardsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateListCardsResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateCardClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateCardClosed.errors : vErrors.concat(validateCardClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateListCardsResponseClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateListCardsResponseClosed.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaListCardsResponseClosed.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListCardsResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListCardsResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaListCardsResponseClosed = { "$id": "ListCardsResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "Card-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
 function validateConditionSetItemsResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -27411,6 +29030,9 @@ const responseValidators = {
  createAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createAggregation: { 200: validateAggregationClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createAllowlistEntry: { 200: validateAllowlistEntryClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ createCard: { 200: validateCardClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ createCardCustomer: { 200: validateCardCustomerResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ createCardEphemeralKey: { 200: validateCardEphemeralKeyResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createConditionSet: { 200: validateConditionSetClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createCryptoDepositAccount: { 200: validateCreateCryptoDepositAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createCustodialWallet: { 200: validateCustodialWalletClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27458,6 +29080,9 @@ const responseValidators = {
  getAppGasSpend: { 200: validateGasSpendResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAppJwks: { 200: validateAppJwksClosed, 400: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAppTestCredentials: { 200: validateTestAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ getCardConfig: { 200: validateCardConfigResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ getCardCustomer: { 200: validateCardCustomerResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
+ getCardStatement: { 200: validateCardStatement, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getConditionSet: { 200: validateConditionSetClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getConditionSetItem: { 200: validateConditionSetItemClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getCryptoDepositConfig: { 200: validateCryptoDepositAccountConfigResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27507,6 +29132,8 @@ const responseValidators = {
  linkUserAccount: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  listAccounts: { 200: validateAccountsListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listAllowlistEntries: { 200: validateAllowlistListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ listCardTransactions: { 200: validateListCardTransactionsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ listCards: { 200: validateListCardsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listConditionSetItems: { 200: validateConditionSetItemsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listCryptoDepositAccounts: { 200: validateListCryptoDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listFiatDepositAccounts: { 200: validateListFiatDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27533,6 +29160,7 @@ const responseValidators = {
  rawSignWallet: { 200: validateRawSignResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  reindexWalletAutomation: { 200: validateWalletAutomationReindexResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  rejectIntent: { 200: validateIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ replaceCard: { 200: validateCardClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  replaceConditionSetItems: { 200: validateConditionSetItemsClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  replaceConditionSetItemsIntent: { 200: validateConditionSetIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  replayWebhookDelivery: { 200: validateWebhookDeliveryClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27548,6 +29176,8 @@ const responseValidators = {
  transferFromWallet: { 200: validateTransferActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  unlinkUserAccount: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ updateCard: { 200: validateCardClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ updateCardCustomer: { 200: validateCardCustomerResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateConditionSet: { 200: validateConditionSetClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateKeyQuorum: { 200: validateKeyQuorumClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateKeyQuorumIntent: { 200: validateKeyQuorumIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },

@@ -676,6 +676,16 @@ export type BalanceAssetByChain = {
   symbol: string;
 };
 
+/** An agreement of the issuing bank. */
+export type BankAgreement = {
+  /** Id of this version of the agreement. */
+  id: string;
+  /** Title. */
+  name: string;
+  /** Where the user reads it; empty if there is no document. */
+  url: string;
+};
+
 /** The users to create. */
 export type BatchCreateUsersRequest = {
   /** 1 to 20 users. */
@@ -778,6 +788,211 @@ export type Caip2 = string;
 
 /** Captcha provider. */
 export type CaptchaProvider = "turnstile" | "hcaptcha";
+
+/** A payment card. */
+export type Card = {
+  /** The asset that the card spends. */
+  asset: string;
+  /** What the wallet holds of the asset, in units of the asset; null while the chain cannot be reached. */
+  balance_formatted: string | null;
+  /** The card network. */
+  brand: string | null;
+  cardholder: Cardholder;
+  chain_id: Caip2;
+  /** When the card was created: Unix seconds. */
+  created_at: number;
+  /** Month of expiry. */
+  exp_month: number | null;
+  /** Year of expiry, four digits. */
+  exp_year: number | null;
+  /** Card id. */
+  id: string;
+  /** The last four digits of the card number. */
+  last4: string | null;
+  /** The card's id at the issuer. */
+  provider_id: string;
+  /** `active`, `inactive` (frozen) or `canceled` (final). */
+  status: "active" | "inactive" | "canceled" | (string & {});
+  /** The wallet that pays. */
+  wallet_id: string;
+};
+
+/** Why a card is canceled. */
+export type CardCancellationReason = "lost" | "stolen";
+
+/** What a page needs to work with the issuer. */
+export type CardConfig = {
+  /** The logo on the cards. */
+  card_logo_url: string | null;
+  /** The issuer's public key. In the sandbox: `pk_test_` and a P-256 point in base64url, the recipient of HPKE messages (RFC 9180, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305). */
+  publishable_key: string;
+  /** The address that the owner of a wallet approves as a spender of the asset. The same on all chains. */
+  spender_address: string;
+};
+
+/** The configuration of cards. */
+export type CardConfigResponse = {
+  data: CardConfig;
+};
+
+/** How far the user has come, discriminated by `status`, with what the next step needs. */
+export type CardCustomer = CardCustomerNotCreated | CardCustomerElectronicDisclosureRequired | CardCustomerBankTermsRequired | CardCustomerProviderTermsRequired | CardCustomerKycRequired | CardCustomerPending | CardCustomerUnderReview | CardCustomerRejected | CardCustomerError | CardCustomerReady;
+
+/** The user must accept the agreements of the issuing bank. */
+export type CardCustomerBankTermsRequired = {
+  bank_info: CardIssuingBank;
+  /** The status. */
+  status: "bank_terms_required";
+};
+
+/** The user must accept to get documents electronically. */
+export type CardCustomerElectronicDisclosureRequired = {
+  /** The disclosure. */
+  disclosure_url: string;
+  /** The status. */
+  status: "electronic_disclosure_required";
+};
+
+/** The provider has suspended the customer. */
+export type CardCustomerError = {
+  /** The status. */
+  status: "error";
+};
+
+/** The user must be verified, or provide more. */
+export type CardCustomerKycRequired = {
+  /** The provider's page. */
+  kyc_url: string;
+  /** The status. */
+  status: "kyc_required";
+};
+
+/** The user is no customer. */
+export type CardCustomerNotCreated = {
+  /** The status. */
+  status: "not_created";
+};
+
+/** The provider has not decided about cards yet. Nothing is required of the user. */
+export type CardCustomerPending = {
+  /** The status. */
+  status: "pending";
+};
+
+/** The user must accept the terms of the provider that verifies customers. */
+export type CardCustomerProviderTermsRequired = {
+  /** The provider's page. */
+  tos_url: string;
+  /** The status. */
+  status: "provider_terms_required";
+};
+
+/** The user can have cards. */
+export type CardCustomerReady = {
+  /** The status. */
+  status: "ready";
+};
+
+/** The user cannot have cards. */
+export type CardCustomerRejected = {
+  /** Why; left out if no reason is known. */
+  rejection_reasons?: CardCustomerRejectionReason[] | undefined;
+  /** The status. */
+  status: "rejected";
+};
+
+/** A reason of a rejection. */
+export type CardCustomerRejectionReason = {
+  /** The reason in words. */
+  reason: string;
+};
+
+/** The customer to create. */
+export type CardCustomerRequest = {
+  environment: IntegrationEnvironment;
+};
+
+/** The customer. */
+export type CardCustomerResponse = {
+  data: CardCustomer;
+};
+
+/** The user's data are under review. */
+export type CardCustomerUnderReview = {
+  /** The status. */
+  status: "under_review";
+};
+
+/** A dispute about a transaction. */
+export type CardDispute = {
+  /** Status of the dispute. */
+  status: "unsubmitted" | "submitted" | "won" | "lost" | "expired";
+};
+
+/** A key for one card and one page. */
+export type CardEphemeralKey = {
+  /** The key. Secret. */
+  ephemeral_key_secret: string;
+};
+
+/** The ephemeral key. */
+export type CardEphemeralKeyResponse = {
+  data: CardEphemeralKey;
+};
+
+/** The bank that issues the cards. */
+export type CardIssuingBank = {
+  /** The agreements to accept. */
+  agreements: BankAgreement[];
+  /** Name of the bank. */
+  name: string;
+};
+
+/** Who was paid. */
+export type CardMerchant = {
+  /** Name of the merchant. */
+  name: string | null;
+};
+
+/** A new PIN. */
+export type CardPinUpdate = {
+  /** The PIN, encrypted with the issuer's publishable key. In the sandbox: base64 of the HPKE encapsulated key (65 bytes) and the ciphertext of 4 to 12 digits in ASCII. */
+  encrypted_number: string;
+};
+
+/** Why a card is replaced. */
+export type CardReplacementReason = "lost" | "stolen" | "expired";
+
+/** A statement as CSV. */
+export type CardStatement = string;
+
+/** `active`, `inactive` (frozen) or `canceled` (final). */
+export type CardStatus = "active" | "inactive" | "canceled";
+
+/** A payment with a card, or a refund. */
+export type CardTransaction = {
+  /** In cents of the currency; negative for a refund. For a pending payment what was authorized, for a posted one what was captured. */
+  amount: number;
+  /** When it was authorized or refunded: Unix seconds. */
+  created: number;
+  /** ISO 4217 in lower case. */
+  currency: string;
+  /** The dispute, if there is one. */
+  dispute: CardDispute | null;
+  /** Transaction id. */
+  id: string;
+  merchant: CardMerchant;
+  status: CardTransactionStatus;
+};
+
+/** Status of a transaction. */
+export type CardTransactionStatus = "pending" | "posted" | "declined" | "expired" | "reversed";
+
+/** The holder of a card. */
+export type Cardholder = {
+  /** Name on the card; null if the issuer does not report it. */
+  name: string | null;
+};
 
 /** The rewards to claim. */
 export type ClaimEthereumEarnIncentiveRequest = {
@@ -944,6 +1159,23 @@ export type CreateAggregationRequest = {
   owner_id?: OwnerIdInput | undefined;
   /** The time window of the sum. */
   window: AggregationWindow;
+};
+
+/** For which page the key is. */
+export type CreateCardEphemeralKeyRequest = {
+  environment: IntegrationEnvironment;
+  /** The nonce of the page. */
+  nonce: string;
+};
+
+/** The card to create. */
+export type CreateCardRequest = {
+  /** Asset name: `usdc`. */
+  asset: string;
+  chain_id: Caip2;
+  environment: IntegrationEnvironment;
+  /** Wallet id, or `ext_wal_` followed by its `external_id`. */
+  wallet_id: string;
 };
 
 /** The condition set to create. `owner` and `owner_id` are mutually exclusive. */
@@ -4207,6 +4439,22 @@ export type LinkedAccountWalletInput = {
 /** An MFA method of the user, discriminated by `type`. */
 export type LinkedMfaMethod = SMSMfaMethod | TotpMfaMethod | PasskeyMfaMethod | EmailMfaMethod;
 
+/** One page of transactions. */
+export type ListCardTransactionsResponse = {
+  /** Transactions, newest first. */
+  data: CardTransaction[];
+  /** Cursor of the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** One page of cards. */
+export type ListCardsResponse = {
+  /** Cards, newest first. */
+  data: Card[];
+  /** Cursor of the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
 /** One page of deposit addresses. */
 export type ListCryptoDepositAccountsResponse = {
   /** Newest first. */
@@ -4995,6 +5243,12 @@ export type RelayerFee = {
   /** Recipient address, if known. */
   recipient?: string | undefined;
   type: "relayer";
+};
+
+/** Why the card is replaced. */
+export type ReplaceCardRequest = {
+  environment: IntegrationEnvironment;
+  replacement_reason: CardReplacementReason;
 };
 
 /** The secret to revoke. */
@@ -6995,6 +7249,23 @@ export type UpdateAccountFromWalletsConfigurationInput = {
 
 /** The fields to change; at least one is required. `wallet_ids` and `wallets_configuration` are mutually exclusive. */
 export type UpdateAccountRequest = UpdateAccountFromWalletsConfigurationInput | CreateAccountFromWalletIdsInput;
+
+/** What the user accepts. */
+export type UpdateCardCustomerRequest = {
+  /** The agreements of the issuing bank. */
+  accept_bank_terms?: boolean | undefined;
+  /** The electronic disclosure. */
+  accept_electronic_disclosure?: boolean | undefined;
+  environment: IntegrationEnvironment;
+};
+
+/** What changes: a status, a PIN, or both. */
+export type UpdateCardRequest = {
+  cancellation_reason?: CardCancellationReason | undefined;
+  environment: IntegrationEnvironment;
+  pin?: CardPinUpdate | undefined;
+  status?: CardStatus | undefined;
+};
 
 /** The fields to change; at least one is required. `owner` and `owner_id` are mutually exclusive. */
 export type UpdateConditionSetRequest = {

@@ -10,6 +10,7 @@ export const secretProperties: Readonly<
   authenticateWallets: { request: ["user_jwt"], response: ["authorization_key","ciphertext"] },
   authorizeIntent: { request: ["signature"], response: ["ciphertext","secret_cipher"] },
   authorizeOauthDevice: { request: ["client_secret"], response: ["device_code"] },
+  createCardEphemeralKey: { request: [], response: ["ephemeral_key_secret"] },
   createOrganizationExternalFiatAccount: { request: ["account_number","br_code","document_number","pix_key"], response: [] },
   createOrganizationSecret: { request: [], response: ["organization_secret"] },
   createUserExternalFiatAccount: { request: ["account_number","br_code","document_number","pix_key"], response: [] },
@@ -25,5 +26,6 @@ export const secretProperties: Readonly<
   submitOrganizationKyb: { request: ["data"], response: [] },
   submitUserKyc: { request: ["data"], response: [] },
   submitWalletImport: { request: ["ciphertext"], response: [] },
+  updateCard: { request: ["encrypted_number"], response: [] },
   walletRpc: { request: [], response: ["ciphertext","secret_cipher"] },
 };

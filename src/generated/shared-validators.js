@@ -21972,6 +21972,22 @@ function validateAggregationGroupBy(data, { instancePath = "", parentData, paren
 }
 
 const schemaAggregationGroupBy = { "$id": "AggregationGroupBy", "type": "object", "required": ["field", "field_source"], "additionalProperties": false, "properties": { "abi": { "$ref": "AbiSchema" }, "field": { "type": "string", "minLength": 1, "maxLength": 256 }, "field_source": { "type": "string", "enum": ["ethereum_transaction", "ethereum_calldata"] } } };
+function validateIntegrationEnvironment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "sandbox" || data === "production")) {
+  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaIntegrationEnvironment.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateIntegrationEnvironment.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaIntegrationEnvironment = { "$id": "IntegrationEnvironment", "type": "string", "enum": ["sandbox", "production"] };
 function validateCryptoDepositAssetFilter(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -22314,22 +22330,6 @@ function validateCustodialWalletChainType(data, { instancePath = "", parentData,
 }
 
 const schemaCustodialWalletChainType = { "$id": "CustodialWalletChainType", "type": "string", "enum": ["ethereum", "solana"] };
-function validateIntegrationEnvironment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
- }
- if (!(data === "sandbox" || data === "production")) {
-  validateIntegrationEnvironment.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaIntegrationEnvironment.enum }, message: "must be equal to one of the allowed values" }];
-  return false;
- }
- validateIntegrationEnvironment.errors = vErrors;
- return errors === 0;
-}
-
-const schemaIntegrationEnvironment = { "$id": "IntegrationEnvironment", "type": "string", "enum": ["sandbox", "production"] };
 function validateFiatDepositAccountDestination(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

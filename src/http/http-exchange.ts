@@ -49,6 +49,8 @@ export interface HttpExchange {
 /** The response: `text` is sent as it is, `body` is serialized; without either, the body is empty. */
 export interface Answer {
   readonly status: number;
+  /** The media type of a `text` that is a file; undefined for JSON. */
+  readonly fileType?: string;
   readonly body?: unknown;
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -20,7 +20,8 @@ export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
     );
     return {
       appId: exchange.app!.id,
-      key,
+      // The keys of a user are the user's own: another one's response is never repeated.
+      key: exchange.userId === undefined ? key : `${exchange.userId}\n${key}`,
       fingerprint: hash('sha256', text, 'base64'),
       // INVARIANT: set by authentication; no public operation supports idempotency keys.
       proof: exchange.proof!,

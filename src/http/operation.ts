@@ -8,6 +8,8 @@ export interface Operation {
   /** Template: `/v1/wallets/{wallet_id}`. */
   readonly path: string;
   readonly successStatus: number;
+  /** The media type of a success response that is a file; left out for JSON. */
+  readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form; undefined: it is always JSON. */

@@ -226,7 +226,7 @@ function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined):
   const headers: Record<string, string | number> = { 'x-request-id': exchange.id };
   if (exchange.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
   if (text !== undefined) {
-    headers['content-type'] = 'application/json; charset=utf-8';
+    headers['content-type'] = `${answer.fileType ?? 'application/json'}; charset=utf-8`;
     headers['content-length'] = Buffer.byteLength(text);
   }
   if (answer.headers !== undefined) Object.assign(headers, answer.headers);
@@ -240,6 +240,8 @@ function textOf({ text, body }: Answer): string | undefined {
 }
 
 function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
+  // Files contain no names of the contract.
+  if (answer.fileType !== undefined) return answer.text;
   const body = answer.text === undefined ? answer.body : JSON.parse(answer.text);
   if (body === undefined) return undefined;
   const written = brand.writeBody(body);

@@ -221,14 +221,14 @@ type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
 async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
   const { handler, prepared, options } = work;
-  const { successStatus: status } = operationOf(exchange);
+  const { successStatus: status, fileType } = operationOf(exchange);
   const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, { later, options });
     const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
-    answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
+    answer = answerOf(status, body, fileType);
     const kept = { status, text: answer.text, signers: [...later.signers] };
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await unit.commit();
@@ -247,6 +247,14 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
   }
   for (const run of later.afterCommit) await runAfterCommit(run, exchange, { work, later });
   return answer;
+}
+
+function answerOf(status: number, body: unknown, fileType: string | undefined): Answer {
+  if (body === undefined) return { status };
+  // The contract's schema of a file is a string.
+  return fileType === undefined
+    ? { status, text: JSON.stringify(body) }
+    : { status, text: body as string, fileType };
 }
 
 /** A request that was run, and what its handler has registered. */

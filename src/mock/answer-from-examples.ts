@@ -50,7 +50,9 @@ export function readExamples(document: { paths: Record<string, Record<string, un
 }
 
 function examplesOf({ content }: MediaTypes): Examples {
-  const examples = content?.['application/json']?.examples ?? {};
+  // JSON, or the only type of a file.
+  const [first] = Object.values(content ?? {});
+  const examples = (content?.['application/json'] ?? first)?.examples ?? {};
   return new Map(Object.entries(examples).map(([name, { value }]) => [name, value]));
 }
 

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
+import type { CardEnvironment, CardPayment } from '../ports/card-issuers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Entropy } from '../ports/entropy.ts';
@@ -200,6 +201,41 @@ export interface ControllableFiat {
   books(): Promise<readonly FiatBooks[]>;
 }
 
+/** A payment or a refund, with what only testers see. */
+export interface TestPayment extends CardPayment {
+  /** The card's id at the issuer. */
+  readonly cardId: string;
+  readonly declineReason: string | null;
+  readonly hash: string | null;
+}
+
+/** A payment after a control, why it does not allow that, or undefined for an unknown one. */
+type ControlledPayment = TestPayment | 'amount' | 'funds' | 'status' | undefined;
+
+/** Controls the merchants of the simulated card issuer. Ids are the issuer's. */
+export interface ControllableCards {
+  /** Undefined for an unknown card. */
+  authorize(
+    environment: CardEnvironment,
+    order: {
+      readonly cardId: string;
+      readonly cents: bigint;
+      readonly merchant: string | null;
+      readonly reference: string;
+      readonly pin?: string | undefined;
+      readonly isDeclined: boolean;
+    },
+  ): Promise<TestPayment | undefined>;
+  capture(id: string, cents: bigint | undefined): Promise<ControlledPayment>;
+  release(id: string, status: 'reversed' | 'expired'): Promise<ControlledPayment>;
+  refund(
+    id: string,
+    order: { readonly cents: bigint | undefined; readonly reference: string },
+  ): Promise<ControlledPayment>;
+  /** While it is down, it cannot be reached. */
+  setUp(isUp: boolean): void;
+}
+
 /** The prices of assets in US dollars, by name. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
@@ -232,6 +268,7 @@ export interface ControlContext extends PolicyAnalysis {
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
   readonly fiat: ControllableFiat;
+  readonly cards: ControllableCards;
   readonly fiatProviders: FiatProviders;
   readonly log: Log;
   readonly prices: ControllablePrices;

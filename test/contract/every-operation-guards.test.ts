@@ -142,14 +142,18 @@ test('a server with more requests than it can answer refuses every operation wit
   }
 });
 
-/** Operations that refuse the app secret before they read anything. */
-const userOnly = new Map([['verifyOauthDevice', { headers: { authorization: 'Bearer token' } }]]);
-
-const readsNoDatabase: readonly string[] = [
+/** Operations that need no database. */
+const readsNoDatabase: readonly OperationId[] = [
+  'getCardConfig',
   'getCryptoDepositConfig',
   'getOauthMetadata',
   'quoteCryptoDeposit',
 ];
+
+/** Operations that refuse the app secret before they read anything. */
+const isUserOnly = (id: OperationId): boolean =>
+  id === 'verifyOauthDevice' || (operations[id].tag === 'cards' && id !== 'getCardConfig');
+const asUser = { headers: { authorization: 'Bearer token' } };
 
 test('a database failure is a 500 without details', async () => {
   await using broken = await startSandbox();
@@ -170,8 +174,8 @@ test('a database failure is a 500 without details', async () => {
       query: Object.fromEntries(required),
       body: sent,
     };
-    const { status, body, headers } = await attempt(broken, id, input, userOnly.get(id));
-    // An operation that is not implemented does not use the database, and the metadata needs none.
+    const { status, body, headers } = await attempt(broken, id, input, isUserOnly(id) ? asUser : {});
+    // An operation that is not implemented does not use the database.
     if (status === 501 || readsNoDatabase.includes(id)) continue;
     const data = { request_id: headers['x-request-id'] };
     expect({ id, status, body }).toEqual({ id, status: 500, body: { error: 'Service unavailable.', data } });

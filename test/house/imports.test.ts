@@ -132,7 +132,7 @@ const layers: Record<string, string[][]> = {
     ['spark'],
     ['fiat-customers'],
     ['fiat-accounts'],
-    ['fiat-deposits'],
+    ['fiat-deposits', 'cards'],
     ['wallet-actions'],
     ['earn'],
     ['swaps', 'automation-configs'],

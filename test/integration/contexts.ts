@@ -3,7 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
+import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
@@ -33,6 +33,7 @@ export const services: Services = {
   prices: noPrices,
   custodians: noCustodians,
   fiatProviders: noFiatProviders,
+  cardIssuers: noCardIssuers,
   uses: { add: () => assert.fail('no wallet is used here'), flush: async () => undefined },
   diagnostics: false,
   safeguards: publishedSafeguards,

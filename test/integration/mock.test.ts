@@ -77,7 +77,9 @@ afterAll(async () => {
 });
 
 function examplesOf(media: Media | undefined): Record<string, Example> {
-  return media?.content?.['application/json']?.examples ?? {};
+  // JSON, or the only type of a file.
+  const [first] = Object.values(media?.content ?? {});
+  return (media?.content?.['application/json'] ?? first)?.examples ?? {};
 }
 
 /** A value from the example of the document, or else from its schema. */
@@ -119,11 +121,13 @@ async function call(operation: Operation, { body, headers }: CallOptions = {}) {
     body: sent === undefined ? null : JSON.stringify(sent),
   });
   const text = await answer.body.text();
-  const parsed: unknown = text === '' ? undefined : JSON.parse(text);
+  const contentType = answer.headers['content-type'] as string | undefined;
+  const isFile = contentType !== undefined && !contentType.startsWith('application/json');
+  const parsed: unknown = isFile ? text : text === '' ? undefined : JSON.parse(text);
   judge({
     operationId: operation.id,
     status: answer.statusCode,
-    contentType: answer.headers['content-type'] as string | undefined,
+    contentType,
     body: parsed,
   });
   return { status: answer.statusCode, headers: answer.headers, body: parsed };

@@ -100,8 +100,9 @@ async function send(
     body: input.body === undefined ? null : JSON.stringify(input.body),
   });
   const text = await answer.body.text();
-  const body: unknown = text === '' ? undefined : JSON.parse(text);
   const contentType = answer.headers['content-type'];
+  const isFile = typeof contentType === 'string' && !contentType.startsWith('application/json');
+  const body: unknown = isFile ? text : text === '' ? undefined : JSON.parse(text);
   if (answer.headers['x-request-id'] === undefined) throw new Error(`${id} answered without x-request-id`);
   (await judgeOf(sandbox))({
     operationId: id,

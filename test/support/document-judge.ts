@@ -58,9 +58,11 @@ export function createJudge(document: OpenApiDocument): Judge {
       if (body !== undefined) throw new Error(`${what}: the document has no body there`);
       return;
     }
-    if (contentType?.split(';')[0] !== jsonType)
-      throw new Error(`${what} as ${contentType}, not ${jsonType}`);
-    const pointer = [place.path, place.method, 'responses', status, 'content', jsonType, 'schema'];
+    // JSON, or the only type of a file.
+    const [documentedType = jsonType] = Object.keys(response.content);
+    if (contentType?.split(';')[0] !== documentedType)
+      throw new Error(`${what} as ${contentType}, not ${documentedType}`);
+    const pointer = [place.path, place.method, 'responses', status, 'content', documentedType, 'schema'];
     const $ref = `document#/paths/${pointer.map(String).map(escapePointer).join('/')}`;
     const validate = compiled.get($ref) ?? ajv.compile({ $ref });
     compiled.set($ref, validate);

@@ -2,7 +2,7 @@ import { createPrivateKey, randomUUID, sign } from 'node:crypto';
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
-import { noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
+import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
@@ -150,6 +150,7 @@ function makeServices(
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: noFiatProviders,
+    cardIssuers: noCardIssuers,
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
     diagnostics: true,
     safeguards: { ...publishedSafeguards, ...safeguards },

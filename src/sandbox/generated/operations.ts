@@ -9,6 +9,23 @@ export interface Operations {
     body: schemas.AddSandboxEarnRewardRequest;
     response: schemas.SandboxEarnReward;
   };
+  /** Authorize a payment with a card */
+  authorizeCardPayment: {
+    path: {};
+    query: {};
+    body: schemas.AuthorizeSandboxPaymentRequest;
+    response: schemas.SandboxCardPayment;
+  };
+  /** Capture a payment */
+  captureCardPayment: {
+    path: {
+      /** Id of the payment, as in the card's transactions. */
+      payment_id: string;
+    };
+    query: {};
+    body: schemas.CaptureSandboxPaymentRequest;
+    response: schemas.SandboxCardPayment;
+  };
   /** Change a vault */
   changeEarnVault: {
     path: {
@@ -81,6 +98,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.DeletedRequests;
+  };
+  /** Let a payment expire */
+  expireCardPayment: {
+    path: {
+      /** Id of the payment, as in the card's transactions. */
+      payment_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxCardPayment;
   };
   /** Explain a policy decision */
   explainPolicy: {
@@ -252,6 +279,16 @@ export interface Operations {
     body: schemas.ReceiveSandboxDepositRequest;
     response: schemas.SandboxFiatDeposit;
   };
+  /** Refund a captured payment */
+  refundCardPayment: {
+    path: {
+      /** Id of the payment, as in the card's transactions. */
+      payment_id: string;
+    };
+    query: {};
+    body: schemas.RefundSandboxPaymentRequest;
+    response: schemas.SandboxCardPayment;
+  };
   /** Refund a held deposit */
   refundFiatDeposit: {
     path: {
@@ -306,6 +343,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxRestoredWallet;
   };
+  /** Reverse a payment */
+  reverseCardPayment: {
+    path: {
+      /** Id of the payment, as in the card's transactions. */
+      payment_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxCardPayment;
+  };
   /** Set, advance, freeze or resume the clock */
   setClock: {
     path: {};
@@ -316,8 +363,8 @@ export interface Operations {
   /** Make a provider unreachable, or reachable again */
   setProviderState: {
     path: {
-      /** Name of the provider. */
-      provider: "bridge";
+      /** Name of the provider: `bridge`, or `cards` for the card issuer. */
+      provider: "bridge" | "cards";
     };
     query: {};
     body: schemas.SandboxProviderState;
@@ -372,6 +419,8 @@ export interface OperationDescriptor {
   readonly path: string;
   readonly tag: string;
   readonly successStatus: number;
+  /** The media type of a success response that is a file; left out for JSON. */
+  readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */
@@ -393,6 +442,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/earn/rewards",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  authorizeCardPayment: {
+    id: "authorizeCardPayment",
+    method: "POST",
+    path: "/_sandbox/card_authorizations",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  captureCardPayment: {
+    id: "captureCardPayment",
+    method: "POST",
+    path: "/_sandbox/card_authorizations/{payment_id}/capture",
+    tag: "cards",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
@@ -497,6 +572,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "DELETE",
     path: "/_sandbox/requests",
     tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  expireCardPayment: {
+    id: "expireCardPayment",
+    method: "POST",
+    path: "/_sandbox/card_authorizations/{payment_id}/expire",
+    tag: "cards",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
@@ -726,6 +814,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  refundCardPayment: {
+    id: "refundCardPayment",
+    method: "POST",
+    path: "/_sandbox/card_authorizations/{payment_id}/refund",
+    tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   refundFiatDeposit: {
     id: "refundFiatDeposit",
     method: "POST",
@@ -796,6 +897,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/wallets/{wallet_id}/restore",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  reverseCardPayment: {
+    id: "reverseCardPayment",
+    method: "POST",
+    path: "/_sandbox/card_authorizations/{payment_id}/reverse",
+    tag: "cards",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

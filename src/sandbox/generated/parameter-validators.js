@@ -65,6 +65,178 @@ function validateAddEarnReward(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateAuthorizeCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateAuthorizeCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateAuthorizeCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateAuthorizeCardPayment.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateAuthorizeCardPayment.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateAuthorizeCardPayment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAuthorizeCardPayment.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCaptureCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateCaptureCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
+        validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.payment_id !== void 0) {
+         let data1 = data0.payment_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["payment_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCaptureCardPayment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCaptureCardPayment.errors = vErrors;
+ return errors === 0;
+}
+
 function validateChangeEarnVault(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -805,6 +977,115 @@ function validateDeleteRequests(data, { instancePath = "", parentData, parentDat
   }
  }
  validateDeleteRequests.errors = vErrors;
+ return errors === 0;
+}
+
+function validateExpireCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateExpireCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
+        validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.payment_id !== void 0) {
+         let data1 = data0.payment_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["payment_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateExpireCardPayment.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateExpireCardPayment.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateExpireCardPayment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateExpireCardPayment.errors = vErrors;
  return errors === 0;
 }
 
@@ -3286,6 +3567,115 @@ function validateReceiveFiatDeposit(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateRefundCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateRefundCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
+        validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.payment_id !== void 0) {
+         let data1 = data0.payment_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["payment_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateRefundCardPayment.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateRefundCardPayment.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRefundCardPayment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRefundCardPayment.errors = vErrors;
+ return errors === 0;
+}
+
 function validateRefundFiatDeposit(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3839,6 +4229,115 @@ function validateRestoreWallet(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateReverseCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateReverseCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
+        validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.payment_id !== void 0) {
+         let data1 = data0.payment_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["payment_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path/payment_id", schemaPath: "#/properties/path/properties/payment_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateReverseCardPayment.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateReverseCardPayment.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateReverseCardPayment.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReverseCardPayment.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSetClock(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3951,7 +4450,7 @@ function validateSetProviderState(data, { instancePath = "", parentData, parentD
            }
           }
          }
-         if (!(data1 === "bridge")) {
+         if (!(data1 === "bridge" || data1 === "cards")) {
           validateSetProviderState.errors = [{ instancePath: instancePath + "/path/provider", schemaPath: "#/properties/path/properties/provider/enum", keyword: "enum", params: { allowedValues: schemaSetProviderState.properties.path.properties.provider.enum }, message: "must be equal to one of the allowed values" }];
           return false;
          }
@@ -4006,7 +4505,7 @@ function validateSetProviderState(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaSetProviderState = { "$id": "inline-setProviderState", "type": "object", "properties": { "path": { "type": "object", "properties": { "provider": { "type": "string", "enum": ["bridge"] } }, "required": ["provider"] }, "query": { "type": "object", "properties": {}, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
+const schemaSetProviderState = { "$id": "inline-setProviderState", "type": "object", "properties": { "path": { "type": "object", "properties": { "provider": { "type": "string", "enum": ["bridge", "cards"] } }, "required": ["provider"] }, "query": { "type": "object", "properties": {}, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
 function validateSteerFiatPayout(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4404,6 +4903,8 @@ function validateUseVerificationPage(data, { instancePath = "", parentData, pare
 
 export {
  validateAddEarnReward as addEarnReward,
+ validateAuthorizeCardPayment as authorizeCardPayment,
+ validateCaptureCardPayment as captureCardPayment,
  validateChangeEarnVault as changeEarnVault,
  validateConfigureApp as configureApp,
  validateConfigureUser as configureUser,
@@ -4412,6 +4913,7 @@ export {
  validateDecideDeviceCode as decideDeviceCode,
  validateDecideVerification as decideVerification,
  validateDeleteRequests as deleteRequests,
+ validateExpireCardPayment as expireCardPayment,
  validateExplainPolicy as explainPolicy,
  validateExportRequests as exportRequests,
  validateFundAddress as fundAddress,
@@ -4429,12 +4931,14 @@ export {
  validateMineBlocks as mineBlocks,
  validateMovePrices as movePrices,
  validateReceiveFiatDeposit as receiveFiatDeposit,
+ validateRefundCardPayment as refundCardPayment,
  validateRefundFiatDeposit as refundFiatDeposit,
  validateReleaseFiatDeposit as releaseFiatDeposit,
  validateReplayEvent as replayEvent,
  validateReplayPolicy as replayPolicy,
  validateResetSandbox as resetSandbox,
  validateRestoreWallet as restoreWallet,
+ validateReverseCardPayment as reverseCardPayment,
  validateSetClock as setClock,
  validateSetProviderState as setProviderState,
  validateSteerFiatPayout as steerFiatPayout,

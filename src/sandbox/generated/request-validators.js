@@ -4,11 +4,11 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxMfaMethod,
+ validateSandboxAppSettings,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxMfaMethod,
  validateJudgeableOperation,
- validateSandboxAppSettings,
  validateSandboxVerificationAction
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
@@ -146,6 +146,204 @@ function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentDa
 }
 
 const pattern = new RegExp("^\\d+$", "u");
+function validateAuthorizeSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.amount === void 0 && (missing0 = "amount") || data.card_id === void 0 && (missing0 = "card_id") || data.reference === void 0 && (missing0 = "reference")) {
+    validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "amount" || key0 === "card_id" || key0 === "merchant_name" || key0 === "outcome" || key0 === "pin" || key0 === "reference")) {
+      validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxCardAmount(data.amount, { instancePath: instancePath + "/amount", parentData: data, parentDataProperty: "amount", rootData })) {
+       vErrors = vErrors === null ? validateSandboxCardAmount.errors : vErrors.concat(validateSandboxCardAmount.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.card_id !== void 0) {
+       let data1 = data.card_id;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/card_id", schemaPath: "#/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        } else {
+         validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/card_id", schemaPath: "#/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.merchant_name !== void 0) {
+        let data2 = data.merchant_name;
+        const _errs5 = errors;
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 200) {
+           validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/merchant_name", schemaPath: "#/properties/merchant_name/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+           return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/merchant_name", schemaPath: "#/properties/merchant_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         } else {
+          validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/merchant_name", schemaPath: "#/properties/merchant_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.outcome !== void 0) {
+         let data3 = data.outcome;
+         const _errs7 = errors;
+         if (typeof data3 !== "string") {
+          validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         if (!(data3 === "approved" || data3 === "declined")) {
+          validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/enum", keyword: "enum", params: { allowedValues: schemaAuthorizeSandboxPaymentRequest.properties.outcome.enum }, message: "must be equal to one of the allowed values" }];
+          return false;
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.pin !== void 0) {
+          let data4 = data.pin;
+          const _errs9 = errors;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (!pattern2.test(data4)) {
+             validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/pin", schemaPath: "#/properties/pin/pattern", keyword: "pattern", params: { pattern: "^\\d{4,12}$" }, message: 'must match pattern "^\\d{4,12}$"' }];
+             return false;
+            }
+           } else {
+            validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/pin", schemaPath: "#/properties/pin/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.reference !== void 0) {
+           let data5 = data.reference;
+           const _errs11 = errors;
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 100) {
+              validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
+             }
+            } else {
+             validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid0 = _errs11 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAuthorizeSandboxPaymentRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaAuthorizeSandboxPaymentRequest = { "$id": "AuthorizeSandboxPaymentRequest", "type": "object", "required": ["amount", "card_id", "reference"], "additionalProperties": false, "properties": { "amount": { "$ref": "SandboxCardAmount" }, "card_id": { "type": "string", "maxLength": 100 }, "merchant_name": { "type": "string", "minLength": 1, "maxLength": 200 }, "outcome": { "type": "string", "enum": ["approved", "declined"] }, "pin": { "type": "string", "pattern": "^\\d{4,12}$" }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 } } };
+const pattern2 = new RegExp("^\\d{4,12}$", "u");
+function validateSandboxCardAmount(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (!pattern3.test(data)) {
+    validateSandboxCardAmount.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^\\d{1,7}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,7}(\\.\\d{1,2})?$"' }];
+    return false;
+   }
+  } else {
+   validateSandboxCardAmount.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
+ }
+ validateSandboxCardAmount.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern3 = new RegExp("^\\d{1,7}(\\.\\d{1,2})?$", "u");
+function validateCaptureSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "amount")) {
+     validateCaptureSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.amount !== void 0) {
+     if (!validateSandboxCardAmount(data.amount, { instancePath: instancePath + "/amount", parentData: data, parentDataProperty: "amount", rootData })) {
+      vErrors = vErrors === null ? validateSandboxCardAmount.errors : vErrors.concat(validateSandboxCardAmount.errors);
+      errors = vErrors.length;
+     }
+    }
+   }
+  } else {
+   validateCaptureSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCaptureSandboxPaymentRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateChangeSandboxEarnVaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -417,7 +615,7 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
      const _errs2 = errors;
      if (errors === _errs2) {
       if (typeof data0 === "string") {
-       if (!pattern2.test(data0)) {
+       if (!pattern4.test(data0)) {
         validateCreateSandboxAppRequest.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/pattern", keyword: "pattern", params: { pattern: "^c[0-9a-z]{24}$" }, message: 'must match pattern "^c[0-9a-z]{24}$"' }];
         return false;
        }
@@ -502,7 +700,7 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const pattern2 = new RegExp("^c[0-9a-z]{24}$", "u");
+const pattern4 = new RegExp("^c[0-9a-z]{24}$", "u");
 function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1400,7 +1598,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
           const _errs9 = errors;
           if (errors === _errs9) {
            if (typeof data4 === "string") {
-            if (!pattern3.test(data4)) {
+            if (!pattern5.test(data4)) {
              validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, message: 'must match pattern "^[0-9]{1,78}(\\.[0-9]{1,78})?$"' }];
              return false;
             }
@@ -1419,7 +1617,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
            const _errs11 = errors;
            if (errors === _errs11) {
             if (typeof data5 === "string") {
-             if (!pattern4.test(data5)) {
+             if (!pattern6.test(data5)) {
               validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}$" }, message: 'must match pattern "^[0-9]{1,78}$"' }];
               return false;
              }
@@ -1500,8 +1698,8 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
 }
 
 const schemaFundSandboxAddressRequest = { "$id": "FundSandboxAddressRequest", "type": "object", "required": ["chain", "address"], "additionalProperties": false, "properties": { "chain": { "$ref": "SandboxChainId" }, "address": { "type": "string", "minLength": 1, "maxLength": 128 }, "asset": { "type": "string", "minLength": 1, "maxLength": 20 }, "token_address": { "type": ["string", "null"], "minLength": 1, "maxLength": 128 }, "amount": { "type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, "raw_amount": { "type": "string", "pattern": "^[0-9]{1,78}$" }, "decimals": { "type": "integer", "minimum": 0, "maximum": 36 }, "symbol": { "type": "string", "minLength": 1, "maxLength": 20 } } };
-const pattern3 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
-const pattern4 = new RegExp("^[0-9]{1,78}$", "u");
+const pattern5 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
+const pattern6 = new RegExp("^[0-9]{1,78}$", "u");
 function validateSandboxChainId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1708,7 +1906,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
            }
            if (errors === _errs5) {
             if (typeof data1 === "string") {
-             if (!pattern5.test(data1)) {
+             if (!pattern7.test(data1)) {
               validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/pattern", keyword: "pattern", params: { pattern: "^\\d{1,20}(\\.\\d{1,20})?$" }, message: 'must match pattern "^\\d{1,20}(\\.\\d{1,20})?$"' }];
               return false;
              }
@@ -1739,7 +1937,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
 }
 
 const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
-const pattern5 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
+const pattern7 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
 function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1764,7 +1962,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern6.test(data0)) {
+        if (!pattern8.test(data0)) {
          validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^\\d{1,12}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,12}(\\.\\d{1,2})?$"' }];
          return false;
         }
@@ -1901,7 +2099,72 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
 }
 
 const schemaReceiveSandboxDepositRequest = { "$id": "ReceiveSandboxDepositRequest", "type": "object", "required": ["amount", "deposit_account_id", "reference"], "additionalProperties": false, "properties": { "amount": { "type": "string", "pattern": "^\\d{1,12}(\\.\\d{1,2})?$" }, "deposit_account_id": { "type": "string", "maxLength": 100 }, "outcome": { "type": "string", "enum": ["completed", "in_review", "refunded"] }, "payment_rail": { "type": "string", "minLength": 1, "maxLength": 50 }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 }, "sender_name": { "type": "string", "minLength": 1, "maxLength": 200 } } };
-const pattern6 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
+const pattern8 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
+function validateRefundSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.reference === void 0 && (missing0 = "reference")) {
+    validateRefundSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "amount" || key0 === "reference")) {
+      validateRefundSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxCardAmount(data.amount, { instancePath: instancePath + "/amount", parentData: data, parentDataProperty: "amount", rootData })) {
+       vErrors = vErrors === null ? validateSandboxCardAmount.errors : vErrors.concat(validateSandboxCardAmount.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.reference !== void 0) {
+       let data1 = data.reference;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateRefundSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateRefundSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateRefundSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRefundSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRefundSandboxPaymentRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateReplayPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2347,6 +2610,8 @@ function validateUseSandboxVerificationPageRequest(data, { instancePath = "", pa
 
 const requestValidators = {
  addEarnReward: { params: params.addEarnReward, body: validateAddSandboxEarnRewardRequest },
+ authorizeCardPayment: { params: params.authorizeCardPayment, body: validateAuthorizeSandboxPaymentRequest },
+ captureCardPayment: { params: params.captureCardPayment, body: validateCaptureSandboxPaymentRequest },
  changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
@@ -2355,6 +2620,7 @@ const requestValidators = {
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
  deleteRequests: { params: params.deleteRequests },
+ expireCardPayment: { params: params.expireCardPayment },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  exportRequests: { params: params.exportRequests },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
@@ -2372,12 +2638,14 @@ const requestValidators = {
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
  receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },
+ refundCardPayment: { params: params.refundCardPayment, body: validateRefundSandboxPaymentRequest },
  refundFiatDeposit: { params: params.refundFiatDeposit },
  releaseFiatDeposit: { params: params.releaseFiatDeposit },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },
  restoreWallet: { params: params.restoreWallet },
+ reverseCardPayment: { params: params.reverseCardPayment },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
  steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },

@@ -4,11 +4,11 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxMfaMethod,
+ validateSandboxAppSettings,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxMfaMethod,
  validateJudgeableOperation,
- validateSandboxAppSettings,
  validateSandboxVerificationAction
 } from "./shared-validators.js";
 function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -175,6 +175,157 @@ function validateError(data, { instancePath = "", parentData, parentDataProperty
  return errors === 0;
 }
 
+function validateSandboxCardPaymentClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.amount === void 0 && (missing0 = "amount") || data.card_id === void 0 && (missing0 = "card_id") || data.currency === void 0 && (missing0 = "currency") || data.decline_reason === void 0 && (missing0 = "decline_reason") || data.id === void 0 && (missing0 = "id") || data.kind === void 0 && (missing0 = "kind") || data.merchant_name === void 0 && (missing0 = "merchant_name") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash")) {
+    validateSandboxCardPaymentClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxCardPaymentClosed.properties, key0)) {
+      validateSandboxCardPaymentClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.amount !== "string") {
+       validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.card_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.card_id !== "string") {
+        validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/card_id", schemaPath: "#/properties/card_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.currency !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.currency !== "string") {
+         validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/currency", schemaPath: "#/properties/currency/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.decline_reason !== void 0) {
+         let data3 = data.decline_reason;
+         const _errs8 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/decline_reason", schemaPath: "#/properties/decline_reason/type", keyword: "type", params: { type: schemaSandboxCardPaymentClosed.properties.decline_reason.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.id !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.id !== "string") {
+           validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.kind !== void 0) {
+           let data5 = data.kind;
+           const _errs12 = errors;
+           if (typeof data5 !== "string") {
+            validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           if (!(data5 === "purchase" || data5 === "refund")) {
+            validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaSandboxCardPaymentClosed.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.merchant_name !== void 0) {
+            let data6 = data.merchant_name;
+            const _errs14 = errors;
+            if (typeof data6 !== "string" && data6 !== null) {
+             validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/merchant_name", schemaPath: "#/properties/merchant_name/type", keyword: "type", params: { type: schemaSandboxCardPaymentClosed.properties.merchant_name.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.status !== void 0) {
+             let data7 = data.status;
+             const _errs16 = errors;
+             if (typeof data7 !== "string") {
+              validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             if (!(data7 === "pending" || data7 === "posted" || data7 === "declined" || data7 === "expired" || data7 === "reversed")) {
+              validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/enum", keyword: "enum", params: { allowedValues: schemaSandboxCardPaymentClosed.properties.status.enum }, message: "must be equal to one of the allowed values" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.transaction_hash !== void 0) {
+              let data8 = data.transaction_hash;
+              const _errs18 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateSandboxCardPaymentClosed.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaSandboxCardPaymentClosed.properties.transaction_hash.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCardPaymentClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCardPaymentClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxCardPaymentClosed = { "$id": "SandboxCardPayment-closed", "type": "object", "required": ["amount", "card_id", "currency", "decline_reason", "id", "kind", "merchant_name", "status", "transaction_hash"], "properties": { "amount": { "type": "string" }, "card_id": { "type": "string" }, "currency": { "type": "string" }, "decline_reason": { "type": ["string", "null"] }, "id": { "type": "string" }, "kind": { "type": "string", "enum": ["purchase", "refund"] }, "merchant_name": { "type": ["string", "null"] }, "status": { "type": "string", "enum": ["pending", "posted", "declined", "expired", "reversed"] }, "transaction_hash": { "type": ["string", "null"] } }, "additionalProperties": false };
+const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2899,7 +3050,6 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
 }
 
 const schemaPolicyTrace = { "$id": "PolicyTrace", "type": "object", "required": ["id", "app_id", "wallet_id", "operation", "method", "request_id", "judged_at_ms", "decision", "policy_ids", "request", "policies"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "app_id": { "type": "string" }, "wallet_id": { "type": "string" }, "operation": { "type": "string" }, "method": { "type": "string" }, "request_id": { "type": "string" }, "judged_at_ms": { "type": "integer", "format": "unix-ms" }, "decision": { "const": "denied" }, "policy_ids": { "type": "array", "items": { "type": "string" } }, "request": { "type": ["object", "null"], "additionalProperties": true }, "policies": { "type": ["array", "null"], "items": { "type": "object", "required": ["policy_id", "method", "allowed", "units"], "additionalProperties": false, "properties": { "policy_id": { "type": "string" }, "method": { "type": "string" }, "allowed": { "type": "boolean" }, "units": { "type": "array", "items": { "$ref": "PolicyUnitTrace" } } } } } } };
-const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateRecordedExchange(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5549,6 +5699,8 @@ function validateSandboxUserAccounts(data, { instancePath = "", parentData, pare
 
 const responseValidators = {
  addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ authorizeCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ captureCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -5557,6 +5709,7 @@ const responseValidators = {
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  deleteRequests: { 200: validateDeletedRequests, 400: validateError, 500: validateError },
+ expireCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  exportRequests: { 200: validateHttpArchive, 400: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -5574,12 +5727,14 @@ const responseValidators = {
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ refundCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  refundFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
  releaseFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },
  restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
+ reverseCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -12,6 +12,26 @@ export type AddSandboxEarnRewardRequest = {
   token_address: string;
 };
 
+/** What a merchant asks for. */
+export type AuthorizeSandboxPaymentRequest = {
+  amount: SandboxCardAmount;
+  /** Card id. */
+  card_id: string;
+  /** Name of the merchant. Defaults to none. */
+  merchant_name?: string | undefined;
+  /** `approved` (the default) if nothing speaks against it, or `declined` in any case. */
+  outcome?: "approved" | "declined" | undefined;
+  /** The PIN that is typed at the terminal. It is compared and forgotten. */
+  pin?: string | undefined;
+  /** The same reference with the same card is one payment. */
+  reference: string;
+};
+
+/** What the merchant captures. */
+export type CaptureSandboxPaymentRequest = {
+  amount?: SandboxCardAmount | undefined;
+};
+
 /** What changes. */
 export type ChangeSandboxEarnVaultRequest = {
   /** Annual yield in basis points, before the app's fee. */
@@ -469,6 +489,13 @@ export type RecordedRequests = {
   skipped: number;
 };
 
+/** What the merchant refunds. */
+export type RefundSandboxPaymentRequest = {
+  amount?: SandboxCardAmount | undefined;
+  /** The same reference with the same card is one refund. */
+  reference: string;
+};
+
 export type ReplayPolicyRequest = {
   app_id?: string | undefined;
   wallet_id: string;
@@ -529,7 +556,7 @@ export type SandboxAssetBooks = {
   caip2: string;
   /** What the faucet gave out. */
   given: string;
-  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, and the treasury of the `bank`. Together they are what was given and minted. */
+  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, the treasury of the `bank`, and `cards`: the card issuer. Together they are what was given and minted. */
   held: { [key: string]: string };
   /** What contracts made of it, less what they destroyed, for example shares of a vault. */
   minted: string;
@@ -551,6 +578,31 @@ export type SandboxBooks = {
   data: SandboxAssetBooks[];
   /** One entry per environment and currency in which the simulated bank has moved money. */
   fiat: SandboxFiatBooks[];
+};
+
+/** Amount in US dollars, at most two decimals. */
+export type SandboxCardAmount = string;
+
+/** A payment with a card, or a refund. */
+export type SandboxCardPayment = {
+  /** In units of the currency; negative for a refund. */
+  amount: string;
+  /** Card id. */
+  card_id: string;
+  /** ISO 4217 in lower case. */
+  currency: string;
+  /** Why it was declined. */
+  decline_reason: string | null;
+  /** Id of the payment. */
+  id: string;
+  /** What it is. */
+  kind: "purchase" | "refund";
+  /** Name of the merchant. */
+  merchant_name: string | null;
+  /** Status of the payment. */
+  status: "pending" | "posted" | "declined" | "expired" | "reversed";
+  /** Hash of its latest movement on chain. */
+  transaction_hash: string | null;
 };
 
 /** CAIP-2 id of a simulated chain, for example `eip155:8453`, or its name in the contract, for example `base`. */

@@ -1,4 +1,6 @@
+import type { CardEnvironment } from '../../ports/card-issuers.ts';
 import type { FiatEnvironment } from '../../ports/fiat-providers.ts';
+import { issuerAddress } from '../cards/parts.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
 import { treasuryAddress } from '../fiat/treasury.ts';
 import { DISTRIBUTOR_ADDRESS } from './evm/programs/addresses.ts';
@@ -13,6 +15,7 @@ type Holder =
   | 'accounts'
   | 'bank'
   | 'borrowers'
+  | 'cards'
   | 'exchange'
   | 'fees'
   | 'pools'
@@ -116,11 +119,15 @@ function holdersOn(
       )
       .map(({ contract }) => contract);
   const vaults = having(VAULT);
+  const cardEnvironments = store
+    .all<{ environment: CardEnvironment }>('select distinct environment from issuer_cards')
+    .map(({ environment }) => environment);
   const solver = solverOn(caip2);
   const holders = new Map<string, Holder>([
     [FEE_ACCOUNT, 'fees'],
     [PAYMASTER_ADDRESS, 'sponsors'],
     [DISTRIBUTOR_ADDRESS, 'rewards'],
+    ...cardEnvironments.map((environment) => [issuerAddress(environment), 'cards'] as const),
     ...(solver === undefined ? [] : [[toLedger(caip2, solver), 'exchange'] as const]),
     ...treasuries.map((treasury) => [treasury, 'bank'] as const),
     ...having(POOL).map((pool) => [pool, 'pools'] as const),

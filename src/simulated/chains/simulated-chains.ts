@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { lazyMethods } from '../../adapters/lazy-methods.ts';
 import { loadOnce } from '../../load-once.ts';
+import type { CardIssuers } from '../../ports/card-issuers.ts';
 import type {
   AnyChain,
   Bundler,
@@ -12,6 +13,8 @@ import type {
 } from '../../ports/chains.ts';
 import type { Exchange } from '../../ports/exchange.ts';
 import type { FiatEnvironment, FiatProviders } from '../../ports/fiat-providers.ts';
+import { type CardControls, simulateCardIssuers } from '../cards/issuers.ts';
+import type { CardParts } from '../cards/parts.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
@@ -55,6 +58,8 @@ export interface SimulatedChains extends Chains {
   exchange(options: ExchangeOptions): Exchange;
   /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
   fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
+  /** Issuers of cards that spend from wallets on the simulated chains that `supports` accepts. */
+  cards(options: CardOptions): { issuers: CardIssuers; controls: CardControls };
   /** Stored with the chains. */
   readonly prices: MovablePrices;
   /** Deletes all state. */
@@ -69,6 +74,8 @@ interface ExchangeOptions extends Pick<ExchangeParts, 'ids' | 'prices'> {
 interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
   readonly environments: readonly FiatEnvironment[];
 }
+
+interface CardOptions extends FiatOptions, Pick<CardParts, 'secret'> {}
 
 interface SimulatedChainsOptions
   extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVault'> {
@@ -272,6 +279,11 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
       const parts = async () => ({ clock, ids, prices, chain, pageOf, store: await open() });
       return simulateFiatProviders(parts, environments);
+    },
+    cards({ ids, prices, supports, pageOf, environments, secret }) {
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const parts = async () => ({ clock, ids, prices, chain, pageOf, secret, store: await open() });
+      return simulateCardIssuers(parts, environments);
     },
     prices: movablePrices(begun, open),
     // Opens the file if necessary: it may contain chains from an earlier start.

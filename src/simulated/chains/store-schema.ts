@@ -128,5 +128,28 @@ const movedPrices = `
 create table prices (symbol text primary key, usd text not null) strict, without rowid;
 `;
 
+// Neither card numbers nor PINs: numbers are derived from the issuer's secret, of PINs there is a keyed hash.
+const cards = `
+create table issuer_cards (
+  environment text not null, id text not null, request_key text not null, customer_id text not null,
+  caip2 text not null, token text not null, decimals integer not null, address text not null, status text not null,
+  reason text, last4 text not null, exp_month integer not null, exp_year integer not null, pin_mac text,
+  wrong_pins integer not null, revision integer not null, successor text,
+  primary key (environment, id)
+) strict, without rowid;
+create unique index issuer_cards_by_key on issuer_cards (environment, request_key);
+create table issuer_payments (
+  position integer primary key autoincrement, environment text not null, id text not null, card_id text not null,
+  kind text not null, parent_id text, reference text not null, status text not null, cents text not null,
+  merchant text, reason text, created_ms integer not null, posted_ms integer, expires_ms integer, hash text
+) strict;
+create unique index issuer_payments_by_id on issuer_payments (id);
+create unique index issuer_payments_by_reference on issuer_payments (environment, card_id, kind, reference);
+create index issuer_payments_in_order on issuer_payments (environment, card_id, position);
+create index issuer_payments_posted on issuer_payments (environment, card_id, posted_ms) where posted_ms is not null;
+create index issuer_payments_of_parent on issuer_payments (parent_id) where parent_id is not null;
+create index issuer_payments_due on issuer_payments (environment, expires_ms) where expires_ms is not null;
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
-export const chainStoreSteps: readonly string[] = [initial, fiat, contractState, movedPrices];
+export const chainStoreSteps: readonly string[] = [initial, fiat, contractState, movedPrices, cards];

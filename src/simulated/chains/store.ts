@@ -29,6 +29,8 @@ const TABLES = [
   'fiat_stocks',
   'contract_state',
   'prices',
+  'issuer_cards',
+  'issuer_payments',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';

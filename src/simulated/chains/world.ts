@@ -38,6 +38,8 @@ export interface Deposit {
   readonly address: string;
   /** The debited account in the ledger's notation; undefined for the faucet. */
   readonly payer?: string | undefined;
+  /** Who spends the payer's allowance of a token, in the ledger's notation; undefined for the payer. EVM chains only. */
+  readonly spender?: string | undefined;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
   /** `decimals` and `symbol` apply to a token that does not exist yet. */

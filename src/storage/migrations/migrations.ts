@@ -14,6 +14,7 @@ import { fiatAccounts } from './0013-fiat-accounts.ts';
 import { submissionFingerprints } from './0014-submission-fingerprints.ts';
 import { cryptoDeposits } from './0015-crypto-deposits.ts';
 import { publicDeviceClients } from './0016-public-device-clients.ts';
+import { cards } from './0017-cards.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -34,4 +35,5 @@ export const migrations: readonly SchemaMigration[] = [
   submissionFingerprints,
   cryptoDeposits,
   publicDeviceClients,
+  cards,
 ];

@@ -3,7 +3,7 @@ import { noChains, noPrices } from '../../../src/adapters/chains-none.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { noCustodians } from '../../../src/adapters/custodians-none.ts';
 import { seededEntropy } from '../../../src/adapters/entropy.ts';
-import { noFiatProviders } from '../../../src/adapters/fiat-providers-none.ts';
+import { noCardIssuers, noFiatProviders } from '../../../src/adapters/fiat-providers-none.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
 import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
@@ -56,6 +56,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: noFiatProviders,
+    cardIssuers: noCardIssuers,
     uses: createUseLog({
       inUnit: inUnitOf(unitsOf(database)),
       log: { debug() {}, info() {}, warn() {}, error() {} },

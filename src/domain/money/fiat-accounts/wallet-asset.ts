@@ -38,7 +38,11 @@ export function requireWalletAsset(
  * @param pointer to the field that can be changed.
  * @throws ApiError not_supported
  */
-export function requireNetwork({ networks }: FiatProvider, chain: KnownChain, pointer: string): void {
+export function requireNetwork(
+  { networks }: Pick<FiatProvider, 'networks'>,
+  chain: KnownChain,
+  pointer: string,
+): void {
   if (networks === 'all' || chain.isTestnet === (networks === 'test')) return;
   throw notSupported(
     pointer,

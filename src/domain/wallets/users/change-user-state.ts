@@ -45,6 +45,7 @@ export async function changeUserState(
           : null,
   };
   await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
+  if (change.frozen_at_ms !== row.frozen_at_ms) await announceToIssuers(context, row.id);
   for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {
     await recordEvent(context, {
       appId: context.app.id,
@@ -60,6 +61,20 @@ export async function changeUserState(
     });
   }
   return { row: { ...row, ...change }, linkedAccounts };
+}
+
+/** The cards of a frozen user cannot pay: a job reports it to their issuers. */
+async function announceToIssuers(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  userId: string,
+): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('cards')
+    .set({ next_check_at_ms: nowMs })
+    .where('user_id', '=', userId)
+    .where('status', '<>', 'canceled')
+    .execute();
 }
 
 /** Booleans are stored as 0 and 1. */

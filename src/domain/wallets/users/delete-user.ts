@@ -34,7 +34,7 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
 
 /** Removes a user whose accounts are gone, with keys, sessions and devices. */
 export async function removeUser(
-  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,
 ): Promise<void> {
   const database = em.getKysely<Tables>();
@@ -44,6 +44,14 @@ export async function removeUser(
   // Payouts in progress have stored what they need.
   await database.deleteFrom('fiat_customers').where('entity_id', '=', id).execute();
   await database.deleteFrom('external_fiat_accounts').where('entity_id', '=', id).execute();
+  await database.deleteFrom('card_customers').where('user_id', '=', id).execute();
+  // A job cancels them at their issuers.
+  await database
+    .updateTable('cards')
+    .set({ status: 'canceled', next_check_at_ms: nowMs })
+    .where('user_id', '=', id)
+    .where('status', '<>', 'canceled')
+    .execute();
   await database.deleteFrom('users').where('id', '=', id).execute();
   await database.insertInto('deleted_users').values({ id, app_id: app.id, created_at_ms }).execute();
 }

@@ -6,6 +6,7 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
 import type { Tables } from '../../tables.ts';
+import { endCards } from './end-cards.ts';
 import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
@@ -38,6 +39,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
   if (row === undefined) throw notFound('Wallet');
   await endAttachments(context.em, row.id);
   await deactivateDepositAccounts(context, row.id);
+  await endCards(context, row.id);
   await dismissIntentsAbout(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, {
     appId: context.app.id,

@@ -9,6 +9,7 @@ import { requireOwner } from '../../access/owners/require-owner.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields } from './check-wallet-fields.ts';
+import { endCards } from './end-cards.ts';
 import { findWallet } from './find-wallet.ts';
 import { externalIdTaken } from './insert-wallet.ts';
 import { replaceSigners } from './store-signers.ts';
@@ -43,7 +44,10 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  if (row.owner_id !== wallet.owner_id) await endAttachments(context.em, wallet.id);
+  if (row.owner_id !== wallet.owner_id) {
+    await endAttachments(context.em, wallet.id);
+    await endCards(context, wallet.id);
+  }
   await dismissIntentsAbout(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
   return row;
 }

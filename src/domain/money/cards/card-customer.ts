@@ -1,0 +1,234 @@
+import { ApiError, notFound } from '../../../errors.ts';
+import type { CardCustomer, UpdateCardCustomerRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { CardEnvironment, CardIssuer, CardProgram } from '../../../ports/card-issuers.ts';
+import type { CustomerSnapshot } from '../../../ports/fiat-providers.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { isUniqueViolation } from '../../../storage/database-errors.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
+import { getEmail } from '../fiat-customers/customer-contact.ts';
+import type { StoredFiatCustomer } from '../fiat-customers/fiat-customer.entity.ts';
+import { getCustomer } from '../fiat-customers/find-customer.ts';
+import { askProvider, findProvider } from '../fiat-customers/find-provider.ts';
+import { askAbout } from '../fiat-customers/refresh-customer.ts';
+import { storedSnapshot } from '../fiat-customers/snapshot.ts';
+import { storeSnapshot } from '../fiat-customers/store-snapshot.ts';
+import { type AskedCustomer, askForLinks, storeCustomer } from '../fiat-customers/verify-customer.ts';
+import { CardCustomerEntity, type StoredCardCustomer } from './card-customer.entity.ts';
+import { customerStatus } from './customer-status.ts';
+import { askIssuer, findIssuer, requireCardUser } from './find-issuer.ts';
+
+type AskContext = Pick<
+  PreparationContext,
+  'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
+>;
+
+/** What issuer and provider said about a user before the transaction of the request. */
+export interface LookedAtCustomer {
+  readonly program: CardProgram;
+  readonly endorsement: string;
+  /** Undefined before the customer is created. */
+  readonly verified: Verified | undefined;
+}
+
+interface Verified {
+  readonly known: StoredFiatCustomer;
+  /** Undefined while the provider cannot be reached. */
+  readonly snapshot: CustomerSnapshot | undefined;
+  readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
+}
+
+/** A customer that the provider has opened or found. */
+export interface OpenedCustomer {
+  readonly program: CardProgram;
+  readonly endorsement: string;
+  readonly asked: AskedCustomer;
+}
+
+/**
+ * Has the provider open the user as a customer who applies for cards. Safe to repeat.
+ *
+ * @throws ApiError missing_or_invalid_token, not_supported, unavailable; invalid_state for a user without an e-mail
+ * address.
+ */
+export async function askToOpen(context: AskContext, environment: CardEnvironment): Promise<OpenedCustomer> {
+  const userId = requireCardUser(context);
+  const issuer = findIssuer(context, environment);
+  const email = await getEmail(context, userId);
+  if (email === undefined) {
+    throw new ApiError(
+      'invalid_state',
+      'the user has no linked email account, which the card issuer requires',
+    );
+  }
+  const asked = await askForLinks(
+    context,
+    { type: 'user', id: userId },
+    {
+      input: {
+        ...{ provider: issuer.verifiedBy, environment, endorsements: [issuer.endorsement] },
+        links: ['terms', 'verification'],
+      },
+      readContact: async () => ({ email }),
+    },
+  );
+  return { program: await askIssuer(() => issuer.program()), endorsement: issuer.endorsement, asked };
+}
+
+/** Stores the opened customer. Safe to repeat: what was accepted before counts. */
+export async function createCardCustomer(
+  context: OperationContext,
+  environment: CardEnvironment,
+  prepared: Prepared<OpenedCustomer>,
+): Promise<CardCustomer> {
+  const { asked, ...rest } = unwrapPrepared(prepared);
+  // Locks the user against deletion.
+  const { snapshot } = await storeCustomer(context, asked);
+  const accepted = (await getAccepted(context, environment)) ?? (await insertCustomer(context, environment));
+  return customerStatus({ ...rest, accepted, snapshot, links: asked.links });
+}
+
+async function insertCustomer(
+  context: OperationContext,
+  environment: CardEnvironment,
+): Promise<StoredCardCustomer> {
+  const { app, em, ids, nowMs } = context;
+  const row = {
+    ...{ id: ids.cuid2(), appId: app.id, userId: requireCardUser(context), environment },
+    ...{ disclosureAcceptedAtMs: null, acceptedAgreements: '[]', agreementsAcceptedAtMs: null },
+    createdAtMs: nowMs,
+  };
+  try {
+    await inSavepoint(em, async (inner) => {
+      await inner.insert(CardCustomerEntity, row);
+    });
+    return row;
+  } catch (error) {
+    const other = isUniqueViolation(error) ? await getAccepted(context, environment) : undefined;
+    if (other === undefined) throw error;
+    return other;
+  }
+}
+
+/**
+ * Asks the provider about the user, and for the links of the next step.
+ *
+ * @throws ApiError missing_or_invalid_token, not_supported, unavailable
+ */
+export async function lookAtCustomer(
+  context: AskContext,
+  environment: CardEnvironment,
+): Promise<LookedAtCustomer> {
+  const userId = requireCardUser(context);
+  const issuer = findIssuer(context, environment);
+  const program = await askIssuer(() => issuer.program());
+  const isCustomer = (await getAccepted(context, environment)) !== undefined;
+  const verified = isCustomer
+    ? await lookAtVerification(context, { userId, issuer, environment })
+    : undefined;
+  return { program, endorsement: issuer.endorsement, verified };
+}
+
+async function lookAtVerification(
+  context: AskContext,
+  { userId, issuer, environment }: { userId: string; issuer: CardIssuer; environment: CardEnvironment },
+): Promise<Verified | undefined> {
+  const named = { provider: issuer.verifiedBy, environment };
+  const known = await getCustomer(context, { type: 'user', id: userId }, named);
+  if (known === undefined) return undefined;
+  const snapshot = await askAbout(context, known);
+  const { terms, verification, requirementsDue } = snapshot ? storedSnapshot(snapshot) : known.snapshot;
+  const needsTerms = terms !== 'approved';
+  const needsVerification = verification !== 'approved' || requirementsDue.length > 0;
+  if (!needsTerms && !needsVerification) return { known, snapshot, links: {} };
+  const provider = findProvider(context, named);
+  const links = await askProvider(named.provider, async () => ({
+    terms: needsTerms ? await provider.termsLink(known.customerId) : undefined,
+    verification: needsVerification
+      ? await provider.verificationLink(known.customerId, { endorsements: [issuer.endorsement] })
+      : undefined,
+  }));
+  return { known, snapshot, links };
+}
+
+/** The status of the user, with what the provider said stored in a transaction of its own. */
+export async function getCardCustomer(
+  context: OperationContext,
+  environment: CardEnvironment,
+  prepared: Prepared<LookedAtCustomer>,
+): Promise<CardCustomer> {
+  const { verified, ...rest } = unwrapPrepared(prepared);
+  const accepted = await getAccepted(context, environment);
+  if (accepted === undefined || verified === undefined) return { status: 'not_created' };
+  const { known, snapshot, links } = verified;
+  const stored =
+    snapshot === undefined
+      ? known
+      : await context.inUnit((em) => storeSnapshot({ ...context, em }, known, snapshot));
+  return customerStatus({ ...rest, accepted, snapshot: stored.snapshot, links });
+}
+
+/**
+ * Records what the user accepts.
+ *
+ * CHOICE: the agreements that the bank has at this time; a new one asks for a new consent.
+ *
+ * @throws ApiError not_found before the customer is created.
+ */
+export async function acceptCardTerms(
+  context: OperationContext,
+  body: UpdateCardCustomerRequest,
+  prepared: Prepared<LookedAtCustomer>,
+): Promise<CardCustomer> {
+  const { verified, ...rest } = unwrapPrepared(prepared);
+  const { nowMs, em } = context;
+  const accepted = await getAccepted(context, body.environment, lockForUpdate);
+  if (accepted === undefined || verified === undefined) throw notFound('Card customer');
+  if (body.accept_electronic_disclosure === true) accepted.disclosureAcceptedAtMs ??= nowMs;
+  if (body.accept_bank_terms === true) {
+    const before = JSON.parse(accepted.acceptedAgreements) as string[];
+    const ids = new Set([...before, ...rest.program.bank.agreements.map(({ id }) => id)]);
+    if (ids.size > before.length) {
+      accepted.acceptedAgreements = JSON.stringify([...ids]);
+      accepted.agreementsAcceptedAtMs = nowMs;
+    }
+  }
+  await em.flush();
+  const { known, snapshot, links } = verified;
+  const stored = snapshot === undefined ? known : await storeSnapshot(context, known, snapshot);
+  return customerStatus({ ...rest, accepted, snapshot: stored.snapshot, links });
+}
+
+/**
+ * The verified customer that the user is, for cards.
+ *
+ * @throws ApiError invalid_state unless the status is `ready`.
+ */
+export async function requireReady(
+  context: AskContext,
+  environment: CardEnvironment,
+  { program, endorsement, verified }: LookedAtCustomer,
+): Promise<{ readonly customerId: string }> {
+  const accepted = await getAccepted(context, environment);
+  const { status } =
+    accepted === undefined || verified === undefined
+      ? { status: 'not_created' }
+      : customerStatus({ program, endorsement, accepted, ...latest(verified) });
+  if (status === 'ready') return { customerId: verified!.known.customerId };
+  throw new ApiError('invalid_state', `the card customer is not ready: its status is \`${status}\``);
+}
+
+function latest({ known, snapshot, links }: Verified) {
+  return { snapshot: snapshot === undefined ? known.snapshot : storedSnapshot(snapshot), links };
+}
+
+/** What the user has accepted; undefined before the customer is created. */
+export async function getAccepted(
+  context: Pick<OperationContext, 'app' | 'em' | 'proof'>,
+  environment: CardEnvironment,
+  lock = {},
+): Promise<StoredCardCustomer | undefined> {
+  const where = { appId: context.app.id, userId: requireCardUser(context), environment };
+  return (await context.em.findOne(CardCustomerEntity, where, lock)) ?? undefined;
+}

@@ -1,0 +1,114 @@
+import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
+import type { CardTransaction } from '../../../generated/schemas.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import type { CardEnvironment, CardPayment } from '../../../ports/card-issuers.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { findCard, requireUsable } from './find-card.ts';
+import { askIssuer, findIssuer } from './find-issuer.ts';
+
+const MAX_PAGE = 100;
+
+/** Transactions with the cursor of the next page. */
+export interface TransactionPage {
+  readonly data: CardTransaction[];
+  readonly next_cursor: string | null;
+}
+
+/**
+ * One page of the transactions of a card, newest first, as the issuer has them.
+ *
+ * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown cursor.
+ */
+export async function listCardTransactions(
+  context: PreparationContext,
+  cardId: string,
+  query: {
+    readonly environment: CardEnvironment;
+    readonly cursor?: string | undefined;
+    readonly limit?: number | undefined;
+  },
+): Promise<TransactionPage> {
+  const { environment, cursor, limit = MAX_PAGE } = query;
+  const card = await findCard(context, cardId, environment);
+  const issuer = findIssuer(context, environment);
+  const page = await askIssuer(() => issuer.payments(card.issuerCardId, { cursor, limit }));
+  if (page === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  return { data: page.payments.map(transactionView), next_cursor: page.nextCursor };
+}
+
+/** CHOICE: the issuer reports no disputes, so there are none. */
+function transactionView(payment: CardPayment): CardTransaction {
+  return {
+    id: payment.id,
+    amount: Number(signedCents(payment)),
+    currency: payment.currency,
+    created: Math.floor(payment.createdAtMs / 1000),
+    status: payment.status,
+    merchant: { name: payment.merchant },
+    dispute: null,
+  };
+}
+
+/** What the payment costs the wallet, in cents: a refund is negative. */
+export function signedCents({ kind, cents }: CardPayment): bigint {
+  return kind === 'refund' ? -cents : cents;
+}
+
+/**
+ * A secret with which a page shows the number of a card.
+ *
+ * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
+ */
+export async function makeEphemeralKey(
+  context: PreparationContext,
+  cardId: string,
+  { environment, nonce }: { readonly environment: CardEnvironment; readonly nonce: string },
+): Promise<string> {
+  const card = await findCard(context, cardId, environment);
+  const issuer = findIssuer(context, environment);
+  requireUsable(card);
+  const answer = await askIssuer(() => issuer.ephemeralKey(card.issuerCardId, nonce));
+  if (typeof answer === 'string') return answer;
+  throw new ApiError('invalid_state', answer.message);
+}
+
+/** The prepared key. It is a secret, so nothing of it is stored. */
+export function ephemeralKeyOf(prepared: Prepared<string>): string {
+  return unwrapPrepared(prepared);
+}
+
+/** CHOICE: the most transactions of a statement. */
+const MAX_LINES = 5_000;
+
+/**
+ * The transactions of a card that were posted in a month, in order.
+ *
+ * @param period `YYYY-MM`, a calendar month in UTC.
+ * @throws ApiError missing_or_invalid_token, not_supported, unavailable; not_found, also for a month without a statement;
+ * invalid_request for too many transactions.
+ */
+export async function readStatement(
+  context: PreparationContext,
+  cardId: string,
+  { environment, period }: { readonly environment: CardEnvironment; readonly period: string },
+): Promise<readonly CardPayment[]> {
+  const card = await findCard(context, cardId, environment);
+  const issuer = findIssuer(context, environment);
+  const { fromMs, beforeMs } = monthOf(period);
+  if (fromMs > context.nowMs || beforeMs <= card.createdAtMs) throw notFound('Statement');
+  const query = { fromMs, beforeMs, limit: MAX_LINES + 1 };
+  const posted = await askIssuer(() => issuer.posted(card.issuerCardId, query));
+  if (posted.length <= MAX_LINES) return posted;
+  throw new ApiError('invalid_request', `expected at most ${MAX_LINES} transactions in a month`);
+}
+
+/** The instants between which a month lies. */
+export function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: number } {
+  const [year, month] = period.split('-').map(Number) as [number, number];
+  return { fromMs: startOf(year, month - 1), beforeMs: startOf(year, month) };
+}
+
+function startOf(year: number, monthIndex: number): number {
+  // Date.UTC takes the years 0 to 99 for those of the twentieth century.
+  return new Date(0).setUTCFullYear(year, monthIndex, 1);
+}

@@ -1,0 +1,45 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+
+/**
+ * A card of a user that spends from a wallet.
+ *
+ * INVARIANT: no card number, security code or PIN is stored.
+ */
+export const CardEntity = defineEntity({
+  name: 'Card',
+  tableName: 'cards',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    userId: p.text(),
+    environment: p.text(),
+    walletId: p.text(),
+    caip2: p.text(),
+    asset: p.text(),
+    /** The card's id at the issuer. */
+    issuerCardId: p.text(),
+    /** `active`, `inactive` or `canceled`. */
+    status: p.text(),
+    /** `IssuedCard.revision` of the status. */
+    revision: p.integer(),
+    brand: p.text(),
+    last4: p.text(),
+    expMonth: p.integer(),
+    expYear: p.integer(),
+    /** `lost` or `stolen`, if the user said so. */
+    cancellationReason: p.text().strictNullable(),
+    replacedById: p.text().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    /** When the issuer is to learn of a change that it does not know yet; null if there is none. */
+    nextCheckAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [
+    { name: 'cards_by_age', properties: ['appId', 'userId', 'environment', 'createdAtMs', 'id'] },
+    { name: 'cards_by_user', properties: ['userId'] },
+    { name: 'cards_by_wallet', properties: ['walletId'] },
+    { name: 'cards_due', properties: ['nextCheckAtMs'], where: 'next_check_at_ms is not null' },
+  ],
+  uniques: [{ name: 'cards_by_issuer', properties: ['environment', 'issuerCardId'] }],
+});
+
+export type StoredCard = InferEntity<typeof CardEntity>;

@@ -1,0 +1,37 @@
+import { getCardOfIssuer } from '../domain/money/cards/find-card.ts';
+import { centsText } from '../domain/money/cards/statement-file.ts';
+import { ApiError, invalidField, notFound } from '../errors.ts';
+import type { ControlContext, TestPayment } from './control-plane.ts';
+import type { SandboxCardPayment } from './generated/schemas.ts';
+
+/** Cents of an amount that the contract allows. Throws ApiError invalid_data for nothing. */
+export function centsOf(amount: string): bigint {
+  const [whole = '', fraction = ''] = amount.split('.');
+  const cents = BigInt(`${whole}${fraction.padEnd(2, '0')}`);
+  if (cents === 0n) throw invalidField('/amount', 'expected an amount above 0');
+  return cents;
+}
+
+/** Throws ApiError not_found, and for a payment that does not allow this invalid_data or invalid_state. */
+export async function paymentView(
+  { read }: Pick<ControlContext, 'read'>,
+  payment: TestPayment | 'amount' | 'funds' | 'status' | undefined,
+): Promise<SandboxCardPayment> {
+  if (payment === undefined) throw notFound('Card payment');
+  if (payment === 'amount') throw invalidField('/amount', 'expected an amount that the payment allows');
+  if (payment === 'funds') throw new ApiError('invalid_state', 'the wallet cannot pay the difference');
+  if (payment === 'status')
+    throw new ApiError('invalid_state', 'the status of the payment does not allow this');
+  const card = await read((em) => getCardOfIssuer(em, payment.cardId));
+  return {
+    id: payment.id,
+    card_id: card?.id ?? payment.cardId,
+    kind: payment.kind,
+    status: payment.status,
+    amount: centsText(payment.kind === 'refund' ? -payment.cents : payment.cents),
+    currency: payment.currency,
+    merchant_name: payment.merchant,
+    decline_reason: payment.declineReason,
+    transaction_hash: payment.hash,
+  };
+}
