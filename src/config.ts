@@ -333,6 +333,15 @@ export function readDatabaseConfig(flags: { data?: string }, env: Environment = 
   return { kind: 'postgres', url };
 }
 
+/** The operator's secret for the admin port of a running server, from `CUSTOS_OPERATOR_SECRET`. Throws ConfigError. */
+export function readOperatorSecret(env: Environment = process.env): string | undefined {
+  const secret = env.CUSTOS_OPERATOR_SECRET;
+  if (secret === undefined || /^[\x21-\x7e]{1,256}$/.test(secret)) return secret;
+  throw new ConfigError('invalid setting:', [
+    'CUSTOS_OPERATOR_SECRET: expected printable ASCII without spaces',
+  ]);
+}
+
 /** Nodes of chains. */
 export interface NodesConfig {
   readonly rpc: readonly chains.RpcEndpoints[];

@@ -13,6 +13,8 @@ import { type AppContext, createApp } from '../domain/access/apps/create-app.ts'
 import { findApp, listApps } from '../domain/access/apps/find-app.ts';
 import { sealTestCodes, withoutTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
+import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
+import { recordChange } from '../domain/access/operators/record-operator-action.ts';
 import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
@@ -63,20 +65,32 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
   return withDatabase(config, work, 'none');
 }
 
+/** In the record of what operators did. */
+export const commandLine = { origin: 'command_line' } as const satisfies OperatorCaller;
+
 export function administerApps(config: DatabaseConfig): AppAdministration {
-  const change = async (work: (context: AppContext) => Promise<{ app: App; secret: string }>) => {
-    const { app, secret } = await inTransaction(config, work);
+  const change = async (
+    action: string,
+    work: (context: AppContext) => Promise<{ app: App; secret: string }>,
+  ) => {
+    const { app, secret } = await inTransaction(config, async (context) => {
+      const changed = await work(context);
+      await record(context, changed.app, action);
+      return changed;
+    });
     return { ...view(app), secret };
   };
   return {
-    createApp: (name) => change((context) => createApp(context, { name })),
+    createApp: (name) => change('createApp', (context) => createApp(context, { name })),
     listApps: () =>
       withDatabase(config, async (database) => {
         await requireMigrated(database);
         return (await listApps(database.orm.em.fork())).map(view);
       }),
     async rotateSecret(appId, overlapMs) {
-      const rotated = await change((context) => rotateAppSecret(context, appId, { overlapMs }));
+      const rotated = await change('rotateAppSecret', (context) =>
+        rotateAppSecret(context, appId, { overlapMs }),
+      );
       if (config.kind === 'folder') storeSecret(config.folder, rotated);
       return rotated;
     },
@@ -86,19 +100,37 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       // Other settings can be changed without the master key.
       const hasCodes = Array.isArray(checked.test_accounts);
       const settings = hasCodes ? await sealTestCodes(vaultOf(config), appId, checked) : checked;
-      const app = await inTransaction(config, (context) => updateApp(context, appId, { settings }));
+      const app = await inTransaction(config, async (context) => {
+        const updated = await updateApp(context, appId, { settings });
+        // The names alone: settings contain keys and codes.
+        await record(context, updated, 'configureApp', { settings: Object.keys(settings).join(', ') });
+        return updated;
+      });
       return { ...view(app), settings: withoutTestCodes(app.settings) };
     },
     rotateSigningKey: (appId) =>
       inTransaction(config, async (context) => {
         const app = await findApp(context.em, appId);
         await rotateSigningKey({ ...context, vault: vaultOf(config) }, appId);
+        await record(context, app, 'rotateSigningKey');
         return view(app);
       }),
   };
 }
 
-function inTransaction<T>(config: DatabaseConfig, work: (context: AppContext) => Promise<T>): Promise<T> {
+function record(
+  { em, nowMs }: AppContext,
+  { id: appId }: App,
+  action: string,
+  targets: Record<string, string> = {},
+): Promise<void> {
+  return recordChange({ em, nowMs, by: commandLine }, { appId, action, targets });
+}
+
+export function inTransaction<T>(
+  config: DatabaseConfig,
+  work: (context: AppContext) => Promise<T>,
+): Promise<T> {
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
     const entropy = systemEntropy;

@@ -8,10 +8,11 @@ import type { DatabaseConfig, NodesConfig } from '../config.ts';
 import { findApp } from '../domain/access/apps/find-app.ts';
 import { readChainAddress } from '../domain/access/chains/chain-address.ts';
 import { chainNamed } from '../domain/access/chains/known-chains.ts';
+import { recordChange } from '../domain/access/operators/record-operator-action.ts';
 import { addVault, type NewVault, vaultProviders } from '../domain/money/earn/add-vault.ts';
 import { readVaultFacts } from '../domain/money/earn/read-vault-facts.ts';
 import { invalidField } from '../errors.ts';
-import { requireMigrated, withDatabase } from './administration.ts';
+import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** A vault as the operator names it. */
 export interface WantedVault {
@@ -52,8 +53,12 @@ export async function addEarnVault(
     await requireMigrated({ orm, ...opened });
     const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
     const added = await orm.em.fork().transactional(async (em) => {
-      await findApp(em as SqlEntityManager, vault.appId);
-      return addVault({ ...context, em: em as SqlEntityManager }, vault, facts);
+      const own = { ...context, em: em as SqlEntityManager };
+      await findApp(own.em, vault.appId);
+      const added = await addVault(own, vault, facts);
+      const change = { appId: vault.appId, action: 'addEarnVault', targets: { vault_id: added.id } };
+      await recordChange({ ...own, by: commandLine }, change);
+      return added;
     });
     return {
       ...{ id: added.id, name: added.name, caip2: added.caip2, address: added.address },

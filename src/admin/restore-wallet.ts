@@ -4,7 +4,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import type { DatabaseConfig } from '../config.ts';
 import { restoreWallet as restore } from '../domain/wallets/wallets/restore-wallet.ts';
-import { requireMigrated, withDatabase } from './administration.ts';
+import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** The command line's representation of a wallet. */
 export interface AdministeredWallet {
@@ -18,7 +18,7 @@ export interface AdministeredWallet {
 export function restoreWallet(config: DatabaseConfig, walletId: string): Promise<AdministeredWallet> {
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
-    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
     const { id, app_id, address, chain_type } = await database.orm.em
       .fork()
       .transactional((em) => restore({ ...context, em: em as SqlEntityManager }, walletId));

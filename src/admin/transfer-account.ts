@@ -4,7 +4,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import type { DatabaseConfig } from '../config.ts';
 import { transferAccount as transfer } from '../domain/wallets/users/transfer-account.ts';
-import { requireMigrated, withDatabase } from './administration.ts';
+import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** The command line's representation of a user. */
 interface AdministeredUser {
@@ -21,7 +21,7 @@ export function transferAccount(
 ): Promise<AdministeredUser> {
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
-    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
     const { row, linkedAccounts } = await database.orm.em
       .fork()
       .transactional((em) => transfer({ ...context, em: em as SqlEntityManager }, users));

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config.ts';
+import { operatorsCommand } from './apps-operators.ts';
 import { vaultsCommand } from './apps-vaults.ts';
 
 interface AppsFlags {
@@ -88,6 +89,7 @@ export function appsCommand(): Command {
       }),
   );
   apps.addCommand(vaultsCommand());
+  apps.addCommand(operatorsCommand());
   return apps;
 }
 

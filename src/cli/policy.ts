@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../client/replay.ts';
-import { ConfigError, type DatabaseConfig, readDatabaseConfig } from '../config.ts';
+import { ConfigError, type DatabaseConfig, readDatabaseConfig, readOperatorSecret } from '../config.ts';
 
 interface TargetFlags {
   readyFile?: string;
@@ -18,8 +18,8 @@ interface ReplayFlags extends TargetFlags {
 }
 
 const examples = `
-Uses a running sandbox (--ready-file), the admin port of a running server (--url), or the database directly: the one in
-DATABASE_URL, or a sandbox's data folder with --data.
+Uses a running sandbox (--ready-file), the admin port of a running server (--url, as the operator whose secret is in
+CUSTOS_OPERATOR_SECRET), or the database directly: the one in DATABASE_URL, or a sandbox's data folder with --data.
 
 The draft is the body of createPolicy; version and name are optional. It is evaluated for every recorded request of the
 wallet, as of the time of the request, in place of the wallet's policies. Requests are stored for 30 days.
@@ -176,7 +176,7 @@ function readTarget({ readyFile, url, data }: TargetFlags): Target {
   }
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw invalidOption(`--url: expected an http(s) URL, got \`${url}\``);
-  return { kind: 'url', url };
+  return { kind: 'url', url, operatorSecret: readOperatorSecret() };
 }
 
 function textOf({ judged, changed, newly_allowed, newly_denied, skipped, changes }: Replay): string {

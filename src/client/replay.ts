@@ -12,7 +12,7 @@ export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
   /** The admin port of a running server. */
-  | { readonly kind: 'url'; readonly url: string };
+  | { readonly kind: 'url'; readonly url: string; readonly operatorSecret: string | undefined };
 
 /**
  * Evaluates a wallet's recorded requests under a draft policy.
@@ -37,10 +37,10 @@ async function requestAnalysis(
     case 'ready_file': {
       const ready = readReadyFile(target.file);
       const url = `${ready.base_url}/_sandbox/policies/${question}`;
-      return post(url, input, readFileSync(ready.ca_file, 'utf8'));
+      return post(url, input, { ca: readFileSync(ready.ca_file, 'utf8') });
     }
     case 'url':
-      return post(`${target.url.replace(/\/+$/, '')}/policies/${question}`, input);
+      return post(`${target.url.replace(/\/+$/, '')}/policies/${question}`, input, target);
   }
 }
 
@@ -52,11 +52,19 @@ function readReadyFile(file: string): { readonly base_url: string; readonly ca_f
   }
 }
 
-function post(url: string, input: object, ca?: string): Promise<unknown> {
+function post(
+  url: string,
+  input: object,
+  { ca, operatorSecret }: { ca?: string; operatorSecret?: string | undefined },
+): Promise<unknown> {
   const body = JSON.stringify(input);
   const options = {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...(operatorSecret === undefined ? {} : { authorization: `Bearer ${operatorSecret}` }),
+    },
     ...(ca === undefined ? {} : { ca }),
   };
   const send = url.startsWith('https:') ? requestHttps : requestHttp;

@@ -62,6 +62,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
     ...policyAnalysis({ services, database }),
+    by: { origin: 'control_plane' },
     clock,
     appId,
     events: eventContract(createBrand(options.config.prefix)),

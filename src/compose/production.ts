@@ -12,9 +12,10 @@ import { productionVault } from '../adapters/production-vault.ts';
 import { connectRewards } from '../adapters/rewards/connect.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
+import { adminOperations } from '../admin/admin-operations.ts';
 import { requireMigrated } from '../admin/administration.ts';
-import { operatorActions } from '../admin/operator-actions.ts';
-import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
+import { operatorContext } from '../admin/operator-context.ts';
+import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
@@ -124,7 +125,6 @@ export async function startProduction(
       admission,
     });
     const newRequestId = requestIdsFrom(entropy);
-    const analysis = policyAnalysis({ services, database });
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies };
     const listening = await listen({
       transport,
@@ -149,13 +149,11 @@ export async function startProduction(
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       adminHost: config.adminHost,
-      adminMounts: [
-        adminAnalysis({ analysis, adminHost: config.adminHost, clock, log, newRequestId }),
-        ...operatorActions({
-          ...{ adminHost: config.adminHost, clock, log, newRequestId },
-          context: { change: inUnitOf(openUnit), clock, ids },
-        }),
-      ],
+      adminMounts: adminOperations({
+        ...{ adminHost: config.adminHost, clock, log, newRequestId },
+        analysis: policyAnalysis({ services, database }),
+        context: operatorContext({ database, openUnit, services }),
+      }),
       checkReady: async () => database.readiness?.check(),
       drainMs: config.drainMs,
     });

@@ -11,8 +11,9 @@ import {
 } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
-import { operatorActions } from '../admin/operator-actions.ts';
-import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
+import { adminOperations } from '../admin/admin-operations.ts';
+import { operatorContext } from '../admin/operator-context.ts';
+import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
@@ -229,14 +230,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         isHintSent: config.hints,
       },
       adminHost: config.host,
-      adminMounts: [
-        adminAnalysis({ ...http, analysis: policyAnalysis({ services, database }), adminHost: config.host }),
-        ...operatorActions({
-          ...http,
-          adminHost: config.host,
-          context: { change: inUnitOf(openUnit), clock, ids: services.ids },
-        }),
-      ],
+      adminMounts: adminOperations({
+        ...{ ...http, adminHost: config.host },
+        analysis: policyAnalysis({ services, database }),
+        context: operatorContext({ database, openUnit, services }),
+      }),
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
       findPage: findSandboxPage,

@@ -11,6 +11,8 @@ import { ConditionSetEntity } from './access/condition-sets/condition-set.entity
 import { ConditionSetItemEntity } from './access/condition-sets/condition-set-item.entity.ts';
 import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
 import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
+import { OperatorEntity } from './access/operators/operator.entity.ts';
+import { OperatorRecordEntity } from './access/operators/operator-record.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
 import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
 import { PolicyEntity } from './access/policies/policy.entity.ts';
@@ -98,6 +100,8 @@ export const entities = [
   OauthGrantEntity,
   OauthRefreshTokenEntity,
   OauthWrongCodeEntity,
+  OperatorEntity,
+  OperatorRecordEntity,
   OrganizationEntity,
   OrganizationSecretEntity,
   OutboxEventEntity,

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
 import type { CardEnvironment, CardPayment } from '../ports/card-issuers.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -245,6 +246,8 @@ export interface ControllablePrices {
 
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
+  /** Recorded with what operators do. */
+  readonly by: OperatorCaller;
   /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
@@ -302,7 +305,9 @@ export type AnalysisHandler<Id extends OperationId> = (
 ) => Promise<Operations[Id]['response']>;
 
 /** What operations need that production has as well, on its admin port. */
-export type OperatorContext = Pick<ControlContext, 'change' | 'ids'> & { readonly clock: Clock };
+export type OperatorContext = Pick<ControlContext, 'read' | 'change' | 'entropy' | 'ids' | 'by'> & {
+  readonly clock: Clock;
+};
 
 /** A handler of an operation that production has as well. */
 export type OperatorHandler<Id extends OperationId> = (

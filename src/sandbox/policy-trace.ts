@@ -8,8 +8,8 @@ import type { PolicyTrace } from './generated/schemas.ts';
  * @throws ApiError not_found
  */
 export function policyTrace(id: string, { analyze }: PolicyAnalysis): Promise<PolicyTrace> {
-  return analyze(async ({ em }) => {
-    const use = await findDenial(em, id);
+  return analyze(async ({ em, onlyAppId }) => {
+    const use = await findDenial(em, id, onlyAppId);
     return {
       id: use.traceId,
       app_id: use.appId,

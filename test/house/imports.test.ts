@@ -112,6 +112,7 @@ const layers: Record<string, string[][]> = {
   ],
   access: [
     ['apps', 'chains', 'owners', 'user-records', 'webhooks'],
+    ['operators'],
     ['key-quorums'],
     ['automations'],
     ['aggregations', 'condition-sets', 'organizations'],

@@ -22,7 +22,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
     operations.database.orm.em
       .fork()
       .transactional((em) =>
-        restoreWallet({ ...operations.services, em: em as SqlEntityManager, nowMs: 1 }, id),
+        restoreWallet(
+          { ...operations.services, em: em as SqlEntityManager, nowMs: 1, by: { origin: 'command_line' } },
+          id,
+        ),
       );
 
   test('a restored wallet can be used as before by its owner, and the event is recorded', async () => {

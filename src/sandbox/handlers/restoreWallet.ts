@@ -1,9 +1,9 @@
 import { restoreWallet } from '../../domain/wallets/wallets/restore-wallet.ts';
 import type { OperatorHandler } from '../control-plane.ts';
 
-export const run: OperatorHandler<'restoreWallet'> = async ({ path }, { change, clock, ids }) => {
+export const run: OperatorHandler<'restoreWallet'> = async ({ path }, { change, clock, ids, by }) => {
   const nowMs = clock.now();
-  const wallet = await change((em) => restoreWallet({ em, ids, nowMs }, path.wallet_id));
+  const wallet = await change((em) => restoreWallet({ em, ids, nowMs, by }, path.wallet_id));
   return {
     id: wallet.id,
     app_id: wallet.app_id,

@@ -127,6 +127,7 @@ export const adviceFor: Readonly<Record<ErrorCode, Advice>> = {
     'this version does not have the operation yet; `custos mock` answers it with an example',
   ],
   not_supported: ['validation', 'the message says what is not supported; /docs lists what is'],
+  operator_role_required: ['credentials', 'ask an admin of the app: custos apps operators role'],
   passkey_not_registered: ['credentials', 'register the passkey first'],
   payload_too_large: ['validation', 'split the request; /docs names the limit of each list'],
   policy_violation: ['policy', 'GET /_sandbox/policies/traces/{trace_id} shows how each rule was evaluated'],

@@ -9,7 +9,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
-import { adminAnalysis } from '../../../src/admin/policy-analysis.ts';
+import { adminOperations } from '../../../src/admin/admin-operations.ts';
 import { loadOnce } from '../../../src/load-once.ts';
 import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/simulated/prices.ts';
@@ -89,10 +89,14 @@ test('simulated chains and exchange work although their file could not be opened
   await chains.close();
 });
 
-test('the policy operations of the admin port work although their first request could not load them', async () => {
+test('the operations of the admin port work although their first request could not load them', async () => {
   let isBroken = true;
   const options = {
     analysis: { analyze: () => expect.unreachable() },
+    context: {
+      ...{ clock: systemClock, entropy: systemEntropy, ids: makeIds(systemEntropy) },
+      ...{ read: () => expect.unreachable(), change: () => expect.unreachable() },
+    },
     clock: systemClock,
     log: silentLog,
     newRequestId: () => 'request',
@@ -101,9 +105,9 @@ test('the policy operations of the admin port work although their first request 
       return '127.0.0.1';
     },
   };
-  const analysis = adminAnalysis(options);
+  const [operations] = adminOperations(options);
   const port = await serve((request, response) => {
-    analysis.handle(request, response).catch(() => response.writeHead(500).end());
+    operations?.handle(request, response).catch(() => response.writeHead(500).end());
   });
   const ask = async () => (await fetch(`http://127.0.0.1:${port}/policies/nonsense`)).status;
   expect(await ask()).toBe(500);

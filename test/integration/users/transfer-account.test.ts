@@ -26,14 +26,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return (body as { id: string }).id;
   };
   const transfer = (fromUserId: string, toUserId: string) =>
-    operations.database.orm.em
-      .fork()
-      .transactional((em) =>
-        transferAccount(
-          { ids: operations.services.ids, nowMs: operations.clock.nowMs, em: em as SqlEntityManager },
-          { fromUserId, toUserId },
-        ),
-      );
+    operations.database.orm.em.fork().transactional((em) =>
+      transferAccount(
+        {
+          ...{ ids: operations.services.ids, nowMs: operations.clock.nowMs },
+          ...{ em: em as SqlEntityManager, by: { origin: 'command_line' } },
+        },
+        { fromUserId, toUserId },
+      ),
+    );
   const eventsSince = async (count: number) => {
     const rows = await operations.database.orm.em
       .fork()

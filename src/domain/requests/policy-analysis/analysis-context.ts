@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { ApiError, invalidField } from '../../../errors.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { CreatePolicyRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
@@ -17,6 +17,8 @@ export interface AnalysisContext {
   readonly em: SqlEntityManager;
   /** The server's current time, Unix ms. */
   readonly nowMs: number;
+  /** The only app that may be asked about. Undefined: every app. */
+  readonly onlyAppId?: string | undefined;
   /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
   readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
 }
@@ -26,14 +28,18 @@ export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Pa
 
 /**
  * The app a question is about: the one named, otherwise the app of the named wallet or policy, otherwise the only
- * app.
+ * app. With `onlyAppId` it is always that app.
  *
  * @throws ApiError not_found; invalid_data when there are several to choose from.
  */
 export async function findAppOf(
-  { em }: Pick<AnalysisContext, 'em'>,
+  { em, onlyAppId }: Pick<AnalysisContext, 'em' | 'onlyAppId'>,
   named: { appId?: string | undefined; walletId?: string | undefined; policyId?: string | undefined },
 ): Promise<App> {
+  if (onlyAppId !== undefined) {
+    if (named.appId !== undefined && named.appId !== onlyAppId) throw notFound('App');
+    return findApp(em, onlyAppId);
+  }
   if (named.appId !== undefined) return findApp(em, named.appId);
   const appId = (await appIdOfWallet(em, named.walletId)) ?? (await appIdOfPolicy(em, named.policyId));
   if (appId !== undefined) return findApp(em, appId);

@@ -129,11 +129,11 @@ export async function lintPolicy(context: AnalysisContext, input: LintInput): Pr
   const app = await findAppOf(context, { appId: input.app_id, policyId, walletId });
   const own = { ...context, app };
   const strict = input.strict_methods ?? app.settings.strict_methods === true;
+  const chainType = (draft?.chain_type ?? (await findPolicy(own, policyId!)).chainType) as ChainType;
   const policy =
     draft === undefined
       ? await loadPolicy(own, { id: policyId! })
       : await compileDraft(own, draft, '/policy');
-  const chainType = (draft?.chain_type ?? (await findPolicy(own, policyId!)).chainType) as ChainType;
   const wallet = walletId === undefined ? undefined : await findWallet(own, walletId);
   if (wallet !== undefined) requireChain(chainType, wallet.chain_type, '/wallet_id');
   const sender = wallet?.address;

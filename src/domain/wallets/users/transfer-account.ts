@@ -1,6 +1,8 @@
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { membershipsOf } from '../../access/key-quorums/list-memberships.ts';
+import { type OperatorCaller, requireOwnApp } from '../../access/operators/operator-caller.ts';
+import { recordChange } from '../../access/operators/record-operator-action.ts';
 import { findUserForUpdate, getUser, type StoredUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
@@ -15,7 +17,7 @@ import { userView } from './user-view.ts';
 
 const DID_PREFIX = 'did:service:';
 
-type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'> & { readonly by: OperatorCaller };
 
 type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
 
@@ -65,14 +67,20 @@ export async function transferAccount(
       deletedUser: true,
     },
   });
+  await recordChange(context, {
+    appId: context.app.id,
+    action: 'takeOverUser',
+    targets: { user_id: to.row.id, from_user_id: from.row.id },
+  });
   return changed;
 }
 
-async function findAppOfUser({ em }: OperatorContext, userId: string): Promise<string> {
+async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promise<string> {
   const id = lookupKey(userId.startsWith(DID_PREFIX) ? userId : DID_PREFIX + userId);
   const database = em.getKysely<Tables>();
   const row = await database.selectFrom('users').select('app_id').where('id', '=', id).executeTakeFirst();
   if (row === undefined) throw notFound('User');
+  requireOwnApp(by, row.app_id, 'User');
   return row.app_id;
 }
 

@@ -49,13 +49,15 @@ const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 export const USES_AT_ONCE = 1000;
 
 /**
- * A denied use of any app, by the id of its trace or of its request, which ends at its first denial.
+ * A denied use by the id of its trace or of its request, which ends at its first denial.
  *
+ * @param appId default: of any app.
  * @throws ApiError not_found
  */
 export async function findDenial(
   em: SqlEntityManager,
   id: string,
+  appId?: string,
 ): Promise<RecordedUse & { readonly traceId: string }> {
   const row = await em
     .getKysely<Tables>()
@@ -63,6 +65,7 @@ export async function findDenial(
     .select(columns)
     .where('trace_id', 'is not', null)
     .where(({ eb, or }) => or([eb('trace_id', '=', id), eb('request_id', '=', id)]))
+    .$if(appId !== undefined, (query) => query.where('app_id', '=', appId!))
     .executeTakeFirst();
   if (row?.trace_id == null) throw notFound('Trace');
   return { ...fromRow(row), traceId: row.trace_id };

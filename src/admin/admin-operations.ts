@@ -1,0 +1,198 @@
+import { requireInForce } from '../domain/access/operators/find-operator.ts';
+import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
+import { includesRole, type OperatorRole } from '../domain/access/operators/operator-role.ts';
+import { recordCall } from '../domain/access/operators/record-operator-action.ts';
+import { ApiError } from '../errors.ts';
+import type { Mount } from '../http/app.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
+import { requireLocalCaller } from '../http/origins/local-caller.ts';
+import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
+import { refuseNul } from '../http/refuse-nul.ts';
+import { createResponseCheck } from '../http/response-check.ts';
+import { loadOnce } from '../load-once.ts';
+import type { OperatorContext, PolicyAnalysis } from '../sandbox/control-plane.ts';
+import { identifyOperator } from './identify-operator.ts';
+
+interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
+  readonly adminHost: string;
+  readonly analysis: PolicyAnalysis;
+  readonly context: Omit<OperatorContext, 'by'>;
+}
+
+/** The control plane's operations that production has as well, and the role that each of them needs. */
+const roleNeeded = {
+  lintPolicy: 'viewer',
+  getPolicyTrace: 'viewer',
+  explainPolicy: 'developer',
+  replayPolicy: 'developer',
+  restoreWallet: 'admin',
+  takeOverUser: 'admin',
+  listOperators: 'viewer',
+  listOperatorRecords: 'viewer',
+  addOperator: 'admin',
+  changeOperatorRole: 'admin',
+  removeOperator: 'admin',
+} as const satisfies Record<string, OperatorRole>;
+
+type AdminOperation = keyof typeof roleNeeded;
+
+/** Operations that record themselves, in the transaction of their change. */
+const changes: ReadonlySet<string> = new Set<AdminOperation>([
+  'restoreWallet',
+  'takeOverUser',
+  'addOperator',
+  'changeOperatorRole',
+  'removeOperator',
+]);
+
+/**
+ * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. Loaded on the first request.
+ *
+ * CHOICE: local callers only, even where the metrics are public: responses contain what apps have signed. They need no
+ * credential until the server has its first operator.
+ */
+export function adminOperations(options: AdminOperationsOptions): Mount[] {
+  const load = loadOnce(() => loadPipeline(options));
+  return ['/policies/', '/wallets/', '/users/', '/apps/'].map((prefix) => ({
+    prefix,
+    async handle(request, response) {
+      const handle = await load();
+      request.url = `/_sandbox${request.url}`;
+      return handle(request, response);
+    },
+  }));
+}
+
+async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['handle']> {
+  const { adminHost, analysis, context, ...http } = options;
+  const [{ operations }, { requestValidators: validators }, { responseValidators }, handlers] =
+    await Promise.all([
+      import('../sandbox/generated/operations.ts'),
+      import('../sandbox/generated/request-validators.js'),
+      import('../sandbox/generated/response-validators.js'),
+      loadHandlers(),
+    ]);
+  const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: http.log });
+  const requireLocal = requireLocalCaller({ host: adminHost, publicUrls: [] });
+  const callers = new WeakMap<HttpExchange, OperatorCaller>();
+  const record = async (exchange: HttpExchange, by: OperatorCaller, result: string): Promise<void> => {
+    const call = { action: exchange.route!.operation.id, targets: targetsOf(exchange), result };
+    http.log.info({ request_id: exchange.id, operator: by.operator?.id, ...call }, 'operator');
+    if (result === 'done' && changes.has(call.action)) return;
+    await context.change((em) => recordCall({ em, nowMs: exchange.nowMs, by }, call));
+  };
+  return createPipeline({
+    ...http,
+    operations: Object.keys(handlers).map((id) => operations[id as AdminOperation]),
+    validators,
+    checkInput: refuseNul,
+    transport: { plainHttp: true, trustedProxies: [] },
+    publicBaseUrls: () => [],
+    isHostSigned: false,
+    async authenticate(exchange) {
+      await requireLocal(exchange);
+      if (exchange.route === undefined) return;
+      const { authorization } = exchange.headers;
+      const by = await context.read((em) => identifyOperator(em, authorization));
+      callers.set(exchange, by);
+      const id = exchange.route.operation.id as AdminOperation;
+      const needed = roleNeeded[id];
+      if (by.operator === undefined) return requireSecret(id);
+      if (includesRole(by.operator.role, needed)) return;
+      await record(exchange, by, 'operator_role_required');
+      const { role } = by.operator;
+      throw new ApiError('operator_role_required', `\`${id}\` needs the role \`${needed}\`, not \`${role}\``);
+    },
+    async run(exchange) {
+      const { operation, params } = exchange.route!;
+      const by = callers.get(exchange)!;
+      const input = { path: params, query: exchange.query, body: exchange.body };
+      const { run } = handlers[operation.id as AdminOperation] as AnyHandlerFile;
+      const body = await run(input, { ...contextOf(by, context), ...analysisOf(by, analysis) }).catch(
+        async (error: unknown) => {
+          if (error instanceof ApiError) await record(exchange, by, error.code);
+          throw error;
+        },
+      );
+      check(exchange, operation.successStatus, body);
+      await record(exchange, by, 'done');
+      return { status: operation.successStatus, body };
+    },
+  });
+}
+
+/**
+ * CHOICE: the first operator is added by the command line, which has access to the database. Otherwise a local program
+ * could close the port to its owners.
+ */
+function requireSecret(id: AdminOperation): void {
+  if (!['addOperator', 'changeOperatorRole', 'removeOperator'].includes(id)) return;
+  throw new ApiError(
+    'missing_or_invalid_token',
+    'expected the secret of an operator; `custos apps operators add` adds the first one',
+  );
+}
+
+function contextOf(by: OperatorCaller, context: Omit<OperatorContext, 'by'>): OperatorContext {
+  return {
+    ...context,
+    by,
+    change: (work) =>
+      context.change(async (em) => {
+        await requireInForce(em, by);
+        return work(em);
+      }),
+  };
+}
+
+function analysisOf(by: OperatorCaller, { analyze }: PolicyAnalysis): PolicyAnalysis {
+  return { analyze: (work) => analyze((context) => work({ ...context, onlyAppId: by.operator?.appId })) };
+}
+
+/** The ids in a request: the parameters of its path and the top-level ids of its body, and a role. */
+function targetsOf({ route, body }: HttpExchange): Record<string, string> {
+  const given = Object.entries((body ?? {}) as Record<string, unknown>).filter(
+    (entry): entry is [string, string] => /_id$|^role$/.test(entry[0]) && typeof entry[1] === 'string',
+  );
+  return { ...route!.params, ...Object.fromEntries(given) };
+}
+
+async function loadHandlers() {
+  const [
+    explainPolicy,
+    replayPolicy,
+    lintPolicy,
+    getPolicyTrace,
+    restoreWallet,
+    takeOverUser,
+    listOperators,
+    listOperatorRecords,
+    addOperator,
+    changeOperatorRole,
+    removeOperator,
+  ] = await Promise.all([
+    import('../sandbox/handlers/explainPolicy.ts'),
+    import('../sandbox/handlers/replayPolicy.ts'),
+    import('../sandbox/handlers/lintPolicy.ts'),
+    import('../sandbox/handlers/getPolicyTrace.ts'),
+    import('../sandbox/handlers/restoreWallet.ts'),
+    import('../sandbox/handlers/takeOverUser.ts'),
+    import('../sandbox/handlers/listOperators.ts'),
+    import('../sandbox/handlers/listOperatorRecords.ts'),
+    import('../sandbox/handlers/addOperator.ts'),
+    import('../sandbox/handlers/changeOperatorRole.ts'),
+    import('../sandbox/handlers/removeOperator.ts'),
+  ]);
+  return {
+    ...{ explainPolicy, replayPolicy, lintPolicy, getPolicyTrace, restoreWallet, takeOverUser },
+    ...{ listOperators, listOperatorRecords, addOperator, changeOperatorRole, removeOperator },
+  } satisfies Record<AdminOperation, unknown>;
+}
+
+/** A handler file with its input types erased; the validators of its operation guarantee them. */
+interface AnyHandlerFile {
+  readonly run: (
+    input: { path: unknown; query: unknown; body: unknown },
+    context: OperatorContext & PolicyAnalysis,
+  ) => Promise<object>;
+}

@@ -1,0 +1,35 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { hasOperators, operatorWithSecret } from '../domain/access/operators/find-operator.ts';
+import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
+import { ApiError } from '../errors.ts';
+
+/**
+ * The operator whose secret is in the header of a request on the admin port.
+ *
+ * CHOICE: without a header, any local program may act on every app until the server has its first operator. Removing all
+ * operators does not open the port again.
+ *
+ * @param authorization `Bearer` and the secret.
+ * @throws ApiError missing_or_invalid_token
+ */
+export async function identifyOperator(
+  em: SqlEntityManager,
+  authorization: string | undefined,
+): Promise<OperatorCaller> {
+  if (authorization === undefined) {
+    if (await hasOperators(em)) {
+      throw new ApiError(
+        'missing_or_invalid_token',
+        'expected the secret of an operator: `Authorization: Bearer …`',
+      );
+    }
+    return { origin: 'admin_port' };
+  }
+  const [, secret] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+  const operator = secret === undefined ? undefined : await operatorWithSecret(em, secret);
+  if (operator === undefined) {
+    throw new ApiError('missing_or_invalid_token', 'the secret is not that of an operator');
+  }
+  const { id, appId, name, role } = operator;
+  return { origin: 'admin_port', operator: { id, appId, name, role } };
+}

@@ -1,0 +1,52 @@
+import type { DatabaseConfig } from '../config.ts';
+import {
+  addOperator,
+  changeOperatorRole,
+  removeOperator,
+} from '../domain/access/operators/change-operators.ts';
+import { listOperatorRecords, listOperators } from '../domain/access/operators/list-operators.ts';
+import type { OperatorRole } from '../domain/access/operators/operator-role.ts';
+import { operatorRecordView, operatorView } from '../domain/access/operators/operator-view.ts';
+import { commandLine, inTransaction } from './administration.ts';
+
+type AdministeredOperator = ReturnType<typeof operatorView>;
+type AdministeredRecord = ReturnType<typeof operatorRecordView>;
+
+/** Commands for the operators of an app. Each call opens and closes the database. Throws ApiError not_found. */
+export interface OperatorAdministration {
+  /** Throws ApiError invalid_request as well. */
+  add(
+    appId: string,
+    operator: { readonly name: string; readonly role: OperatorRole },
+  ): Promise<AdministeredOperator & { readonly secret: string }>;
+  list(appId: string): Promise<AdministeredOperator[]>;
+  changeRole(appId: string, operatorId: string, role: OperatorRole): Promise<AdministeredOperator>;
+  remove(appId: string, operatorId: string): Promise<AdministeredOperator>;
+  /** What was done to the app, newest first. */
+  records(appId: string, limit: number): Promise<AdministeredRecord[]>;
+}
+
+export function administerOperators(config: DatabaseConfig): OperatorAdministration {
+  const by = commandLine;
+  return {
+    add: (appId, wanted) =>
+      inTransaction(config, async (context) => {
+        const { operator, secret } = await addOperator({ ...context, by }, appId, wanted);
+        return { ...operatorView(operator), secret };
+      }),
+    list: (appId) =>
+      inTransaction(config, async ({ em }) => (await listOperators({ em, by }, appId)).map(operatorView)),
+    changeRole: (appId, operatorId, role) =>
+      inTransaction(config, async (context) =>
+        operatorView(await changeOperatorRole({ ...context, by }, appId, { operatorId, role })),
+      ),
+    remove: (appId, operatorId) =>
+      inTransaction(config, async (context) =>
+        operatorView(await removeOperator({ ...context, by }, appId, operatorId)),
+      ),
+    records: (appId, limit) =>
+      inTransaction(config, async ({ em }) =>
+        (await listOperatorRecords({ em, by }, appId, { limit })).map(operatorRecordView),
+      ),
+  };
+}

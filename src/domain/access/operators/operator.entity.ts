@@ -1,0 +1,23 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { OperatorRole } from './operator-role.ts';
+
+/** A person or program that works on an app through the admin port. */
+export const OperatorEntity = defineEntity({
+  name: 'Operator',
+  tableName: 'operators',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    name: p.text(),
+    role: p.text().$type<OperatorRole>(),
+    /** Hex SHA-256 of the secret's UTF-8 bytes; null once the operator is removed. */
+    secretHash: p.text().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    /** The row of a removed operator stays: the record names it, and the admin port stays closed. */
+    removedAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [{ name: 'operators_by_app', properties: ['appId', 'createdAtMs', 'id'] }],
+  uniques: [{ name: 'operators_secret_hash', properties: ['secretHash'] }],
+});
+
+export type StoredOperator = InferEntity<typeof OperatorEntity>;
