@@ -54,6 +54,7 @@ export type ErrorCode =
   | "not_found"
   | "not_implemented"
   | "not_supported"
+  | "operator_role_required"
   | "passkey_not_registered"
   | "payload_too_large"
   | "policy_violation"
@@ -140,6 +141,7 @@ export const errorCatalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = {
   not_found: { status: 404, message: "Not found", onWire: false },
   not_implemented: { status: 501, message: "this operation is not implemented yet", onWire: true },
   not_supported: { status: 400, message: "not supported", onWire: true },
+  operator_role_required: { status: 403, message: "the role of the operator does not allow this", onWire: true },
   passkey_not_registered: { status: 401, message: "the passkey is not registered", onWire: true },
   payload_too_large: { status: 413, message: "request body is larger than 1 MB", onWire: false },
   policy_violation: { status: 400, message: "RPC request denied due to policy violation.", onWire: true },

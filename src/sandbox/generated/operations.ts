@@ -9,6 +9,16 @@ export interface Operations {
     body: schemas.AddSandboxEarnRewardRequest;
     response: schemas.SandboxEarnReward;
   };
+  /** Add an operator to an app */
+  addOperator: {
+    path: {
+      /** App id. */
+      app_id: string;
+    };
+    query: {};
+    body: schemas.AddOperatorRequest;
+    response: schemas.AddedOperator;
+  };
   /** Authorize a payment with a card */
   authorizeCardPayment: {
     path: {};
@@ -35,6 +45,18 @@ export interface Operations {
     query: {};
     body: schemas.ChangeSandboxEarnVaultRequest;
     response: schemas.SandboxEarnVault;
+  };
+  /** Change the role of an operator */
+  changeOperatorRole: {
+    path: {
+      /** App id. */
+      app_id: string;
+      /** Operator id. */
+      operator_id: string;
+    };
+    query: {};
+    body: schemas.ChangeOperatorRoleRequest;
+    response: schemas.AppOperator;
   };
   /** Configure an app */
   configureApp: {
@@ -236,6 +258,31 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxEvents;
   };
+  /** List what operators did */
+  listOperatorRecords: {
+    path: {
+      /** App id. */
+      app_id: string;
+    };
+    query: {
+      /** Return only records before this one, given by its `sequence`. */
+      before?: number | undefined;
+      /** Maximum number of records to return. Defaults to 50. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.OperatorRecords;
+  };
+  /** List the operators of an app */
+  listOperators: {
+    path: {
+      /** App id. */
+      app_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.AppOperators;
+  };
   /** List requests or wait for the next one */
   listRequests: {
     path: {};
@@ -308,6 +355,18 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.SandboxFiatDeposit;
+  };
+  /** Remove an operator */
+  removeOperator: {
+    path: {
+      /** App id. */
+      app_id: string;
+      /** Operator id. */
+      operator_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.AppOperator;
   };
   /** Replay an event */
   replayEvent: {
@@ -450,6 +509,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  addOperator: {
+    id: "addOperator",
+    method: "POST",
+    path: "/_sandbox/apps/{app_id}/operators",
+    tag: "operators",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   authorizeCardPayment: {
     id: "authorizeCardPayment",
     method: "POST",
@@ -481,6 +553,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/earn_vaults/{vault_id}",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  changeOperatorRole: {
+    id: "changeOperatorRole",
+    method: "PUT",
+    path: "/_sandbox/apps/{app_id}/operators/{operator_id}",
+    tag: "operators",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
@@ -762,6 +847,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  listOperatorRecords: {
+    id: "listOperatorRecords",
+    method: "GET",
+    path: "/_sandbox/apps/{app_id}/operator_records",
+    tag: "operators",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listOperators: {
+    id: "listOperators",
+    method: "GET",
+    path: "/_sandbox/apps/{app_id}/operators",
+    tag: "operators",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   listRequests: {
     id: "listRequests",
     method: "GET",
@@ -845,6 +956,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/fiat_deposits/{deposit_id}/release",
     tag: "banking",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  removeOperator: {
+    id: "removeOperator",
+    method: "DELETE",
+    path: "/_sandbox/apps/{app_id}/operators/{operator_id}",
+    tag: "operators",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

@@ -65,6 +65,115 @@ function validateAddEarnReward(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateAddOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateAddOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id")) {
+        validateAddOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateAddOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateAddOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateAddOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateAddOperator.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateAddOperator.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateAddOperator.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAddOperator.errors = vErrors;
+ return errors === 0;
+}
+
 function validateAuthorizeCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -334,6 +443,162 @@ function validateChangeEarnVault(data, { instancePath = "", parentData, parentDa
   }
  }
  validateChangeEarnVault.errors = vErrors;
+ return errors === 0;
+}
+
+function validateChangeOperatorRole(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateChangeOperatorRole.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id") || data0.operator_id === void 0 && (missing1 = "operator_id")) {
+        validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid1 = _errs3 === errors;
+        } else {
+         var valid1 = true;
+        }
+        if (valid1) {
+         if (data0.operator_id !== void 0) {
+          let data2 = data0.operator_id;
+          const _errs5 = errors;
+          if (typeof data2 !== "string") {
+           let dataType1 = typeof data2;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data2) && data2.length == 1) {
+            data2 = data2[0];
+            dataType1 = typeof data2;
+            if (typeof data2 === "string") {
+             coerced1 = data2;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data2;
+            } else if (data2 === null) {
+             coerced1 = "";
+            } else {
+             validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data2 = coerced1;
+            if (data0 !== void 0) {
+             data0["operator_id"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) < 1) {
+             validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+          var valid1 = _errs5 === errors;
+         } else {
+          var valid1 = true;
+         }
+        }
+       }
+      } else {
+       validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data3 = data.query;
+      const _errs7 = errors;
+      if (errors === _errs7) {
+       if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs7 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data4 = data.headers;
+       const _errs9 = errors;
+       if (errors === _errs9) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+         validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs9 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateChangeOperatorRole.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChangeOperatorRole.errors = vErrors;
  return errors === 0;
 }
 
@@ -2859,6 +3124,395 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
 }
 
 const pattern2 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
+function validateListOperatorRecords(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id")) {
+        validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.before !== void 0) {
+        let data3 = data2.before;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/before", schemaPath: "#/properties/query/allOf/0/properties/before/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/before/" + i0, schemaPath: "#/properties/query/allOf/0/properties/before/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+        var valid3 = _errs8 === errors;
+       } else {
+        var valid3 = true;
+       }
+       if (valid3) {
+        if (data2.limit !== void 0) {
+         let data5 = data2.limit;
+         const _errs10 = errors;
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (!formatIntegerText.test(data5)) {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+            return false;
+           }
+          }
+          if (errors === _errs10) {
+           if (Array.isArray(data5)) {
+            var valid5 = true;
+            const len1 = data5.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             let data6 = data5[i1];
+             const _errs11 = errors;
+             if (errors === _errs11) {
+              if (typeof data6 === "string") {
+               if (!formatIntegerText.test(data6)) {
+                validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/limit/" + i1, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+                return false;
+               }
+              }
+             }
+             var valid5 = _errs11 === errors;
+             if (!valid5) {
+              break;
+             }
+            }
+           }
+          }
+         }
+         var valid3 = _errs10 === errors;
+        } else {
+         var valid3 = true;
+        }
+       }
+      }
+      if (errors === _errs5) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        if (data2.before !== void 0) {
+         let data7 = data2.before;
+         const _errs12 = errors;
+         if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+          let dataType1 = typeof data7;
+          let coerced1 = void 0;
+          if (dataType1 == "object" && Array.isArray(data7) && data7.length == 1) {
+           data7 = data7[0];
+           dataType1 = typeof data7;
+           if (typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7)) {
+            coerced1 = data7;
+           }
+          }
+          if (!(coerced1 !== void 0)) {
+           if (dataType1 === "boolean" || data7 === null || dataType1 === "string" && data7 && data7 == +data7 && !(data7 % 1)) {
+            coerced1 = +data7;
+           } else {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/before", schemaPath: "#/properties/query/properties/before/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+          }
+          if (coerced1 !== void 0) {
+           data7 = coerced1;
+           if (data2 !== void 0) {
+            data2["before"] = coerced1;
+           }
+          }
+         }
+         if (errors === _errs12) {
+          if (typeof data7 == "number" && isFinite(data7)) {
+           if (data7 > 9007199254740991 || isNaN(data7)) {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/before", schemaPath: "#/properties/query/properties/before/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+            return false;
+           } else {
+            if (data7 < 1 || isNaN(data7)) {
+             validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/before", schemaPath: "#/properties/query/properties/before/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+             return false;
+            }
+           }
+          }
+         }
+         var valid6 = _errs12 === errors;
+        } else {
+         var valid6 = true;
+        }
+        if (valid6) {
+         if (data2.limit !== void 0) {
+          let data8 = data2.limit;
+          const _errs14 = errors;
+          if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
+           let dataType2 = typeof data8;
+           let coerced2 = void 0;
+           if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+            data8 = data8[0];
+            dataType2 = typeof data8;
+            if (typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8)) {
+             coerced2 = data8;
+            }
+           }
+           if (!(coerced2 !== void 0)) {
+            if (dataType2 === "boolean" || data8 === null || dataType2 === "string" && data8 && data8 == +data8 && !(data8 % 1)) {
+             coerced2 = +data8;
+            } else {
+             validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced2 !== void 0) {
+            data8 = coerced2;
+            if (data2 !== void 0) {
+             data2["limit"] = coerced2;
+            }
+           }
+          }
+          if (errors === _errs14) {
+           if (typeof data8 == "number" && isFinite(data8)) {
+            if (data8 > 100 || isNaN(data8)) {
+             validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+             return false;
+            } else {
+             if (data8 < 1 || isNaN(data8)) {
+              validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid6 = _errs14 === errors;
+         } else {
+          var valid6 = true;
+         }
+        }
+       } else {
+        validateListOperatorRecords.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data9 = data.headers;
+       const _errs16 = errors;
+       if (errors === _errs16) {
+        if (!(data9 && typeof data9 == "object" && !Array.isArray(data9))) {
+         validateListOperatorRecords.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs16 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListOperatorRecords.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListOperatorRecords.errors = vErrors;
+ return errors === 0;
+}
+
+function validateListOperators(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id")) {
+        validateListOperators.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateListOperators.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateListOperators.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateListOperators.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateListOperators.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateListOperators.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListOperators.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListOperators.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3894,6 +4548,162 @@ function validateReleaseFiatDeposit(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateRemoveOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateRemoveOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.app_id === void 0 && (missing1 = "app_id") || data0.operator_id === void 0 && (missing1 = "operator_id")) {
+        validateRemoveOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.app_id !== void 0) {
+         let data1 = data0.app_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid1 = _errs3 === errors;
+        } else {
+         var valid1 = true;
+        }
+        if (valid1) {
+         if (data0.operator_id !== void 0) {
+          let data2 = data0.operator_id;
+          const _errs5 = errors;
+          if (typeof data2 !== "string") {
+           let dataType1 = typeof data2;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data2) && data2.length == 1) {
+            data2 = data2[0];
+            dataType1 = typeof data2;
+            if (typeof data2 === "string") {
+             coerced1 = data2;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data2;
+            } else if (data2 === null) {
+             coerced1 = "";
+            } else {
+             validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data2 = coerced1;
+            if (data0 !== void 0) {
+             data0["operator_id"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) < 1) {
+             validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+          var valid1 = _errs5 === errors;
+         } else {
+          var valid1 = true;
+         }
+        }
+       }
+      } else {
+       validateRemoveOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data3 = data.query;
+      const _errs7 = errors;
+      if (errors === _errs7) {
+       if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        validateRemoveOperator.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs7 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data4 = data.headers;
+       const _errs9 = errors;
+       if (errors === _errs9) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+         validateRemoveOperator.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs9 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRemoveOperator.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRemoveOperator.errors = vErrors;
+ return errors === 0;
+}
+
 function validateReplayEvent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4903,9 +5713,11 @@ function validateUseVerificationPage(data, { instancePath = "", parentData, pare
 
 export {
  validateAddEarnReward as addEarnReward,
+ validateAddOperator as addOperator,
  validateAuthorizeCardPayment as authorizeCardPayment,
  validateCaptureCardPayment as captureCardPayment,
  validateChangeEarnVault as changeEarnVault,
+ validateChangeOperatorRole as changeOperatorRole,
  validateConfigureApp as configureApp,
  validateConfigureUser as configureUser,
  validateCreateApp as createApp,
@@ -4927,6 +5739,8 @@ export {
  validateLintPolicy as lintPolicy,
  validateListApps as listApps,
  validateListEvents as listEvents,
+ validateListOperatorRecords as listOperatorRecords,
+ validateListOperators as listOperators,
  validateListRequests as listRequests,
  validateMineBlocks as mineBlocks,
  validateMovePrices as movePrices,
@@ -4934,6 +5748,7 @@ export {
  validateRefundCardPayment as refundCardPayment,
  validateRefundFiatDeposit as refundFiatDeposit,
  validateReleaseFiatDeposit as releaseFiatDeposit,
+ validateRemoveOperator as removeOperator,
  validateReplayEvent as replayEvent,
  validateReplayPolicy as replayPolicy,
  validateResetSandbox as resetSandbox,

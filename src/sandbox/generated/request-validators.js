@@ -4,10 +4,11 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxAppSettings,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxAppSettings,
  validateSandboxMfaMethod,
+ validateOperatorRole,
  validateJudgeableOperation,
  validateSandboxVerificationAction
 } from "./shared-validators.js";
@@ -146,6 +147,77 @@ function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentDa
 }
 
 const pattern = new RegExp("^\\d+$", "u");
+function validateAddOperatorRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role")) {
+    validateAddOperatorRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "role")) {
+      validateAddOperatorRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateAddOperatorRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateAddOperatorRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         } else {
+          if (!pattern2.test(data0)) {
+           validateAddOperatorRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/pattern", keyword: "pattern", params: { pattern: "^\\P{Cc}*$" }, message: 'must match pattern "^\\P{Cc}*$"' }];
+           return false;
+          }
+         }
+        }
+       } else {
+        validateAddOperatorRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.role !== void 0) {
+       const _errs4 = errors;
+       if (!validateOperatorRole(data.role, { instancePath: instancePath + "/role", parentData: data, parentDataProperty: "role", rootData })) {
+        vErrors = vErrors === null ? validateOperatorRole.errors : vErrors.concat(validateOperatorRole.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateAddOperatorRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAddOperatorRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern2 = new RegExp("^\\P{Cc}*$", "u");
 function validateAuthorizeSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -240,7 +312,7 @@ function validateAuthorizeSandboxPaymentRequest(data, { instancePath = "", paren
           const _errs9 = errors;
           if (errors === _errs9) {
            if (typeof data4 === "string") {
-            if (!pattern2.test(data4)) {
+            if (!pattern3.test(data4)) {
              validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath: instancePath + "/pin", schemaPath: "#/properties/pin/pattern", keyword: "pattern", params: { pattern: "^\\d{4,12}$" }, message: 'must match pattern "^\\d{4,12}$"' }];
              return false;
             }
@@ -294,13 +366,13 @@ function validateAuthorizeSandboxPaymentRequest(data, { instancePath = "", paren
 }
 
 const schemaAuthorizeSandboxPaymentRequest = { "$id": "AuthorizeSandboxPaymentRequest", "type": "object", "required": ["amount", "card_id", "reference"], "additionalProperties": false, "properties": { "amount": { "$ref": "SandboxCardAmount" }, "card_id": { "type": "string", "maxLength": 100 }, "merchant_name": { "type": "string", "minLength": 1, "maxLength": 200 }, "outcome": { "type": "string", "enum": ["approved", "declined"] }, "pin": { "type": "string", "pattern": "^\\d{4,12}$" }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 } } };
-const pattern2 = new RegExp("^\\d{4,12}$", "u");
+const pattern3 = new RegExp("^\\d{4,12}$", "u");
 function validateSandboxCardAmount(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (!pattern3.test(data)) {
+   if (!pattern4.test(data)) {
     validateSandboxCardAmount.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^\\d{1,7}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,7}(\\.\\d{1,2})?$"' }];
     return false;
    }
@@ -313,7 +385,7 @@ function validateSandboxCardAmount(data, { instancePath = "", parentData, parent
  return errors === 0;
 }
 
-const pattern3 = new RegExp("^\\d{1,7}(\\.\\d{1,2})?$", "u");
+const pattern4 = new RegExp("^\\d{1,7}(\\.\\d{1,2})?$", "u");
 function validateCaptureSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -431,6 +503,42 @@ function validateChangeSandboxEarnVaultRequest(data, { instancePath = "", parent
   }
  }
  validateChangeSandboxEarnVaultRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateChangeOperatorRoleRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.role === void 0 && (missing0 = "role")) {
+    validateChangeOperatorRoleRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "role")) {
+      validateChangeOperatorRoleRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.role !== void 0) {
+      if (!validateOperatorRole(data.role, { instancePath: instancePath + "/role", parentData: data, parentDataProperty: "role", rootData })) {
+       vErrors = vErrors === null ? validateOperatorRole.errors : vErrors.concat(validateOperatorRole.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateChangeOperatorRoleRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChangeOperatorRoleRequest.errors = vErrors;
  return errors === 0;
 }
 
@@ -615,7 +723,7 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
      const _errs2 = errors;
      if (errors === _errs2) {
       if (typeof data0 === "string") {
-       if (!pattern4.test(data0)) {
+       if (!pattern5.test(data0)) {
         validateCreateSandboxAppRequest.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/pattern", keyword: "pattern", params: { pattern: "^c[0-9a-z]{24}$" }, message: 'must match pattern "^c[0-9a-z]{24}$"' }];
         return false;
        }
@@ -700,7 +808,7 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const pattern4 = new RegExp("^c[0-9a-z]{24}$", "u");
+const pattern5 = new RegExp("^c[0-9a-z]{24}$", "u");
 function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1598,7 +1706,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
           const _errs9 = errors;
           if (errors === _errs9) {
            if (typeof data4 === "string") {
-            if (!pattern5.test(data4)) {
+            if (!pattern6.test(data4)) {
              validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, message: 'must match pattern "^[0-9]{1,78}(\\.[0-9]{1,78})?$"' }];
              return false;
             }
@@ -1617,7 +1725,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
            const _errs11 = errors;
            if (errors === _errs11) {
             if (typeof data5 === "string") {
-             if (!pattern6.test(data5)) {
+             if (!pattern7.test(data5)) {
               validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}$" }, message: 'must match pattern "^[0-9]{1,78}$"' }];
               return false;
              }
@@ -1698,8 +1806,8 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
 }
 
 const schemaFundSandboxAddressRequest = { "$id": "FundSandboxAddressRequest", "type": "object", "required": ["chain", "address"], "additionalProperties": false, "properties": { "chain": { "$ref": "SandboxChainId" }, "address": { "type": "string", "minLength": 1, "maxLength": 128 }, "asset": { "type": "string", "minLength": 1, "maxLength": 20 }, "token_address": { "type": ["string", "null"], "minLength": 1, "maxLength": 128 }, "amount": { "type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, "raw_amount": { "type": "string", "pattern": "^[0-9]{1,78}$" }, "decimals": { "type": "integer", "minimum": 0, "maximum": 36 }, "symbol": { "type": "string", "minLength": 1, "maxLength": 20 } } };
-const pattern5 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
-const pattern6 = new RegExp("^[0-9]{1,78}$", "u");
+const pattern6 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
+const pattern7 = new RegExp("^[0-9]{1,78}$", "u");
 function validateSandboxChainId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1906,7 +2014,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
            }
            if (errors === _errs5) {
             if (typeof data1 === "string") {
-             if (!pattern7.test(data1)) {
+             if (!pattern8.test(data1)) {
               validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/pattern", keyword: "pattern", params: { pattern: "^\\d{1,20}(\\.\\d{1,20})?$" }, message: 'must match pattern "^\\d{1,20}(\\.\\d{1,20})?$"' }];
               return false;
              }
@@ -1937,7 +2045,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
 }
 
 const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
-const pattern7 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
+const pattern8 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
 function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1962,7 +2070,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern8.test(data0)) {
+        if (!pattern9.test(data0)) {
          validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^\\d{1,12}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,12}(\\.\\d{1,2})?$"' }];
          return false;
         }
@@ -2099,7 +2207,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
 }
 
 const schemaReceiveSandboxDepositRequest = { "$id": "ReceiveSandboxDepositRequest", "type": "object", "required": ["amount", "deposit_account_id", "reference"], "additionalProperties": false, "properties": { "amount": { "type": "string", "pattern": "^\\d{1,12}(\\.\\d{1,2})?$" }, "deposit_account_id": { "type": "string", "maxLength": 100 }, "outcome": { "type": "string", "enum": ["completed", "in_review", "refunded"] }, "payment_rail": { "type": "string", "minLength": 1, "maxLength": 50 }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 }, "sender_name": { "type": "string", "minLength": 1, "maxLength": 200 } } };
-const pattern8 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
+const pattern9 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
 function validateRefundSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2610,9 +2718,11 @@ function validateUseSandboxVerificationPageRequest(data, { instancePath = "", pa
 
 const requestValidators = {
  addEarnReward: { params: params.addEarnReward, body: validateAddSandboxEarnRewardRequest },
+ addOperator: { params: params.addOperator, body: validateAddOperatorRequest },
  authorizeCardPayment: { params: params.authorizeCardPayment, body: validateAuthorizeSandboxPaymentRequest },
  captureCardPayment: { params: params.captureCardPayment, body: validateCaptureSandboxPaymentRequest },
  changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
+ changeOperatorRole: { params: params.changeOperatorRole, body: validateChangeOperatorRoleRequest },
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
  createApp: { params: params.createApp, body: validateCreateSandboxAppRequest },
@@ -2634,6 +2744,8 @@ const requestValidators = {
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
+ listOperatorRecords: { params: params.listOperatorRecords },
+ listOperators: { params: params.listOperators },
  listRequests: { params: params.listRequests },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
@@ -2641,6 +2753,7 @@ const requestValidators = {
  refundCardPayment: { params: params.refundCardPayment, body: validateRefundSandboxPaymentRequest },
  refundFiatDeposit: { params: params.refundFiatDeposit },
  releaseFiatDeposit: { params: params.releaseFiatDeposit },
+ removeOperator: { params: params.removeOperator },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },

@@ -4,10 +4,11 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxAppSettings,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxAppSettings,
  validateSandboxMfaMethod,
+ validateOperatorRole,
  validateJudgeableOperation,
  validateSandboxVerificationAction
 } from "./shared-validators.js";
@@ -172,6 +173,107 @@ function validateError(data, { instancePath = "", parentData, parentDataProperty
   }
  }
  validateError.errors = vErrors;
+ return errors === 0;
+}
+
+function validateAddedOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.secret === void 0 && (missing0 = "secret")) {
+    validateAddedOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "name" || key0 === "role" || key0 === "created_at_ms" || key0 === "secret")) {
+      validateAddedOperator.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateAddedOperator.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateAddedOperator.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.name !== "string") {
+         validateAddedOperator.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.role !== void 0) {
+         const _errs8 = errors;
+         if (!validateOperatorRole(data.role, { instancePath: instancePath + "/role", parentData: data, parentDataProperty: "role", rootData })) {
+          vErrors = vErrors === null ? validateOperatorRole.errors : vErrors.concat(validateOperatorRole.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.created_at_ms !== void 0) {
+          let data4 = data.created_at_ms;
+          const _errs9 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateAddedOperator.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.secret !== void 0) {
+           const _errs11 = errors;
+           if (typeof data.secret !== "string") {
+            validateAddedOperator.errors = [{ instancePath: instancePath + "/secret", schemaPath: "#/properties/secret/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs11 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAddedOperator.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAddedOperator.errors = vErrors;
  return errors === 0;
 }
 
@@ -449,6 +551,95 @@ function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, p
   }
  }
  validateSandboxEarnVaultClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateAppOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
+    validateAppOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "name" || key0 === "role" || key0 === "created_at_ms")) {
+      validateAppOperator.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateAppOperator.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateAppOperator.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.name !== "string") {
+         validateAppOperator.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.role !== void 0) {
+         const _errs8 = errors;
+         if (!validateOperatorRole(data.role, { instancePath: instancePath + "/role", parentData: data, parentDataProperty: "role", rootData })) {
+          vErrors = vErrors === null ? validateOperatorRole.errors : vErrors.concat(validateOperatorRole.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.created_at_ms !== void 0) {
+          let data4 = data.created_at_ms;
+          const _errs9 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateAppOperator.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAppOperator.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAppOperator.errors = vErrors;
  return errors === 0;
 }
 
@@ -4616,6 +4807,276 @@ function validateSandboxEventPayload(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateOperatorRecords(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateOperatorRecords.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateOperatorRecord(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateOperatorRecord.errors : vErrors.concat(validateOperatorRecord.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateOperatorRecords.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateOperatorRecords.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateOperatorRecords.errors = vErrors;
+ return errors === 0;
+}
+
+function validateOperatorRecord(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.sequence === void 0 && (missing0 = "sequence") || data.at_ms === void 0 && (missing0 = "at_ms") || data.origin === void 0 && (missing0 = "origin") || data.operator_id === void 0 && (missing0 = "operator_id") || data.operator_name === void 0 && (missing0 = "operator_name") || data.operator_role === void 0 && (missing0 = "operator_role") || data.action === void 0 && (missing0 = "action") || data.targets === void 0 && (missing0 = "targets") || data.result === void 0 && (missing0 = "result")) {
+    validateOperatorRecord.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaOperatorRecord.properties, key0)) {
+      validateOperatorRecord.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.sequence !== void 0) {
+      let data0 = data.sequence;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateOperatorRecord.errors = [{ instancePath: instancePath + "/sequence", schemaPath: "#/properties/sequence/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.at_ms !== void 0) {
+       let data1 = data.at_ms;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateOperatorRecord.errors = [{ instancePath: instancePath + "/at_ms", schemaPath: "#/properties/at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.origin !== void 0) {
+        let data2 = data.origin;
+        const _errs6 = errors;
+        if (typeof data2 !== "string") {
+         validateOperatorRecord.errors = [{ instancePath: instancePath + "/origin", schemaPath: "#/properties/origin/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        if (!(data2 === "admin_port" || data2 === "command_line" || data2 === "control_plane")) {
+         validateOperatorRecord.errors = [{ instancePath: instancePath + "/origin", schemaPath: "#/properties/origin/enum", keyword: "enum", params: { allowedValues: schemaOperatorRecord.properties.origin.enum }, message: "must be equal to one of the allowed values" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.operator_id !== void 0) {
+         let data3 = data.operator_id;
+         const _errs8 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateOperatorRecord.errors = [{ instancePath: instancePath + "/operator_id", schemaPath: "#/properties/operator_id/type", keyword: "type", params: { type: schemaOperatorRecord.properties.operator_id.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.operator_name !== void 0) {
+          let data4 = data.operator_name;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateOperatorRecord.errors = [{ instancePath: instancePath + "/operator_name", schemaPath: "#/properties/operator_name/type", keyword: "type", params: { type: schemaOperatorRecord.properties.operator_name.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.operator_role !== void 0) {
+           let data5 = data.operator_role;
+           const _errs12 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateOperatorRecord.errors = [{ instancePath: instancePath + "/operator_role", schemaPath: "#/properties/operator_role/type", keyword: "type", params: { type: schemaOperatorRecord.properties.operator_role.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.action !== void 0) {
+            const _errs14 = errors;
+            if (typeof data.action !== "string") {
+             validateOperatorRecord.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.targets !== void 0) {
+             let data7 = data.targets;
+             const _errs16 = errors;
+             if (errors === _errs16) {
+              if (data7 && typeof data7 == "object" && !Array.isArray(data7)) {
+               for (const key1 in data7) {
+                const _errs19 = errors;
+                if (typeof data7[key1] !== "string") {
+                 validateOperatorRecord.errors = [{ instancePath: instancePath + "/targets/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/targets/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+                var valid1 = _errs19 === errors;
+                if (!valid1) {
+                 break;
+                }
+               }
+              } else {
+               validateOperatorRecord.errors = [{ instancePath: instancePath + "/targets", schemaPath: "#/properties/targets/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+               return false;
+              }
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.result !== void 0) {
+              const _errs21 = errors;
+              if (typeof data.result !== "string") {
+               validateOperatorRecord.errors = [{ instancePath: instancePath + "/result", schemaPath: "#/properties/result/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid0 = _errs21 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateOperatorRecord.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateOperatorRecord.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaOperatorRecord = { "$id": "OperatorRecord", "type": "object", "required": ["sequence", "at_ms", "origin", "operator_id", "operator_name", "operator_role", "action", "targets", "result"], "additionalProperties": false, "properties": { "sequence": { "type": "integer" }, "at_ms": { "type": "integer" }, "origin": { "type": "string", "enum": ["admin_port", "command_line", "control_plane"] }, "operator_id": { "type": ["string", "null"] }, "operator_name": { "type": ["string", "null"] }, "operator_role": { "type": ["string", "null"] }, "action": { "type": "string" }, "targets": { "type": "object", "additionalProperties": { "type": "string" } }, "result": { "type": "string" } } };
+function validateAppOperators(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateAppOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateAppOperators.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateAppOperator(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateAppOperator.errors : vErrors.concat(validateAppOperator.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateAppOperators.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAppOperators.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAppOperators.errors = vErrors;
+ return errors === 0;
+}
+
 function validateRecordedRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5699,9 +6160,11 @@ function validateSandboxUserAccounts(data, { instancePath = "", parentData, pare
 
 const responseValidators = {
  addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ addOperator: { 200: validateAddedOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  authorizeCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  captureCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ changeOperatorRole: { 200: validateAppOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  createApp: { 200: validateCreatedSandboxApp, 400: validateError, 409: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -5723,6 +6186,8 @@ const responseValidators = {
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
+ listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
+ listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -5730,6 +6195,7 @@ const responseValidators = {
  refundCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  refundFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
  releaseFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
+ removeOperator: { 200: validateAppOperator, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },

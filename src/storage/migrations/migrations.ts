@@ -15,6 +15,7 @@ import { submissionFingerprints } from './0014-submission-fingerprints.ts';
 import { cryptoDeposits } from './0015-crypto-deposits.ts';
 import { publicDeviceClients } from './0016-public-device-clients.ts';
 import { cards } from './0017-cards.ts';
+import { operators } from './0018-operators.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -36,4 +37,5 @@ export const migrations: readonly SchemaMigration[] = [
   cryptoDeposits,
   publicDeviceClients,
   cards,
+  operators,
 ];
