@@ -79,6 +79,8 @@ export async function launchServe(
       CUSTOS_TRUST_PROXY: '127.0.0.1',
       CUSTOS_PUBLIC_URLS: origin,
       CUSTOS_RATE_LIMIT: '0',
+      // The load is as much as the server can do. What it refuses is the subject of the case `overload`.
+      CUSTOS_MAX_DELAY_MS: '0',
       CUSTOS_LOG_LEVEL: 'error',
     },
     ready: async () => {
