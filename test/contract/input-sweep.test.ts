@@ -98,8 +98,11 @@ function changed(value: unknown, { at, ...rest }: Change): unknown {
   const old = parent[last];
   if (rest.kind === 'replace') parent[last] = rest.value;
   else if (rest.kind === 'add') {
-    if (typeof old === 'object' && old !== null) {
-      Object.defineProperty(old, rest.name, { value: rest.value, enumerable: true, configurable: true });
+    if (Array.isArray(old)) old.push(rest.value);
+    else if (typeof old === 'object' && old !== null) {
+      // Assigned, `__proto__` would not become a member.
+      const descriptor = { value: rest.value, enumerable: true, configurable: true, writable: true };
+      Object.defineProperty(old, rest.name, descriptor);
     }
   } else if (rest.kind === 'duplicate') parent[last] = [old, old];
   else if (rest.kind === 'repeat' && Array.isArray(old))
