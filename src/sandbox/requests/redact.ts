@@ -19,7 +19,7 @@ export interface Header {
   readonly value: string;
 }
 
-export const REMOVED = '[removed]';
+const REMOVED = '[removed]';
 
 const secretHeader =
   /^(authorization|proxy-authorization|cookie|set-cookie|[a-z0-9]+-authorization-signature)$/;

@@ -1,16 +1,16 @@
 import type { AnsweredRequest } from '../../ports/request-recorder.ts';
 
 /** How much a log keeps. */
-export interface RequestLogLimits {
+interface RequestLogLimits {
   readonly requests: number;
   /** Of headers, bodies and paths, about. */
   readonly bytes: number;
 }
 
-export const requestLogLimits: RequestLogLimits = { requests: 10_000, bytes: 64 * 1024 * 1024 };
+const requestLogLimits: RequestLogLimits = { requests: 10_000, bytes: 64 * 1024 * 1024 };
 
 /** A recorded request and its position. */
-export interface RecordedRequest {
+interface RecordedRequest {
   readonly sequence: number;
   readonly answered: AnsweredRequest;
 }

@@ -235,7 +235,7 @@ async function settleNow(
 }
 
 /** Returns the money of payments that were not captured in time. Each call of the issuer begins with it. */
-export async function expireDue(parts: CardParts): Promise<void> {
+async function expireDue(parts: CardParts): Promise<void> {
   const due = parts.store.all<{ id: string }>(
     'select id from issuer_payments where environment = ? and expires_ms <= ? order by expires_ms limit ?',
     ...[parts.environment, parts.clock.now(), BATCH],

@@ -11,7 +11,7 @@ import { control } from '../other-app.ts';
 import type { TestSandbox } from '../sandbox.ts';
 
 export const chainId = 'eip155:84532';
-export const usdc = '0x036CbD53842c5426634e7929541eC2318f3dCF7e';
+const usdc = '0x036CbD53842c5426634e7929541eC2318f3dCF7e';
 export const environment: IntegrationEnvironment = 'sandbox';
 
 /** A user who can have cards, with a wallet that the user owns. */

@@ -103,7 +103,7 @@ export async function readStatement(
 }
 
 /** The instants between which a month lies. */
-export function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: number } {
+function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: number } {
   const [year, month] = period.split('-').map(Number) as [number, number];
   return { fromMs: startOf(year, month - 1), beforeMs: startOf(year, month) };
 }

@@ -14,7 +14,7 @@ type Spending = Pick<StoredCard, 'walletId' | 'caip2' | 'asset'>;
 /** What wallets hold of the assets that their cards spend, by `balanceKey`. Of chains that answered only. */
 export type CardBalances = ReadonlyMap<string, string>;
 
-export function balanceKey({ walletId, caip2, asset }: Spending): string {
+function balanceKey({ walletId, caip2, asset }: Spending): string {
   return `${walletId} ${caip2} ${asset}`;
 }
 
