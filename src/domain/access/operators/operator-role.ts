@@ -1,5 +1,5 @@
 /** The roles of operators, lowest first. A role includes those before it. */
-export const operatorRoles = ['viewer', 'developer', 'admin'] as const;
+const operatorRoles = ['viewer', 'developer', 'admin'] as const;
 
 export type OperatorRole = (typeof operatorRoles)[number];
 
