@@ -62,8 +62,15 @@ function unavailable(): ApiError {
   });
 }
 
-/** CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401. */
+/**
+ * CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401.
+ * Only browsers send `sec-fetch-site`; other clients also send the mode.
+ */
 function headersFor(status: number, { headers }: RefusedExchange): Record<string, string> {
-  if (status === 401) return headers?.['sec-fetch-mode'] === 'cors' ? {} : challenge;
+  if (status === 401) return isScript(headers) ? {} : challenge;
   return status === 409 ? dontRetry : {};
+}
+
+function isScript(headers: RefusedExchange['headers']): boolean {
+  return headers?.['sec-fetch-mode'] === 'cors' && headers['sec-fetch-site'] !== undefined;
 }

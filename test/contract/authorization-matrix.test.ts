@@ -3,7 +3,7 @@ import { aliceKey } from '../../mocks/authorization-keys.ts';
 import { type OperationId, operations } from '../../src/generated/operations.ts';
 import { type Answer, attempt, call } from '../support/call.ts';
 import { fund } from '../support/fund.ts';
-import { asOtherApp } from '../support/other-app.ts';
+import { asOtherApp, control } from '../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { documentedOperations, exampleInput } from './documented-operations.ts';
 
@@ -79,6 +79,10 @@ async function makeOneOfEach(app: TestSandbox): Promise<Ids> {
     path: { app_id: app.appId },
     body: { type: 'email', value: 'someone@example.com' },
   });
+  const vault = await control<{ id: string }>(app, 'POST', `apps/${app.appId}/earn_vaults`, {
+    ...{ chain: 'base', asset: 'usdc', provider: 'aave', apy_bps: 410, fee_bps: 0 },
+    admin_wallet_id: wallet.body.id,
+  });
   return {
     app_id: app.appId,
     user_id: user.body.id,
@@ -96,6 +100,7 @@ async function makeOneOfEach(app: TestSandbox): Promise<Ids> {
     intent_id: intent.body.intent_id,
     transaction_id: (sent.body as { data: { transaction_id: string } }).data.transaction_id,
     allowlist_entry_id: entry.body.id,
+    vault_id: vault.id,
   };
 }
 

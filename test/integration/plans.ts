@@ -92,6 +92,10 @@ export async function plantManyWallets(
     with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
     insert into policies (id, app_id, name, chain_type, rules_digest, created_at_ms)
     select 'policy-' || n, 'acme', 'Policy', 'ethereum', 'digest-' || n, n from numbers`);
+  await em.execute(`
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count / 4})
+    insert into wallet_automation_attachments (id, wallet_id, automation_id, created_at_ms, updated_at_ms)
+    select 'attachment-' || n, 'wallet-' || n, 'automation', n, n from numbers`);
   const quorum = {
     id: 'quorum-4',
     app_id: 'acme',

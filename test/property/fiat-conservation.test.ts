@@ -136,7 +136,7 @@ describe.each(databaseKinds)('money on %s', (kind) => {
         const stocks = deposits.some(({ type }) => type.endsWith('completed')) || walks > 1 ? undefined : 0n;
         if (stocks === 0n) expect(await world.chains.total(base, usdc)).toBe(1000n * million);
       }),
-      { numRuns: isLong ? 150 : 3 },
+      { numRuns: isLong ? 150 : 2 },
     );
   });
 });

@@ -63,9 +63,9 @@ test(
     expect(seen.allowed).toBeGreaterThan(seen.denied / 20);
     expect([...tally.keys()].sort()).toEqual(Object.keys(conditionSources).sort());
     for (const [source, { unknown, ...known }] of tally) {
-      expect(Math.min(...Object.values(known)), source).toBeGreaterThan(10);
+      expect(Math.min(...Object.values(known)), source).toBeGreaterThan(0);
       // The time of the request can always be read.
-      expect(unknown > 10, source).toBe(source !== 'system');
+      expect(unknown > 0, source).toBe(source !== 'system');
     }
   },
   24 * 60 * 60 * 1000,

@@ -83,6 +83,7 @@ test('a script of a web page gets a 401 without a challenge, so that the browser
     status: 401,
     headers: { 'www-authenticate': expect.stringMatching(/^Basic/) },
   });
-  const { status, headers } = await get('/v1/wallets', { 'sec-fetch-mode': 'cors' });
+  const browser = { 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' };
+  const { status, headers } = await get('/v1/wallets', browser);
   expect([status, headers['www-authenticate']]).toEqual([401, undefined]);
 });

@@ -12,8 +12,8 @@ import { type EventProcess, processesOn } from './processes.ts';
 // The process is killed during its work, repeatedly, on the same database, while its endpoint fails three times in
 // ten. `TEST_LONG=1` is 100,000 events and 50 kills; TEST_EVENTS sets another number.
 const isLong = process.env.TEST_LONG === '1';
-const kills = isLong ? 50 : 3;
-const eventCount = Number(process.env.TEST_EVENTS ?? (isLong ? 100_000 : 600));
+const kills = isLong ? 50 : 2;
+const eventCount = Number(process.env.TEST_EVENTS ?? (isLong ? 100_000 : 300));
 const clients = 4;
 /** Requests to one endpoint whose outcome is not committed, which are repeated after a kill. */
 const underWay = 64;
