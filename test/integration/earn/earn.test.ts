@@ -171,6 +171,16 @@ describe.each(databaseKinds)('earn on %s', (kind) => {
     seconds: fc.constantFrom(0, 0, 3, 20, week),
   });
 
+  /** The first step of each walk, so that there is something to withdraw. */
+  const opening: Step = {
+    kind: 'deposit',
+    wallet: 0,
+    vault: 0,
+    amount: 100_000_000n,
+    loss: 'nothing',
+    seconds: 0,
+  };
+
   /** What a step of a random walk gives out. */
   async function take({ kind, wallet: at, vault: of, amount, ...step }: Step): Promise<bigint> {
     const [wallet, vault] = [wallets[at]!, vaults[of]!];
@@ -245,7 +255,7 @@ describe.each(databaseKinds)('earn on %s', (kind) => {
         const given = await totals();
         const rewarded = await chains.total(caip2, reward);
         let rewards = 0n;
-        for (const each of steps) {
+        for (const each of [opening, ...steps]) {
           rewards += await take(each);
           await wait(each.seconds);
           await requireSolvent();
