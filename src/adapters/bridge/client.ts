@@ -12,6 +12,7 @@ import {
 import type { Clock } from '../../ports/clock.ts';
 import type { Log } from '../../ports/log.ts';
 import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
+import { readBoundedText } from '../read-bounded-text.ts';
 
 /** One environment of a Bridge-style service. */
 interface BridgeAccess {
@@ -190,7 +191,7 @@ async function send(
     });
     status = response.status;
     retryAfter = response.headers.get('retry-after');
-    text = await readText(response);
+    text = await readBoundedText(response, MAX_ANSWER_BYTES);
   } catch (error) {
     // Without the error as a cause: those of `fetch` may quote headers.
     throw new BridgeUnavailableError(`${url.host}: no complete response (${reasonOf(error)})`, {
@@ -242,18 +243,6 @@ function refusalOf(status: number, { code, source, id }: BridgeObject): BridgeRe
     members: names.map((name) => name.trim()).filter((name) => MEMBER.test(name)),
     existingId: typeof id === 'string' ? id : undefined,
   };
-}
-
-/** Undefined if the response is too long. */
-async function readText(response: Response): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_ANSWER_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** An object; an empty body is an empty one. Undefined for anything else. */

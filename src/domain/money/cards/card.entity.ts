@@ -30,7 +30,7 @@ export const CardEntity = defineEntity({
     cancellationReason: p.text().strictNullable(),
     replacedById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When the issuer is to learn of a change that it does not know yet; null if there is none. */
+    /** When the issuer is next notified of a change, Unix ms; null while it knows the current state. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
