@@ -8,6 +8,7 @@ import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
 import { processes } from './cases/processes.ts';
 import { recorder } from './cases/recorder.ts';
+import { requestLog } from './cases/request-log.ts';
 import { routing } from './cases/routing.ts';
 import { sqlite } from './cases/sqlite.ts';
 import { startUp } from './cases/start-up.ts';
@@ -23,6 +24,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   stored,
   routing,
   recorder,
+  'request-log': requestLog,
   sqlite,
   postgres,
   growth,

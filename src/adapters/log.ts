@@ -10,7 +10,7 @@ interface LogOptions {
 }
 
 // A second safeguard: no caller logs these on purpose, but a logged object may contain one.
-const secretFields = [
+const secretNames = [
   'authorization',
   'app_secret',
   'appSecret',
@@ -23,23 +23,64 @@ const secretFields = [
   'cookie',
   'signature',
 ];
+const secretFields = new Set([...secretNames, ...secretNames.map((name) => `service-authorization-${name}`)]);
+const REMOVED = '[removed]';
 
-/** Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below. */
+/** The longest time that a line waits for others to be written with it. */
+const MAX_DELAY_MS = 20;
+const BATCH_BYTES = 8192;
+
+/**
+ * Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below.
+ *
+ * Lines are written together: each write costs more CPU than a small request. They wait for `MAX_DELAY_MS` at most, and
+ * the rest is written when the process exits.
+ */
 export function makeLog(options: LogOptions): Log {
-  const destination = pino.destination({ dest: options.descriptor, sync: options.format === 'text' });
+  const destination = pino.destination({ dest: options.descriptor, sync: false, minLength: BATCH_BYTES });
+  let isFlushDue = false;
+  const flush = (): void => {
+    isFlushDue = false;
+    destination.flush();
+  };
+  const write = (text: string): void => {
+    destination.write(text);
+    if (isFlushDue) return;
+    isFlushDue = true;
+    setTimeout(flush, MAX_DELAY_MS).unref();
+  };
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: pino.stdSerializers.err, cause: pino.stdSerializers.err },
-    redact: {
-      paths: secretFields.flatMap((field) => [field, `*.${field}`, `*["service-authorization-${field}"]`]),
-      censor: '[removed]',
-    },
+    formatters: { level: (label) => ({ level: label }), log: (fields) => withoutSecrets(fields, 2) },
+    serializers: { err: errorFields, cause: errorFields },
   };
-  if (options.format === 'json') return pino(settings, destination);
-  return pino(settings, { write: (line: string) => void destination.write(readableLine(line)) });
+  return pino(settings, {
+    write: options.format === 'json' ? write : (line: string) => write(readableLine(line)),
+  });
+}
+
+/** A copy without the fields named like a secret, down to `depth` levels; the same object if there are none. */
+function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
+  let clean = fields;
+  for (const name in fields) {
+    const value = fields[name];
+    const kept = secretFields.has(name) ? REMOVED : depth > 1 ? cleanValue(value, depth - 1) : value;
+    if (kept === value) continue;
+    if (clean === fields) clean = { ...fields };
+    clean[name] = kept;
+  }
+  return clean;
+}
+
+function cleanValue(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Error) return value;
+  return Array.isArray(value) ? value : withoutSecrets(value as Record<string, unknown>, depth);
+}
+
+function errorFields(error: Error): unknown {
+  return cleanValue(pino.stdSerializers.err(error), 1);
 }
 
 /** Discards all entries. */

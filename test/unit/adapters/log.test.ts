@@ -49,3 +49,35 @@ test.each(['json', 'text'] as const)('fields named like a secret are redacted: %
   expect(text).not.toContain('hidden');
   expect(text).toContain('[removed]');
 });
+
+test('lines are written within 20 ms, so a process that is killed later has lost none', async () => {
+  const killed = await printed(
+    'json',
+    'info',
+    `log.info({}, 'first'); log.info({}, 'second'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 200);`,
+  ).catch((error: { stdout: string }) => error.stdout);
+  const lines = killed
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).msg);
+  expect(lines).toEqual(['first', 'second']);
+});
+
+test('fields of an error are redacted, and the logged objects stay as they are', async () => {
+  const lines = await printed(
+    'json',
+    'info',
+    `const fields = { err: Object.assign(new Error('refused'), { token: 'hidden' }), inner: { secret: 'shown' } };
+     log.error(fields, 'failed');
+     log.info({ text: fields.inner.secret, list: [fields.err.token.length] }, 'unchanged');`,
+  );
+  const [failed, unchanged] = lines
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(failed).toMatchObject({
+    err: { token: '[removed]', message: 'refused' },
+    inner: { secret: '[removed]' },
+  });
+  expect(unchanged).toMatchObject({ text: 'shown', list: [6] });
+});
