@@ -5,3 +5,11 @@ export class StartError extends Error {
     this.name = 'StartError';
   }
 }
+
+/** A command that judges could not: there is nothing to measure, or it cannot be read. */
+export class UnmeasurableError extends StartError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'UnmeasurableError';
+  }
+}

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { packageRoot } from '../package-root.ts';
+import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
+import { coverageCommand } from './contract/coverage.ts';
 import { eventsCommand } from './events.ts';
 import { keysCommand } from './keys.ts';
 import { listenCommand } from './listen.ts';
@@ -19,8 +21,11 @@ import { usersCommand } from './users.ts';
 import { walletsCommand } from './wallets.ts';
 import { whyCommand } from './why.ts';
 
-/** 0: success. 1: the command failed. 2: invalid usage, the command did not run. */
-export type ExitCode = 0 | 1 | 2;
+/**
+ * 0: success. 1: the command failed, or found faults. 2: invalid usage, the command did not run. 3: a command that
+ * judges found nothing to judge.
+ */
+export type ExitCode = 0 | 1 | 2 | 3;
 
 /**
  * Runs the command in `args` and returns the exit code. A server command returns once the server has stopped.
@@ -53,6 +58,7 @@ function makeProgram(): Command {
     mockCommand(),
     logsCommand(),
     whyCommand(),
+    coverageCommand(),
     listenCommand(),
     triggerCommand(),
     eventsCommand(),
@@ -80,7 +86,7 @@ Examples:
   $ custos mock                        responds with the examples of the OpenAPI document
   $ custos serve                       the production server, configured by the environment
 
-Exit codes: 0 success, 1 failure, 2 invalid usage.`;
+Exit codes: 0 success, 1 failure, 2 invalid usage, 3 nothing could be measured.`;
 
 /** Applies the program's settings to all subcommands: throw instead of exiting, same help option. */
 function configureCommands(command: Command): void {
@@ -108,7 +114,7 @@ const advice: Readonly<
 };
 
 // Matched by name, because importing the classes would load the modules that define them.
-const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError']);
+const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError', 'UnmeasurableError']);
 
 function isExpected(error: unknown): error is Error {
   return error instanceof Error && expectedErrors.has(error.name);
@@ -126,5 +132,5 @@ function explain(error: unknown): ExitCode {
   if (known !== undefined) console.error(`custos: ${known(error as NodeJS.ErrnoException)}`);
   else if (isExpected(error)) console.error(`custos: ${error.message}`);
   else console.error('custos: unexpected error:', error);
-  return 1;
+  return error instanceof UnmeasurableError ? 3 : 1;
 }

@@ -48,6 +48,8 @@ export interface StoredEffects {
   readonly events: readonly { readonly id: string; readonly type: string }[];
   /** Ids. */
   readonly transactions: readonly string[];
+  /** Ids of the policies that allowed it. */
+  readonly policies: readonly string[];
 }
 
 /**

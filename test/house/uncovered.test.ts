@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { combinationsOf, readDocument } from '../ledger/documented.ts';
+import { combinationsOf } from '../../src/contract/combinations.ts';
+import { readDocument } from '../ledger/documented.ts';
 import { gapsPath, readGaps } from '../ledger/ledger.ts';
 
 // The statuses, error codes and events of the contract that no test exercises, each with the reason. A run of all tests

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { transform } from 'esbuild';
 import type { TestProject } from 'vitest/node';
-import { combinationsOf, readDocument, root, routesOf } from './documented.ts';
+import { combinationsOf } from '../../src/contract/combinations.ts';
+import { readDocument, root, routesOf } from './documented.ts';
 import { faultsOf, figures, judge, readGaps, readLedger, readRecords, writeLedger } from './ledger.ts';
 
 /**

@@ -1,16 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Combination } from '../../src/contract/combinations.ts';
+import { type Gap, parseGaps } from '../../src/contract/listed-gaps.ts';
 import { errorCatalogue } from '../../src/generated/errors.ts';
-import { type Combination, root } from './documented.ts';
+import { root } from './documented.ts';
 
 /** What each test file has seen, as it was recorded. */
 export type Ledger = Readonly<Record<string, readonly string[]>>;
-
-/** A combination that no test exercises, and why. */
-export interface Gap {
-  readonly name: string;
-  readonly reason: string;
-}
 
 export interface Judgement {
   /** Documented, not exercised, not in the list of gaps. */
@@ -53,25 +49,6 @@ export function writeLedger(ledger: Ledger): void {
   const sorted = Object.fromEntries(Object.entries(ledger).sort(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(`${ledgerPath}.new`, `${JSON.stringify(sorted, undefined, 1)}\n`);
   renameSync(`${ledgerPath}.new`, ledgerPath);
-}
-
-/** Lines of `createWallet 500 internal_error  # the reason`. */
-export function parseGaps(text: string): Gap[] {
-  return text
-    .split('\n')
-    .filter((line) => line.trim() !== '' && !line.startsWith('#'))
-    .map((line) => {
-      const [name = '', reason = ''] = line.split('#', 2);
-      return { name: name.trim(), reason: reason.trim() };
-    });
-}
-
-/** The list of gaps without the lines of these combinations. */
-export function withoutGaps(names: readonly string[]): string {
-  return readFileSync(gapsPath, 'utf8')
-    .split('\n')
-    .filter((line) => !parseGaps(line).some(({ name }) => names.includes(name)))
-    .join('\n');
 }
 
 export function readGaps(): Gap[] {

@@ -1,7 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Combination, combinationsOf, readDocument } from './documented.ts';
-import { figures, filesByCombination, gapsPath, judge, readGaps, readLedger, withoutGaps } from './ledger.ts';
+import { type Combination, combinationsOf } from '../../src/contract/combinations.ts';
+import { withoutGaps } from '../../src/contract/listed-gaps.ts';
+import { readDocument } from './documented.ts';
+import { figures, filesByCombination, gapsPath, judge, readGaps, readLedger } from './ledger.ts';
 
 const HELP = `usage: npm run ledger [-- options] [name]
 
@@ -52,7 +54,7 @@ function rows(named: readonly Combination[], isGapsOnly: boolean): string[] {
 
 function prune(): number {
   const { closed } = judge(documented, ledger, readGaps());
-  writeFileSync(gapsPath, withoutGaps(closed));
+  writeFileSync(gapsPath, withoutGaps(readFileSync(gapsPath, 'utf8'), closed));
   return print([`${closed.length} lines deleted`]);
 }
 

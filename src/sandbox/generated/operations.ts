@@ -80,6 +80,13 @@ export interface Operations {
     body: schemas.ConfigureSandboxUserRequest;
     response: schemas.SandboxUser;
   };
+  /** Count events by type */
+  countEvents: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxEventCounts;
+  };
   /** Create another app */
   createApp: {
     path: {};
@@ -595,6 +602,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  countEvents: {
+    id: "countEvents",
+    method: "GET",
+    path: "/_sandbox/event_counts",
+    tag: "events",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
     signed: false,
     expiry: false,
     idempotent: false,

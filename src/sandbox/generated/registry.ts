@@ -7,6 +7,7 @@ import * as changeEarnVault from '../handlers/changeEarnVault.ts';
 import * as changeOperatorRole from '../handlers/changeOperatorRole.ts';
 import * as configureApp from '../handlers/configureApp.ts';
 import * as configureUser from '../handlers/configureUser.ts';
+import * as countEvents from '../handlers/countEvents.ts';
 import * as createApp from '../handlers/createApp.ts';
 import * as createEarnVault from '../handlers/createEarnVault.ts';
 import * as decideDeviceCode from '../handlers/decideDeviceCode.ts';
@@ -58,6 +59,7 @@ const files = {
   changeOperatorRole,
   configureApp,
   configureUser,
+  countEvents,
   createApp,
   createEarnVault,
   decideDeviceCode,

@@ -2725,6 +2725,7 @@ const requestValidators = {
  changeOperatorRole: { params: params.changeOperatorRole, body: validateChangeOperatorRoleRequest },
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
+ countEvents: { params: params.countEvents },
  createApp: { params: params.createApp, body: validateCreateSandboxAppRequest },
  createEarnVault: { params: params.createEarnVault, body: validateCreateSandboxEarnVaultRequest },
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },

@@ -834,6 +834,142 @@ function validateSandboxUser(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
+function validateSandboxEventCounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxEventCounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxEventCounts.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxEventCount(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxEventCount.errors : vErrors.concat(validateSandboxEventCount.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxEventCounts.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEventCounts.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEventCounts.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxEventCount(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.recorded === void 0 && (missing0 = "recorded") || data.acknowledged === void 0 && (missing0 = "acknowledged")) {
+    validateSandboxEventCount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "recorded" || key0 === "acknowledged")) {
+      validateSandboxEventCount.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.type !== "string") {
+       validateSandboxEventCount.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.recorded !== void 0) {
+       let data1 = data.recorded;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxEventCount.errors = [{ instancePath: instancePath + "/recorded", schemaPath: "#/properties/recorded/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (data1 < 0 || isNaN(data1)) {
+          validateSandboxEventCount.errors = [{ instancePath: instancePath + "/recorded", schemaPath: "#/properties/recorded/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.acknowledged !== void 0) {
+        let data2 = data.acknowledged;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxEventCount.errors = [{ instancePath: instancePath + "/acknowledged", schemaPath: "#/properties/acknowledged/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 < 0 || isNaN(data2)) {
+           validateSandboxEventCount.errors = [{ instancePath: instancePath + "/acknowledged", schemaPath: "#/properties/acknowledged/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEventCount.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEventCount.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCreatedSandboxApp(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6167,6 +6303,7 @@ const responseValidators = {
  changeOperatorRole: { 200: validateAppOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ countEvents: { 200: validateSandboxEventCounts, 500: validateError },
  createApp: { 200: validateCreatedSandboxApp, 400: validateError, 409: validateError, 413: validateError, 415: validateError, 500: validateError },
  createEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -763,6 +763,17 @@ export type SandboxEvent = {
   payload: SandboxEventPayload;
 };
 
+export type SandboxEventCount = {
+  type: string;
+  recorded: number;
+  /** Number of deliveries that an endpoint has answered with a status from 200 to 299. */
+  acknowledged: number;
+};
+
+export type SandboxEventCounts = {
+  data: SandboxEventCount[];
+};
+
 /** The request body that endpoints receive, with this sandbox's name prefix. */
 export type SandboxEventPayload = {
   type: string;

@@ -30,7 +30,7 @@ export async function httpArchiveOf(
 }
 
 function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string): object {
-  const { durationMs } = answered;
+  const { durationMs, effects } = answered;
   return {
     startedDateTime: new Date(answered.machineMs).toISOString(),
     time: durationMs,
@@ -41,6 +41,9 @@ function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string
     timings: { send: -1, wait: durationMs, receive: -1 },
     _requestId: answered.id,
     _operationId: answered.operation ?? null,
+    _authorizedBy: [...(answered.signers ?? [])],
+    _events: effects.flatMap(({ events }) => events.map(({ id, type }) => ({ id, type }))),
+    _allowedBy: effects.flatMap(({ policies }) => policies),
     ...(answered.why === undefined ? {} : { _why: answered.why }),
   };
 }

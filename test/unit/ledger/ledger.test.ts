@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
-import { type ContractDocument, combinationsOf } from '../../ledger/documented.ts';
-import { faultsOf, figures, filesByCombination, judge, parseGaps } from '../../ledger/ledger.ts';
+import { combinationsOf } from '../../../src/contract/combinations.ts';
+import type { ContractDocument } from '../../../src/contract/contract-document.ts';
+import { parseGaps } from '../../../src/contract/listed-gaps.ts';
+import { faultsOf, figures, filesByCombination, judge } from '../../ledger/ledger.ts';
 
 const refusals = (...codes: [code: string, isSent: boolean][]) => ({
   content: {

@@ -5,6 +5,7 @@ import { savepointsOf } from '../../../storage/savepoint.ts';
 interface Effects extends StoredEffects {
   readonly events: { id: string; type: string }[];
   readonly transactions: string[];
+  readonly policies: string[];
 }
 
 /** By unit of work, so that what it stored is known when it commits. */
@@ -20,6 +21,11 @@ export function noteTransaction(em: SqlEntityManager, id: string): void {
   effectsIn(em).transactions.push(id);
 }
 
+/** Notes the policies that allowed what the unit of work of `em` does. */
+export function notePolicies(em: SqlEntityManager, ids: readonly string[]): void {
+  if (ids.length > 0) effectsIn(em).policies.push(...ids);
+}
+
 /** What the unit of work of `em` has stored, with its savepoints that were not rolled back. */
 export function effectsOf(em: SqlEntityManager): readonly StoredEffects[] {
   const own = stored.get(em);
@@ -29,7 +35,7 @@ export function effectsOf(em: SqlEntityManager): readonly StoredEffects[] {
 function effectsIn(em: SqlEntityManager): Effects {
   let effects = stored.get(em);
   if (effects === undefined) {
-    effects = { events: [], transactions: [] };
+    effects = { events: [], transactions: [], policies: [] };
     stored.set(em, effects);
   }
   return effects;

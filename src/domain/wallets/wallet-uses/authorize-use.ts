@@ -8,6 +8,8 @@ import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
 import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
+import { notePolicies } from '../../base/events/stored-effects.ts';
+
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
 import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './record-use.ts';
@@ -62,6 +64,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
     policyIds,
   });
   if (denial !== undefined) throw denied(context, use, denial);
+  notePolicies(context.em, policyIds);
   return {
     decoded,
     async record() {

@@ -1,0 +1,146 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { Command } from 'commander';
+import type { SandboxClient } from '../../client/sandbox-client.ts';
+import { ConfigError } from '../../config.ts';
+import type { Threshold } from '../../coverage/judge.ts';
+import type { Measured, Recorded } from '../../coverage/measure.ts';
+import { UnmeasurableError } from '../../start-error.ts';
+import {
+  addSandboxClientOptions,
+  collect,
+  invalidOption,
+  type SandboxClientFlags,
+  withSandbox,
+} from '../sandbox-options.ts';
+import { readReportTargets, writeReports } from './report-options.ts';
+
+interface CoverageFlags extends SandboxClientFlags {
+  har?: string[];
+  format?: string[];
+  failUnder?: string[];
+  baseline?: string;
+  updateBaseline?: boolean;
+}
+
+const formats = ['text', 'json', 'html', 'junit', 'sarif', 'github'] as const;
+
+const examples = `
+Examples:
+  $ custos coverage                                            of the sandbox that runs here
+  $ custos coverage --har recorded.har --format html=coverage.html --format text
+  $ custos coverage --fail-under operations=80 --fail-under 25
+  $ custos coverage --baseline uncovered.txt --update-baseline writes the list, or deletes what is covered by now
+  $ custos coverage --format github >> "$GITHUB_STEP_SUMMARY"
+
+--fail-under takes a share of everything, or of: operations, statuses, errors, requests, responses, events,
+acknowledged, outcomes. A sandbox keeps its latest 10,000 requests.
+
+Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be measured.`;
+
+/** `custos coverage`: what recorded requests used of everything that the contract offers. */
+export function coverageCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('coverage')
+      .description('report what the requests to a sandbox, or of a HAR file, used of the contract')
+      .option('--har <file>', 'an HTTP Archive instead of a running sandbox; repeatable', collect)
+      .option('--format <format[=file]>', `${formats.join(', ')}; repeatable (default: text)`, collect)
+      .option('--fail-under <percent>', 'the least coverage, as `80` or `operations=80`; repeatable', collect)
+      .option('--baseline <file>', 'fail unless exactly what this file lists is not covered')
+      .option(
+        '--update-baseline',
+        'write the file if there is none; otherwise delete what is covered from it',
+      ),
+  )
+    .addHelpText('after', examples)
+    .action(async (flags: CoverageFlags) => {
+      const targets = readReportTargets(flags.format ?? [flags.json === true ? 'json' : 'text'], formats);
+      const thresholds = (flags.failUnder ?? []).map(readThreshold);
+      if (flags.updateBaseline === true && flags.baseline === undefined) {
+        throw invalidOption('--update-baseline: expected --baseline as well');
+      }
+      const [{ measure }, { contractDocument, renderCoverage }, { judgeCoverage }] = await Promise.all([
+        import('../../coverage/measure.ts'),
+        import('../../coverage/render.ts'),
+        import('../../coverage/judge.ts'),
+      ]);
+      const measured = measure(contractDocument(), await record(flags));
+      if (measured.requests === measured.unknownRequests) {
+        throw new UnmeasurableError('expected requests to operations of the contract, found none');
+      }
+      const baseline = await readBaseline(flags, measured);
+      const verdict = judgeCoverage(measured, { thresholds, baseline });
+      writeReports(targets, (format) => renderCoverage(format, measured, verdict));
+      if (verdict.faults.length > 0) process.exitCode = 1;
+    });
+}
+
+/** @throws ConfigError; UnmeasurableError for everything else that goes wrong. */
+async function record(flags: CoverageFlags): Promise<Recorded> {
+  const { readArchive } = await import('../../coverage/archive.ts');
+  if (flags.har !== undefined) {
+    return { exchanges: flags.har.flatMap((file) => readArchive(readText(file), file)) };
+  }
+  try {
+    return await withSandbox(flags, async (client) => {
+      const archive = await client.call('GET', '/requests.har?limit=10000', { timeoutMs: 120_000 });
+      const exchanges = readArchive(JSON.stringify(archive), client.url());
+      return { exchanges, eventCounts: await countEvents(client) };
+    });
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    throw new UnmeasurableError((cause as Error).message, { cause });
+  }
+}
+
+async function countEvents(client: SandboxClient): Promise<NonNullable<Recorded['eventCounts']>> {
+  const { data } = await client.call<{ data: NonNullable<Recorded['eventCounts']> }>('GET', '/event_counts');
+  return data;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new UnmeasurableError(`\`${file}\` cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The list of gaps as it is after the update, if there is one. */
+async function readBaseline(
+  { baseline: file, updateBaseline }: CoverageFlags,
+  measured: Measured,
+): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  if (updateBaseline !== true) return readText(file);
+  const [{ baselineOf, judgeCoverage }, { withoutGaps }] = await Promise.all([
+    import('../../coverage/judge.ts'),
+    import('../../contract/listed-gaps.ts'),
+  ]);
+  const before = existsSync(file) ? readText(file) : undefined;
+  const { closed } = judgeCoverage(measured, { thresholds: [], baseline: before });
+  const after = before === undefined ? baselineOf(measured) : withoutGaps(before, closed);
+  writeFileSync(file, after);
+  return after;
+}
+
+/** @throws ConfigError */
+function readThreshold(text: string): Threshold {
+  const known: readonly string[] = [
+    'all',
+    'operations',
+    'statuses',
+    'errors',
+    'requests',
+    'responses',
+    'events',
+    'acknowledged',
+    'outcomes',
+  ];
+  const [, dimension = 'all', digits] = /^(?:([a-z]+)=)?(\d{1,3}(?:\.\d{1,3})?)$/.exec(text) ?? [];
+  if (digits === undefined || Number(digits) > 100 || !known.includes(dimension)) {
+    throw invalidOption(
+      `--fail-under: expected a percentage such as \`80\` or \`operations=80\`, got \`${text}\``,
+    );
+  }
+  return { dimension: dimension as Threshold['dimension'], percent: Number(digits) };
+}
