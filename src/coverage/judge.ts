@@ -1,0 +1,82 @@
+import { parseGaps } from '../contract/listed-gaps.ts';
+import { type Dimension, dimensions, type Measured, type Row } from './measure.ts';
+
+/** A share in percent. */
+export interface Figure {
+  readonly covered: number;
+  readonly total: number;
+  /** Rounded down to one decimal, so that 100 means all. */
+  readonly percent: number;
+}
+
+/** At least this share of a dimension, or of everything, must be covered. */
+export interface Threshold {
+  readonly dimension: Dimension | 'all';
+  readonly percent: number;
+}
+
+export interface Verdict {
+  /** Why the coverage is not sufficient; empty if it is. */
+  readonly faults: readonly string[];
+  /** Not covered and not in the list of the baseline. */
+  readonly unlisted: readonly string[];
+  /** In the list, and covered by now or unknown to the contract: must be deleted from it. */
+  readonly closed: readonly string[];
+}
+
+export function figuresOf({ rows }: Pick<Measured, 'rows'>): Record<Dimension | 'all', Figure> {
+  const names = Object.keys(dimensions) as Dimension[];
+  const figures = names.map((name) => [name, figureOf(rows.filter(({ dimension }) => dimension === name))]);
+  return { ...Object.fromEntries(figures), all: figureOf(rows) };
+}
+
+function figureOf(rows: readonly Row[]): Figure {
+  const total = rows.length;
+  const covered = rows.filter(({ count }) => count > 0).length;
+  return { covered, total, percent: total === 0 ? 100 : Math.floor((covered / total) * 1000) / 10 };
+}
+
+/** Compares what was measured with the thresholds and with a baseline, the text of a list of gaps. */
+export function judgeCoverage(
+  measured: Pick<Measured, 'rows'>,
+  { thresholds, baseline }: { readonly thresholds: readonly Threshold[]; readonly baseline: string | undefined },
+): Verdict {
+  const figures = figuresOf(measured);
+  const low = thresholds.filter(({ dimension, percent }) => figures[dimension].percent < percent);
+  const { unlisted, closed } = compareWithBaseline(measured, baseline);
+  return {
+    faults: [
+      ...low.map(
+        ({ dimension, percent }) =>
+          `${titleOf(dimension)}: expected at least ${percent} %, got ${figures[dimension].percent} %`,
+      ),
+      ...(unlisted.length > 0 ? [`${unlisted.length} not covered and not in the baseline`] : []),
+      ...(closed.length > 0 ? [`${closed.length} in the baseline and covered; delete them from it`] : []),
+    ],
+    unlisted,
+    closed,
+  };
+}
+
+export function titleOf(dimension: Dimension | 'all'): string {
+  return dimension === 'all' ? 'all together' : dimensions[dimension];
+}
+
+function compareWithBaseline(
+  { rows }: Pick<Measured, 'rows'>,
+  baseline: string | undefined,
+): Pick<Verdict, 'unlisted' | 'closed'> {
+  if (baseline === undefined) return { unlisted: [], closed: [] };
+  const listed = new Set(parseGaps(baseline).map(({ name }) => name));
+  const open = new Set(rows.filter(({ count }) => count === 0).map(({ name }) => name));
+  return {
+    unlisted: [...open].filter((name) => !listed.has(name)),
+    closed: [...listed].filter((name) => !open.has(name)),
+  };
+}
+
+/** A first baseline: everything that is not covered. */
+export function baselineOf({ rows }: Pick<Measured, 'rows'>): string {
+  const open = rows.filter(({ count }) => count === 0).map(({ name }) => name);
+  return ['# Not covered, as `name  # reason`. The list may only shrink.', ...open, ''].join('\n');
+}
