@@ -16,7 +16,11 @@ export interface Exchange {
 }
 
 interface Entry {
-  readonly request?: Message & { readonly method?: string; readonly url?: string; readonly postData?: Content };
+  readonly request?: Message & {
+    readonly method?: string;
+    readonly url?: string;
+    readonly postData?: Content;
+  };
   readonly response?: Message & { readonly status?: number; readonly content?: Content };
   readonly _authorizedBy?: readonly string[];
   readonly _allowedBy?: readonly string[];
@@ -45,9 +49,12 @@ export function readArchive(text: string, source: string): Exchange[] {
   try {
     entries = JSON.parse(text)?.log?.entries;
   } catch (cause) {
-    throw new UnmeasurableError(`${source}: expected an HTTP Archive (HAR), got text that is not JSON`, { cause });
+    throw new UnmeasurableError(`${source}: expected an HTTP Archive (HAR), got text that is not JSON`, {
+      cause,
+    });
   }
-  if (!Array.isArray(entries)) throw new UnmeasurableError(`${source}: expected an HTTP Archive with \`log.entries\``);
+  if (!Array.isArray(entries))
+    throw new UnmeasurableError(`${source}: expected an HTTP Archive with \`log.entries\``);
   return entries.flatMap((entry) => exchangeOf((entry ?? {}) as Entry));
 }
 
@@ -62,9 +69,7 @@ function exchangeOf(entry: Entry): Exchange[] {
     {
       method: method.toUpperCase(),
       path: new URL(url).pathname,
-      requestHeaders: new Map(
-        (request?.headers ?? []).map(({ name, value }) => [name.toLowerCase(), value]),
-      ),
+      requestHeaders: new Map((request?.headers ?? []).map(({ name, value }) => [name.toLowerCase(), value])),
       requestBody: parsed(request?.postData),
       status,
       responseBody: parsed(response?.content),

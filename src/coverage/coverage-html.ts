@@ -91,7 +91,9 @@ ${lines.join('\n')}
 
 function undocumentedList({ undocumented }: Measured): string {
   if (undocumented.size === 0) return '';
-  const items = [...undocumented].map(([name, count]) => `<li><code>${escapeXml(name)}</code> (${count} times)</li>`);
+  const items = [...undocumented].map(
+    ([name, count]) => `<li><code>${escapeXml(name)}</code> (${count} times)</li>`,
+  );
   return `<h2>Not in the contract</h2>\n<ul class="bad">\n${items.join('\n')}\n</ul>`;
 }
 

@@ -68,10 +68,14 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] => {
     const more = names.length - MOST_LISTED;
     const rest = more > 0 ? [`  … and ${more} more`] : [];
-    return names.length === 0 ? [] : ['', `${title}:`, ...names.slice(0, MOST_LISTED).map((name) => `  ${name}`), ...rest];
+    return names.length === 0
+      ? []
+      : ['', `${title}:`, ...names.slice(0, MOST_LISTED).map((name) => `  ${name}`), ...rest];
   };
   return [
-    ...figureLines(measured).map(([title, share, percent]) => `${title.padEnd(34)}  ${share.padStart(11)}  ${percent.padStart(7)}`),
+    ...figureLines(measured).map(
+      ([title, share, percent]) => `${title.padEnd(34)}  ${share.padStart(11)}  ${percent.padStart(7)}`,
+    ),
     '',
     requestsLine(measured),
     ...listed('Not in the contract', [...measured.undocumented.keys()]),
@@ -84,7 +88,9 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
 /** Markdown for the summary of a GitHub job. */
 export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] =>
-    names.length === 0 ? [] : ['', `**${title}**`, '', ...names.slice(0, MOST_LISTED).map((name) => `- \`${name}\``)];
+    names.length === 0
+      ? []
+      : ['', `**${title}**`, '', ...names.slice(0, MOST_LISTED).map((name) => `- \`${name}\``)];
   return [
     '### Coverage of the contract',
     '',

@@ -39,7 +39,10 @@ function figureOf(rows: readonly Row[]): Figure {
 /** Compares what was measured with the thresholds and with a baseline, the text of a list of gaps. */
 export function judgeCoverage(
   measured: Pick<Measured, 'rows'>,
-  { thresholds, baseline }: { readonly thresholds: readonly Threshold[]; readonly baseline: string | undefined },
+  {
+    thresholds,
+    baseline,
+  }: { readonly thresholds: readonly Threshold[]; readonly baseline: string | undefined },
 ): Verdict {
   const figures = figuresOf(measured);
   const low = thresholds.filter(({ dimension, percent }) => figures[dimension].percent < percent);

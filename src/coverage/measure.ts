@@ -198,7 +198,12 @@ function rowsOf(
   const row = (dimension: Dimension, name: string, seenAs = name): Row => {
     const isOfOperation = !['events', 'acknowledged', 'outcomes'].includes(dimension);
     const operation = dimension === 'operations' ? name.split(' ')[1] : name.split(' ')[0];
-    return { dimension, name, operation: isOfOperation ? operation : undefined, count: seen.get(seenAs) ?? 0 };
+    return {
+      dimension,
+      name,
+      operation: isOfOperation ? operation : undefined,
+      count: seen.get(seenAs) ?? 0,
+    };
   };
   return [
     ...ids.map((id) => row('operations', `operation ${id}`)),
@@ -217,10 +222,7 @@ function statusOf({ name }: { readonly name: string }): string {
   return name.split(' ', 2).join(' ');
 }
 
-function branchRows(
-  document: ContractDocument,
-  row: (dimension: Dimension, name: string) => Row,
-): Row[] {
+function branchRows(document: ContractDocument, row: (dimension: Dimension, name: string) => Row): Row[] {
   const named = [...bodySchemasOf(document)].flatMap(([key, schema]) => {
     const [direction = '', operationId = ''] = key.split(' ');
     const branches = branchesOf(document, schema, operationId);

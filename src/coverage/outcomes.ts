@@ -26,7 +26,8 @@ export function outcomesOf(exchange: Exchange, prefix: string): string[] {
   if (status >= 400) {
     const { code = '' } = (responseBody ?? {}) as { code?: string };
     const refusal = refusals[code];
-    const denial = code === 'policy_violation' && policyOutcome !== undefined ? [`policy ${policyOutcome}`] : [];
+    const denial =
+      code === 'policy_violation' && policyOutcome !== undefined ? [`policy ${policyOutcome}`] : [];
     return [...denial, ...(refusal === undefined ? [] : [refusal])];
   }
   const header = requestHeaders.get(`${prefix}-authorization-signature`);

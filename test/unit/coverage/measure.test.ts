@@ -54,7 +54,10 @@ describe('an exchange covers', () => {
       'walletRpc 400',
       'walletRpc 400 invalid_data',
     ]);
-    const absent = entry('GET', '/api/v1/wallets/w?x=1', { status: 404, body: { error: 'Wallet not found' } });
+    const absent = entry('GET', '/api/v1/wallets/w?x=1', {
+      status: 404,
+      body: { error: 'Wallet not found' },
+    });
     expect(covered(absent)).toContain('getWallet 404 not_found');
   });
 
@@ -113,16 +116,26 @@ test('answers that the contract does not document, and unknown paths, are counte
 
 describe('an archive', () => {
   test('is refused if it is something else', () => {
-    expect(() => readArchive('{', 'a.har')).toThrow('a.har: expected an HTTP Archive (HAR), got text that is');
-    expect(() => readArchive('{"log":{}}', 'a.har')).toThrow('a.har: expected an HTTP Archive with `log.entries`');
+    expect(() => readArchive('{', 'a.har')).toThrow(
+      'a.har: expected an HTTP Archive (HAR), got text that is',
+    );
+    expect(() => readArchive('{"log":{}}', 'a.har')).toThrow(
+      'a.har: expected an HTTP Archive with `log.entries`',
+    );
   });
 
   test('may contain aborted requests, other bodies and base64', () => {
     const text = Buffer.from('{"code":"x"}').toString('base64');
     const read = archiveOf(
-      { request: { method: 'get', url: 'https://a/b?c' }, response: { status: 200, content: { text, encoding: 'base64' } } },
+      {
+        request: { method: 'get', url: 'https://a/b?c' },
+        response: { status: 200, content: { text, encoding: 'base64' } },
+      },
       { request: { method: 'GET', url: 'https://a/b' }, response: { status: 0 } },
-      { request: { method: 'GET', url: 'https://a/b' }, response: { status: 200, content: { text: '<html>' } } },
+      {
+        request: { method: 'GET', url: 'https://a/b' },
+        response: { status: 200, content: { text: '<html>' } },
+      },
       {},
     );
     expect(read.map(({ method, path, responseBody }) => ({ method, path, responseBody }))).toEqual([
@@ -134,12 +147,17 @@ describe('an archive', () => {
 
 describe('the verdict', () => {
   const result = measured(entry('GET', '/v1/wallets/w', { status: 200, body: {} }));
-  const judge = (baseline: string | undefined, ...thresholds: Parameters<typeof judgeCoverage>[1]['thresholds']) =>
-    judgeCoverage(result, { thresholds, baseline });
+  const judge = (
+    baseline: string | undefined,
+    ...thresholds: Parameters<typeof judgeCoverage>[1]['thresholds']
+  ) => judgeCoverage(result, { thresholds, baseline });
 
   test('compares shares with thresholds', () => {
     const { operations } = figuresOf(result);
-    expect(operations).toMatchObject({ covered: 1, total: Object.values(document.paths).flatMap(Object.values).length });
+    expect(operations).toMatchObject({
+      covered: 1,
+      total: Object.values(document.paths).flatMap(Object.values).length,
+    });
     expect(judge(undefined, { dimension: 'operations', percent: operations.percent }).faults).toEqual([]);
     expect(judge(undefined, { dimension: 'operations', percent: 50 }).faults).toEqual([
       `operations called: expected at least 50 %, got ${operations.percent} %`,
@@ -149,7 +167,9 @@ describe('the verdict', () => {
   test('compares what is not covered with a baseline, which may only shrink', () => {
     const baseline = baselineOf(result);
     expect(judge(baseline)).toEqual({ faults: [], unlisted: [], closed: [] });
-    expect(judge(`${baseline}getWallet 200  # covered by now\n`)).toMatchObject({ closed: ['getWallet 200'] });
+    expect(judge(`${baseline}getWallet 200  # covered by now\n`)).toMatchObject({
+      closed: ['getWallet 200'],
+    });
     expect(judge(baseline.replace('listWallets 200\n', ''))).toMatchObject({
       faults: ['1 not covered and not in the baseline'],
       unlisted: ['listWallets 200'],
