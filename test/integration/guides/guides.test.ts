@@ -5,15 +5,15 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { call } from '../support/call.ts';
-import { freshPostgres } from '../support/databases.ts';
-import { runCommand, temporaryFolder, waitFor } from '../support/run-custos.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { call } from '../../support/call.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { runCommand, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
 // Runs the code of docs/guides/ as a reader would: blocks become files of a folder, commands run in it. Only the base
 // URL and the paths of node are substituted. The server decides whether payloads and signatures are right.
-const root = join(import.meta.dirname, '..', '..');
+const root = join(import.meta.dirname, '..', '..', '..');
 const guides = globSync('docs/guides/*.md', { cwd: root }).map((path) => ({
   path,
   text: readFileSync(join(root, path), 'utf8'),
