@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
-import { packageRoot } from '../package-root.ts';
+import { packageVersion } from '../package-root.ts';
 import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
+import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { eventsCommand } from './events.ts';
 import { keysCommand } from './keys.ts';
@@ -43,12 +42,9 @@ export async function runCommandLine(args: readonly string[]): Promise<ExitCode>
 }
 
 function makeProgram(): Command {
-  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
-    version: string;
-  };
   const program = new Command('custos')
     .description('Wallet infrastructure behind one HTTP contract: a sandbox, a mock and a production server.')
-    .version(version, '-V, --version', 'print the version')
+    .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError('(see --help)')
@@ -59,6 +55,7 @@ function makeProgram(): Command {
     logsCommand(),
     whyCommand(),
     coverageCommand(),
+    contractCommand(),
     listenCommand(),
     triggerCommand(),
     eventsCommand(),

@@ -13,7 +13,7 @@ import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../operation-context.ts';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot, packageVersion } from '../package-root.ts';
 import type {
   ControlContext,
   ControllableCards,
@@ -70,7 +70,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     requests: options.requests,
     redaction: redactionFor(secretProperties, options.config.prefix),
     baseUrl: options.baseUrl,
-    version: readVersion(),
+    version: packageVersion(),
     eventLog: () => eventLog.name(),
     entropy: services.entropy,
     vault: services.vault,
@@ -110,11 +110,6 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     },
   });
   return { prefix: '/_sandbox/', handle };
-}
-
-function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
-  return version;
 }
 
 function readDocument(): object {

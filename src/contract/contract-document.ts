@@ -45,12 +45,6 @@ export function jsonSchemaOf(document: ContractDocument, message: unknown): Sche
   return content?.[JSON_TYPE]?.schema;
 }
 
-/** The payload of a webhook event; undefined if it has none. */
-export function eventSchemaOf(document: ContractDocument, type: string): Schema | undefined {
-  const item = document.webhooks?.[type] as { post?: { requestBody?: unknown } } | undefined;
-  return jsonSchemaOf(document, item?.post?.requestBody);
-}
-
 /** What a node is, behind any chain of references within the document. */
 export function resolveReference(document: ContractDocument, node: unknown): unknown {
   let current = node;

@@ -15,7 +15,7 @@ const allowedImports: Record<string, string[]> = {
     'pure',
     'start-error',
   ],
-  contract: [],
+  contract: ['package-root', 'reports', 'start-error'],
   reports: [],
   coverage: ['contract', 'generated', 'http', 'package-root', 'reports', 'start-error'],
   compose: [
