@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import type { SandboxEvent } from '../client/event-feed.ts';
 import { StartError } from '../start-error.ts';
+import { readDurationMs } from './control/duration.ts';
 import { printEvent } from './event-line.ts';
 import {
   addSandboxClientOptions,
   collect,
   collectNames,
-  invalidOption,
   type SandboxClientFlags,
   withSandbox,
 } from './sandbox-options.ts';
@@ -102,15 +102,4 @@ function replayCommand(): Command {
         printEvent(await client.call<SandboxEvent>('POST', path), flags);
       });
     });
-}
-
-const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
-
-/** Throws ConfigError. */
-function readDurationMs(option: string, text: string): number {
-  const [, digits, unit = 's'] = /^(\d{1,9})(ms|s|m)?$/.exec(text) ?? [];
-  if (digits === undefined) {
-    throw invalidOption(`${option}: expected a duration such as 500ms, 5s or 2m, got \`${text}\``);
-  }
-  return Number(digits) * unitsMs[unit]!;
 }

@@ -5,6 +5,7 @@ import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
 import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
+import { faultsCommand } from './control/faults.ts';
 import { eventsCommand } from './events.ts';
 import { keysCommand } from './keys.ts';
 import { listenCommand } from './listen.ts';
@@ -59,6 +60,7 @@ function makeProgram(): Command {
     listenCommand(),
     triggerCommand(),
     eventsCommand(),
+    faultsCommand(),
     serveCommand(),
     migrateCommand(),
     appsCommand(),

@@ -26,7 +26,7 @@ export interface SandboxClient {
   /** The sandbox's URL, or the default before the first call. */
   readonly url: () => string;
   /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
-  call<Body>(method: 'GET' | 'POST', path: string, options?: CallOptions): Promise<Body>;
+  call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
   close(): void;
 }
 
@@ -56,7 +56,7 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
   };
   return {
     url: () => connected?.url ?? address.url ?? DEFAULT_URL,
-    async call<Body>(method: 'GET' | 'POST', path: string, options: CallOptions = {}) {
+    async call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
       const { url, agent } = locate();
       const { status, text } = await exchange(new URL(`/_sandbox${path}`, url), {
         ...options,

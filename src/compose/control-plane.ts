@@ -23,6 +23,8 @@ import type {
   ControllablePrices,
 } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
+import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
+import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
@@ -48,6 +50,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly jobs: Pick<JobRunner, 'settle'>;
   readonly eventLog: EventLog;
   readonly requests: RequestLog | undefined;
+  readonly faults: FaultRules;
+  readonly documentedErrors: () => DocumentedErrors;
   readonly baseUrl: () => string;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
@@ -68,6 +72,8 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     events: eventContract(createBrand(options.config.prefix)),
     document: readDocument,
     requests: options.requests,
+    faults: options.faults,
+    documentedErrors: options.documentedErrors,
     redaction: redactionFor(secretProperties, options.config.prefix),
     baseUrl: options.baseUrl,
     version: packageVersion(),

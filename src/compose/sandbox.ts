@@ -29,6 +29,7 @@ import { operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
+import { injectingFaults } from '../http/inject-faults.ts';
 import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
 import type { PipelineOptions } from '../http/pipeline.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
@@ -40,6 +41,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
 import { DEVICE_PAGE } from '../sandbox/device-page.ts';
+import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
+import { findRequestFault } from '../sandbox/faults/request-faults.ts';
 import { findSandboxPage } from '../sandbox/find-page.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
@@ -53,6 +56,7 @@ import { resetDatabase } from '../storage/reset-database.ts';
 import { admissionFor } from './admission.ts';
 import { sandboxChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
+import { documentedErrors } from './documented-errors.ts';
 import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
@@ -124,11 +128,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const { log } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const { ports, clock, chains, fiat, cards, baseUrl, listensAt, restart, newRequestId } = makeServices(
-    config,
-    memory,
-    outside,
-  );
+  const world = makeServices(config, memory, outside);
+  const { ports, clock, chains, fiat, cards, faults, baseUrl, listensAt, restart, newRequestId } = world;
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase(entities, { kind: 'sqlite', file });
   // Secrets are rotated by commands, which know the time of the machine but not that of the sandbox.
@@ -142,7 +143,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
-  const run = createRunOperation({
+  const stopping = new AbortController();
+  const runOperation = createRunOperation({
     services,
     registry,
     openUnit,
@@ -151,6 +153,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     check,
     admission,
     effectsOf: requests === undefined ? undefined : effectsOf,
+  });
+  const run = injectingFaults(runOperation, {
+    find: findRequestFault(faults, documentedErrors),
+    stopping: stopping.signal,
   });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
@@ -172,7 +178,6 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     eventLog.restart();
     apps.noteChange();
   };
-  const stopping = new AbortController();
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
   try {
@@ -205,6 +210,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       },
       eventLog,
       requests,
+      ...{ faults, documentedErrors },
       baseUrl,
       stopping: stopping.signal,
     });
@@ -275,9 +281,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
 
 /** The ports of a sandbox, and the controls that only a sandbox has. */
 function makeServices(config: SandboxConfig, memory: SandboxState, { log, machine }: Outside) {
-  const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
+  const { entropy, requestEntropy, faultEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const ids = makeIds(entropy);
+  const faults = createFaultRules(faultEntropy);
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
@@ -322,8 +329,10 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
       baseUrl = url;
     },
     // Ids are drawn many at a time; those drawn before the restart are discarded.
+    faults,
     restart: () => {
       restart();
+      faults.restart();
       newRequestId = requestIdsFrom(requestEntropy);
     },
     newRequestId: () => newRequestId(),
@@ -344,20 +353,24 @@ function fromOwnHost(
 }
 
 /**
- * The main entropy and the one of request ids.
+ * The main entropy, the one of request ids and the one of faults: each is drawn from independently, so that faults
+ * change no ids.
  *
  * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. From the
  * seed alone it would draw ids that already exist in the data.
  */
 function entropyOf(seed: string | undefined, starts: number) {
   if (seed === undefined) {
-    return { entropy: systemEntropy, requestEntropy: systemEntropy, restart: () => undefined };
+    const drawn = { entropy: systemEntropy, requestEntropy: systemEntropy, faultEntropy: systemEntropy };
+    return { ...drawn, restart: () => undefined };
   }
   const text = starts === 1 ? seed : `${seed}\n${starts}`;
   const [entropy, requestEntropy] = [seededEntropy(text), seededEntropy(`${text}\nrequests`)];
+  const faultEntropy = seededEntropy(`${text}\nfaults`);
   const restart = (): void => {
     entropy.reset();
     requestEntropy.reset();
+    faultEntropy.reset();
   };
-  return { entropy, requestEntropy, restart };
+  return { entropy, requestEntropy, faultEntropy, restart };
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { AuthenticatedApp, RequestProof } from '../operation-context.ts';
-import type { StoredEffects } from '../ports/request-recorder.ts';
+import type { StoredEffects, Why } from '../ports/request-recorder.ts';
 import type { Operation } from './operation.ts';
 
 /** The operation of a path and method, and the decoded path parameters. */
@@ -44,7 +44,27 @@ export interface HttpExchange {
   signers: ReadonlySet<string> | undefined;
   /** What the units of work of the request have stored, if that is recorded. */
   effects: readonly StoredEffects[];
+  /** What a fault rule of a sandbox did to the request. */
+  injected: InjectedFault | undefined;
 }
+
+/** A fault in one request. */
+interface InjectedFault {
+  readonly why: Why;
+  /** Whether the fault is why the client gets no regular response. */
+  readonly isOutcome: boolean;
+  /** Whether the client gets no response. */
+  readonly isCut?: boolean;
+  /** Sends the response; without it, it is sent as usual. */
+  readonly write?: WriteResponse;
+}
+
+/** Sends a response. `text` is undefined without a body. */
+export type WriteResponse = (
+  response: ServerResponse,
+  head: { readonly status: number; readonly headers: Record<string, string | number> },
+  text: string | undefined,
+) => void;
 
 /** The response: `text` is sent as it is, `body` is serialized; without either, the body is empty. */
 export interface Answer {

@@ -1,19 +1,19 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
-import type { ExplainRefusal, RecordRequest } from '../ports/request-recorder.ts';
+import type { ExplainRefusal, RecordRequest, Why } from '../ports/request-recorder.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
+import type { Answer, HttpExchange, RunOperation, WriteResponse } from './http-exchange.ts';
 import { sendsCredentialsInBody } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
-import { answeredOf, refusedOf, type Written, withHint } from './record-exchange.ts';
+import { answeredOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
 import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
@@ -148,9 +148,10 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       sent = answerError(error, exchange, log);
       refusal = error;
     }
-    const why = sent.status < 400 ? undefined : options.refusals?.explain(refusedOf(exchange, sent, refusal));
     const { status } = sent;
-    const isHintSent = why !== undefined && options.refusals?.isHintSent === true;
+    const explain = (): Why | undefined => options.refusals?.explain(refusedOf(exchange, sent, refusal));
+    const why = whyOf(exchange.injected, status, explain);
+    const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
     const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, brand);
     const durationMs = performance.now() - startedMs;
     options.record?.(answeredOf(exchange, { ...written, sent, refusal, why, startedMs, durationMs, brand }));
@@ -208,6 +209,7 @@ function beginExchange(
     proof: undefined,
     signers: undefined,
     effects: nothingStored,
+    injected: undefined,
   };
 }
 
@@ -230,10 +232,16 @@ function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined):
     headers['content-length'] = Buffer.byteLength(text);
   }
   if (answer.headers !== undefined) Object.assign(headers, answer.headers);
-  response.writeHead(answer.status, headers);
-  response.end(exchange.method === 'HEAD' ? undefined : text);
+  const content = exchange.method === 'HEAD' ? undefined : text;
+  const write = exchange.injected?.write ?? writeAtOnce;
+  write(response, { status: answer.status, headers }, content);
   return { headers, text };
 }
+
+const writeAtOnce: WriteResponse = (response, { status, headers }, text) => {
+  response.writeHead(status, headers);
+  response.end(text);
+};
 
 function textOf({ text, body }: Answer): string | undefined {
   return text ?? (body === undefined ? undefined : JSON.stringify(body));

@@ -44,6 +44,16 @@ export function withHint(answer: Answer, hint: string): Answer {
   };
 }
 
+/** Why a request did not end as its client may expect. An injected fault explains what no refusal does. */
+export function whyOf(
+  injected: HttpExchange['injected'],
+  status: number,
+  explain: () => Why | undefined,
+): Why | undefined {
+  if (status < 400 || injected?.isOutcome === true) return injected?.why;
+  return explain();
+}
+
 /** What the pipeline knows at the end of a request. */
 interface Ending extends Written {
   readonly sent: Answer;
@@ -54,6 +64,9 @@ interface Ending extends Written {
   readonly brand: Brand | undefined;
 }
 
+/** The status of requests that get no response, as in HTTP Archives of browsers. */
+const NO_RESPONSE = 0;
+
 /**
  * HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
  *
@@ -62,7 +75,8 @@ interface Ending extends Written {
 export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequest {
   const { request, response, route } = exchange;
   const { sent, refusal, why, brand } = ending;
-  const code = sent.status < 400 ? undefined : codeOf(sent, refusal);
+  const isCut = exchange.injected?.isCut === true;
+  const code = sent.status < 400 || isCut ? undefined : codeOf(sent, refusal);
   return {
     id: exchange.id,
     method: exchange.method,
@@ -80,10 +94,10 @@ export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequ
     signatures: exchange.proof?.signatures.length ?? 0,
     signers: exchange.signers,
     effects: exchange.effects,
-    status: sent.status,
+    status: isCut ? NO_RESPONSE : sent.status,
     code: code === undefined || brand === undefined ? code : brand.writeText(code),
-    responseHeaders: [response.getHeaders(), ending.headers],
-    responseText: ending.text,
+    responseHeaders: isCut ? [] : [response.getHeaders(), ending.headers],
+    responseText: isCut ? undefined : ending.text,
     why: why === undefined || brand === undefined ? why : JSON.parse(brand.writeText(JSON.stringify(why))),
   };
 }

@@ -78,6 +78,7 @@ export interface AnsweredRequest {
   /** The public keys whose signatures authorized the request. */
   readonly signers: ReadonlySet<string> | undefined;
   readonly effects: readonly StoredEffects[];
+  /** 0: the connection was cut before the response. */
   readonly status: number;
   /** The error code, also where it is not sent. */
   readonly code: string | undefined;

@@ -15,6 +15,8 @@ import type { Ids } from '../ports/ids.ts';
 import type { JwksSource } from '../ports/jwks.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { Log } from '../ports/log.ts';
+import type { DocumentedErrors } from './faults/documented-errors.ts';
+import type { FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 import type { Redaction } from './requests/redact.ts';
@@ -256,6 +258,9 @@ export interface ControlContext extends PolicyAnalysis {
   /** The requests so far; undefined if they are not recorded. */
   readonly requests: RequestLog | undefined;
   readonly redaction: Redaction;
+  readonly faults: FaultRules;
+  /** The errors that the API document lists for each operation. */
+  documentedErrors(): DocumentedErrors;
   /** The URL for clients on this machine. */
   baseUrl(): string;
   /** The version of this program. */

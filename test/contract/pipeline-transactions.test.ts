@@ -5,10 +5,12 @@ import { strictSafeguards } from '../../src/compose/safeguards.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { ApiError } from '../../src/errors.ts';
+import { injectingFaults } from '../../src/http/inject-faults.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, PreparationContext, Services } from '../../src/operation-context.ts';
+import type { RequestFault } from '../../src/ports/fault-injection.ts';
 import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
 import { signRequest } from '../support/call.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
@@ -47,10 +49,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
   let handler: Handler;
   let prepare: Prepare;
   let runs: number;
+  let fault: RequestFault | undefined;
 
   beforeEach(async () => {
     database = await openTestDatabase(kind);
     runs = 0;
+    fault = undefined;
     handler = insertToy;
     prepare = async () => 'nothing';
     const validators = {
@@ -74,15 +78,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
         run: async (_input: unknown, { em }: OperationContext) => ({ inTransaction: em.isInTransaction() }),
       },
     };
+    const run = createRunOperation({
+      services: {} as Services,
+      registry,
+      openUnit: unitsOf(database),
+      idempotency: answerOnce(),
+      singleUse: acceptOnce(strictSafeguards),
+      check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
+    });
     server = await startToyServer({
-      run: createRunOperation({
-        services: {} as Services,
-        registry,
-        openUnit: unitsOf(database),
-        idempotency: answerOnce(),
-        singleUse: acceptOnce(strictSafeguards),
-        check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
-      }),
+      run: injectingFaults(run, { find: () => fault, stopping: new AbortController().signal }),
     });
   });
   afterEach(async () => {
@@ -101,6 +106,31 @@ describe.each(databaseKinds)('on %s', (kind) => {
       .execute<{ id: string }[]>("select id from apps where name = 'toy' order by id");
     return rows.map(({ id }) => id);
   };
+
+  describe('a connection that a fault cuts', () => {
+    test('after the commit leaves everything stored, and the same key gets the stored response', async () => {
+      fault = { ruleId: 'fault_1', effect: 'cut_after_commit' };
+      await expect(create('bear', { key: 'order-1' })).rejects.toThrow('socket hang up');
+      expect(await toys()).toEqual(['bear']);
+
+      fault = undefined;
+      const again = await create('bear', { key: 'order-1' });
+      expect(again).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(again.headers.get('idempotent-replayed')).toBe('true');
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
+    });
+
+    test('before the commit leaves nothing stored, and the same key executes the request', async () => {
+      fault = { ruleId: 'fault_1', effect: 'cut_before_commit' };
+      await expect(create('bear', { key: 'order-1' })).rejects.toThrow('socket hang up');
+      expect({ runs, toys: await toys() }).toEqual({ runs: 0, toys: [] });
+
+      fault = undefined;
+      const again = await create('bear', { key: 'order-1' });
+      expect(again).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(again.headers.get('idempotent-replayed')).toBeNull();
+    });
+  });
 
   describe('a preparation', () => {
     test('runs once, outside any transaction, and is passed to every attempt', async () => {

@@ -186,7 +186,7 @@ function queryText(query: object | undefined): string {
 /** Calls an operation of the control plane. */
 export async function control(
   sandbox: TestSandbox,
-  method: 'GET' | 'POST' | 'PUT',
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   body?: object,
 ): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {

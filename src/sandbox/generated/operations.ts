@@ -9,6 +9,13 @@ export interface Operations {
     body: schemas.AddSandboxEarnRewardRequest;
     response: schemas.SandboxEarnReward;
   };
+  /** Add a fault rule */
+  addFault: {
+    path: {};
+    query: {};
+    body: schemas.AddSandboxFaultRequest;
+    response: schemas.SandboxFault;
+  };
   /** Add an operator to an app */
   addOperator: {
     path: {
@@ -57,6 +64,13 @@ export interface Operations {
     query: {};
     body: schemas.ChangeOperatorRoleRequest;
     response: schemas.AppOperator;
+  };
+  /** Remove all fault rules */
+  clearFaults: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.RemovedSandboxFaults;
   };
   /** Configure an app */
   configureApp: {
@@ -201,6 +215,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxDeviceCode;
   };
+  /** Get a fault rule */
+  getFault: {
+    path: {
+      /** Id of the rule. */
+      fault_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxFault;
+  };
   /** Get the trace of a denial */
   getPolicyTrace: {
     path: {
@@ -264,6 +288,13 @@ export interface Operations {
     };
     body: undefined;
     response: schemas.SandboxEvents;
+  };
+  /** List the fault rules */
+  listFaults: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxFaults;
   };
   /** List what operators did */
   listOperatorRecords: {
@@ -362,6 +393,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.SandboxFiatDeposit;
+  };
+  /** Remove a fault rule */
+  removeFault: {
+    path: {
+      /** Id of the rule. */
+      fault_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxFault;
   };
   /** Remove an operator */
   removeOperator: {
@@ -516,6 +557,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  addFault: {
+    id: "addFault",
+    method: "POST",
+    path: "/_sandbox/faults",
+    tag: "faults",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   addOperator: {
     id: "addOperator",
     method: "POST",
@@ -576,6 +630,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  clearFaults: {
+    id: "clearFaults",
+    method: "DELETE",
+    path: "/_sandbox/faults",
+    tag: "faults",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
     signed: false,
     expiry: false,
     idempotent: false,
@@ -789,6 +856,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  getFault: {
+    id: "getFault",
+    method: "GET",
+    path: "/_sandbox/faults/{fault_id}",
+    tag: "faults",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   getPolicyTrace: {
     id: "getPolicyTrace",
     method: "GET",
@@ -859,6 +939,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/events",
     tag: "events",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listFaults: {
+    id: "listFaults",
+    method: "GET",
+    path: "/_sandbox/faults",
+    tag: "faults",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
@@ -976,6 +1069,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/fiat_deposits/{deposit_id}/release",
     tag: "banking",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  removeFault: {
+    id: "removeFault",
+    method: "DELETE",
+    path: "/_sandbox/faults/{fault_id}",
+    tag: "faults",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

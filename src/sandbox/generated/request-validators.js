@@ -4,13 +4,14 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
- validateOperatorRole,
+ validateSandboxFaultEffect,
  validateJudgeableOperation,
- validateSandboxVerificationAction
+ validateOperatorRole
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
 function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -147,6 +148,289 @@ function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentDa
 }
 
 const pattern = new RegExp("^\\d+$", "u");
+function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.effect === void 0 && (missing0 = "effect")) {
+    validateAddSandboxFaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaAddSandboxFaultRequest.properties, key0)) {
+      validateAddSandboxFaultRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.effect !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxFaultEffect(data.effect, { instancePath: instancePath + "/effect", parentData: data, parentDataProperty: "effect", rootData })) {
+       vErrors = vErrors === null ? validateSandboxFaultEffect.errors : vErrors.concat(validateSandboxFaultEffect.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.operation !== void 0) {
+       let data1 = data.operation;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.app_id !== void 0) {
+        let data2 = data.app_id;
+        const _errs5 = errors;
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 100) {
+           validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+           return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         } else {
+          validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.wallet_id !== void 0) {
+         let data3 = data.wallet_id;
+         const _errs7 = errors;
+         if (errors === _errs7) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 100) {
+            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.probability !== void 0) {
+          let data4 = data.probability;
+          const _errs9 = errors;
+          if (errors === _errs9) {
+           if (typeof data4 == "number" && isFinite(data4)) {
+            if (data4 > 1 || isNaN(data4)) {
+             validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1 }, message: "must be <= 1" }];
+             return false;
+            } else {
+             if (data4 <= 0 || isNaN(data4)) {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/exclusiveMinimum", keyword: "exclusiveMinimum", params: { comparison: ">", limit: 0 }, message: "must be > 0" }];
+              return false;
+             }
+            }
+           } else {
+            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+            return false;
+           }
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.count !== void 0) {
+           let data5 = data.count;
+           const _errs11 = errors;
+           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+           if (errors === _errs11) {
+            if (typeof data5 == "number" && isFinite(data5)) {
+             if (data5 > 1e6 || isNaN(data5)) {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e6 }, message: "must be <= 1000000" }];
+              return false;
+             } else {
+              if (data5 < 1 || isNaN(data5)) {
+               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid0 = _errs11 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.code !== void 0) {
+            let data6 = data.code;
+            const _errs13 = errors;
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 100) {
+               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+               return false;
+              } else {
+               if (ucs2length(data6) < 1) {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
+              }
+             } else {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            var valid0 = _errs13 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.is_undocumented !== void 0) {
+             const _errs15 = errors;
+             if (typeof data.is_undocumented !== "boolean") {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+              return false;
+             }
+             var valid0 = _errs15 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.delay_ms !== void 0) {
+              let data8 = data.delay_ms;
+              const _errs17 = errors;
+              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
+               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+              if (errors === _errs17) {
+               if (typeof data8 == "number" && isFinite(data8)) {
+                if (data8 > 3e4 || isNaN(data8)) {
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
+                 return false;
+                } else {
+                 if (data8 < 1 || isNaN(data8)) {
+                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                  return false;
+                 }
+                }
+               }
+              }
+              var valid0 = _errs17 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.max_delay_ms !== void 0) {
+               let data9 = data.max_delay_ms;
+               const _errs19 = errors;
+               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                return false;
+               }
+               if (errors === _errs19) {
+                if (typeof data9 == "number" && isFinite(data9)) {
+                 if (data9 > 3e4 || isNaN(data9)) {
+                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
+                  return false;
+                 } else {
+                  if (data9 < 1 || isNaN(data9)) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                   return false;
+                  }
+                 }
+                }
+               }
+               var valid0 = _errs19 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.retry_after_seconds !== void 0) {
+                let data10 = data.retry_after_seconds;
+                const _errs21 = errors;
+                if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 return false;
+                }
+                if (errors === _errs21) {
+                 if (typeof data10 == "number" && isFinite(data10)) {
+                  if (data10 > 86400 || isNaN(data10)) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 86400 }, message: "must be <= 86400" }];
+                   return false;
+                  } else {
+                   if (data10 < 1 || isNaN(data10)) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                    return false;
+                   }
+                  }
+                 }
+                }
+                var valid0 = _errs21 === errors;
+               } else {
+                var valid0 = true;
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAddSandboxFaultRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAddSandboxFaultRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaAddSandboxFaultRequest = { "$id": "AddSandboxFaultRequest", "type": "object", "required": ["effect"], "additionalProperties": false, "properties": { "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": "string", "minLength": 1, "maxLength": 100 }, "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "wallet_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "probability": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, "count": { "type": "integer", "minimum": 1, "maximum": 1e6 }, "code": { "type": "string", "minLength": 1, "maxLength": 100 }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": "integer", "minimum": 1, "maximum": 3e4 }, "max_delay_ms": { "type": "integer", "minimum": 1, "maximum": 3e4 }, "retry_after_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 } } };
+const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateAddOperatorRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2718,11 +3002,13 @@ function validateUseSandboxVerificationPageRequest(data, { instancePath = "", pa
 
 const requestValidators = {
  addEarnReward: { params: params.addEarnReward, body: validateAddSandboxEarnRewardRequest },
+ addFault: { params: params.addFault, body: validateAddSandboxFaultRequest },
  addOperator: { params: params.addOperator, body: validateAddOperatorRequest },
  authorizeCardPayment: { params: params.authorizeCardPayment, body: validateAuthorizeSandboxPaymentRequest },
  captureCardPayment: { params: params.captureCardPayment, body: validateCaptureSandboxPaymentRequest },
  changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
  changeOperatorRole: { params: params.changeOperatorRole, body: validateChangeOperatorRoleRequest },
+ clearFaults: { params: params.clearFaults },
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
  countEvents: { params: params.countEvents },
@@ -2739,12 +3025,14 @@ const requestValidators = {
  getClock: { params: params.getClock },
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },
+ getFault: { params: params.getFault },
  getPolicyTrace: { params: params.getPolicyTrace },
  getRequest: { params: params.getRequest },
  getVerificationPage: { params: params.getVerificationPage },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
+ listFaults: { params: params.listFaults },
  listOperatorRecords: { params: params.listOperatorRecords },
  listOperators: { params: params.listOperators },
  listRequests: { params: params.listRequests },
@@ -2754,6 +3042,7 @@ const requestValidators = {
  refundCardPayment: { params: params.refundCardPayment, body: validateRefundSandboxPaymentRequest },
  refundFiatDeposit: { params: params.refundFiatDeposit },
  releaseFiatDeposit: { params: params.releaseFiatDeposit },
+ removeFault: { params: params.removeFault },
  removeOperator: { params: params.removeOperator },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },

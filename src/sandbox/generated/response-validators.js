@@ -4,13 +4,14 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
- validateOperatorRole,
+ validateSandboxFaultEffect,
  validateJudgeableOperation,
- validateSandboxVerificationAction
+ validateOperatorRole
 } from "./shared-validators.js";
 function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -176,6 +177,210 @@ function validateError(data, { instancePath = "", parentData, parentDataProperty
  return errors === 0;
 }
 
+const hasOwnProperty = Object.prototype.hasOwnProperty;
+function validateSandboxFault(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds")) {
+    validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxFault.properties, key0)) {
+      validateSandboxFault.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxFault.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.effect !== void 0) {
+       const _errs4 = errors;
+       if (!validateSandboxFaultEffect(data.effect, { instancePath: instancePath + "/effect", parentData: data, parentDataProperty: "effect", rootData })) {
+        vErrors = vErrors === null ? validateSandboxFaultEffect.errors : vErrors.concat(validateSandboxFaultEffect.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.operation !== void 0) {
+        let data2 = data.operation;
+        const _errs5 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxFault.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaSandboxFault.properties.operation.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.app_id !== void 0) {
+         let data3 = data.app_id;
+         const _errs7 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateSandboxFault.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaSandboxFault.properties.app_id.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
+          const _errs9 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxFault.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaSandboxFault.properties.wallet_id.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.probability !== void 0) {
+           let data5 = data.probability;
+           const _errs11 = errors;
+           if (!(typeof data5 == "number" && isFinite(data5))) {
+            validateSandboxFault.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+            return false;
+           }
+           var valid0 = _errs11 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.count !== void 0) {
+            let data6 = data.count;
+            const _errs13 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) && data6 !== null) {
+             validateSandboxFault.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: schemaSandboxFault.properties.count.type }, message: "must be integer,null" }];
+             return false;
+            }
+            var valid0 = _errs13 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.hits !== void 0) {
+             let data7 = data.hits;
+             const _errs15 = errors;
+             if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+              validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              return false;
+             }
+             if (errors === _errs15) {
+              if (typeof data7 == "number" && isFinite(data7)) {
+               if (data7 < 0 || isNaN(data7)) {
+                validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+             var valid0 = _errs15 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.code !== void 0) {
+              let data8 = data.code;
+              const _errs17 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateSandboxFault.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaSandboxFault.properties.code.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs17 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.is_undocumented !== void 0) {
+               const _errs19 = errors;
+               if (typeof data.is_undocumented !== "boolean") {
+                validateSandboxFault.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+                return false;
+               }
+               var valid0 = _errs19 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.delay_ms !== void 0) {
+                let data10 = data.delay_ms;
+                const _errs21 = errors;
+                if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10)) && data10 !== null) {
+                 validateSandboxFault.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.delay_ms.type }, message: "must be integer,null" }];
+                 return false;
+                }
+                var valid0 = _errs21 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.max_delay_ms !== void 0) {
+                 let data11 = data.max_delay_ms;
+                 const _errs23 = errors;
+                 if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11)) && data11 !== null) {
+                  validateSandboxFault.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.max_delay_ms.type }, message: "must be integer,null" }];
+                  return false;
+                 }
+                 var valid0 = _errs23 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.retry_after_seconds !== void 0) {
+                  let data12 = data.retry_after_seconds;
+                  const _errs25 = errors;
+                  if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12)) && data12 !== null) {
+                   validateSandboxFault.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: schemaSandboxFault.properties.retry_after_seconds.type }, message: "must be integer,null" }];
+                   return false;
+                  }
+                  var valid0 = _errs25 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxFault.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxFault.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxFault = { "$id": "SandboxFault", "type": "object", "required": ["id", "effect", "operation", "app_id", "wallet_id", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "probability": { "type": "number" }, "count": { "type": ["integer", "null"] }, "hits": { "type": "integer", "minimum": 0 }, "code": { "type": ["string", "null"] }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": ["integer", "null"] }, "max_delay_ms": { "type": ["integer", "null"] }, "retry_after_seconds": { "type": ["integer", "null"] } } };
 function validateAddedOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -427,7 +632,6 @@ function validateSandboxCardPaymentClosed(data, { instancePath = "", parentData,
 }
 
 const schemaSandboxCardPaymentClosed = { "$id": "SandboxCardPayment-closed", "type": "object", "required": ["amount", "card_id", "currency", "decline_reason", "id", "kind", "merchant_name", "status", "transaction_hash"], "properties": { "amount": { "type": "string" }, "card_id": { "type": "string" }, "currency": { "type": "string" }, "decline_reason": { "type": ["string", "null"] }, "id": { "type": "string" }, "kind": { "type": "string", "enum": ["purchase", "refund"] }, "merchant_name": { "type": ["string", "null"] }, "status": { "type": "string", "enum": ["pending", "posted", "declined", "expired", "reversed"] }, "transaction_hash": { "type": ["string", "null"] } }, "additionalProperties": false };
-const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -640,6 +844,52 @@ function validateAppOperator(data, { instancePath = "", parentData, parentDataPr
   }
  }
  validateAppOperator.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRemovedSandboxFaults(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.removed === void 0 && (missing0 = "removed")) {
+    validateRemovedSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "removed")) {
+      validateRemovedSandboxFaults.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.removed !== void 0) {
+      let data0 = data.removed;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateRemovedSandboxFaults.errors = [{ instancePath: instancePath + "/removed", schemaPath: "#/properties/removed/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      if (errors === _errs2) {
+       if (typeof data0 == "number" && isFinite(data0)) {
+        if (data0 < 0 || isNaN(data0)) {
+         validateRemovedSandboxFaults.errors = [{ instancePath: instancePath + "/removed", schemaPath: "#/properties/removed/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+         return false;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRemovedSandboxFaults.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRemovedSandboxFaults.errors = vErrors;
  return errors === 0;
 }
 
@@ -4943,6 +5193,60 @@ function validateSandboxEventPayload(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSandboxFaults(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxFaults.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxFault(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxFault.errors : vErrors.concat(validateSandboxFault.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxFaults.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxFaults.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxFaults.errors = vErrors;
+ return errors === 0;
+}
+
 function validateOperatorRecords(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6296,11 +6600,13 @@ function validateSandboxUserAccounts(data, { instancePath = "", parentData, pare
 
 const responseValidators = {
  addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ addFault: { 200: validateSandboxFault, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  addOperator: { 200: validateAddedOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  authorizeCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  captureCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeOperatorRole: { 200: validateAppOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ clearFaults: { 200: validateRemovedSandboxFaults, 500: validateError },
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  countEvents: { 200: validateSandboxEventCounts, 500: validateError },
@@ -6317,12 +6623,14 @@ const responseValidators = {
  getClock: { 200: validateSandboxClock, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
+ getFault: { 200: validateSandboxFault, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
+ listFaults: { 200: validateSandboxFaults, 500: validateError },
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
@@ -6332,6 +6640,7 @@ const responseValidators = {
  refundCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  refundFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
  releaseFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
+ removeFault: { 200: validateSandboxFault, 404: validateError, 500: validateError },
  removeOperator: { 200: validateAppOperator, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -18,6 +18,31 @@ export type AddSandboxEarnRewardRequest = {
   token_address: string;
 };
 
+/** A rule. What it does not select by, it ignores. */
+export type AddSandboxFaultRequest = {
+  effect: SandboxFaultEffect;
+  /** Only requests of this operation, for example `createWallet`. Defaults to all. */
+  operation?: string | undefined;
+  /** Only requests of this app. Defaults to all. */
+  app_id?: string | undefined;
+  /** Only requests that name this wallet in their path, query or body, as the client writes it. Defaults to all. */
+  wallet_id?: string | undefined;
+  /** How often the rule applies to what it selects. Defaults to 1, always. */
+  probability?: number | undefined;
+  /** How many times the rule applies at most. Defaults to no limit. */
+  count?: number | undefined;
+  /** `error`: the error code. Only operations that document it are affected. */
+  code?: string | undefined;
+  /** `error`, `rate_limit`: also for operations that do not document the error. Defaults to false. */
+  is_undocumented?: boolean | undefined;
+  /** `latency`, `slow_body`: defaults to 1000. */
+  delay_ms?: number | undefined;
+  /** If it is set, each delay is drawn between `delay_ms` and this. */
+  max_delay_ms?: number | undefined;
+  /** `rate_limit`: the `Retry-After` of the response. Defaults to 1. */
+  retry_after_seconds?: number | undefined;
+};
+
 export type AddedOperator = {
   /** Operator id. */
   id: string;
@@ -491,6 +516,7 @@ export type RecordedExchange = {
   app_id: string | null;
   /** The wallet that the request is about, as the client names it. */
   wallet_id: string | null;
+  /** 0 if a fault cut the connection before the response. */
   status: number;
   /** Error code, also of errors that are sent without one, such as `not_found`. */
   code: string | null;
@@ -542,6 +568,7 @@ export type RecordedRequest = {
   app_id: string | null;
   /** The wallet that the request is about, as the client names it. */
   wallet_id: string | null;
+  /** 0 if a fault cut the connection before the response. */
   status: number;
   /** Error code, also of errors that are sent without one, such as `not_found`. */
   code: string | null;
@@ -564,6 +591,10 @@ export type RefundSandboxPaymentRequest = {
   amount?: SandboxCardAmount | undefined;
   /** The same reference with the same card is one refund. */
   reference: string;
+};
+
+export type RemovedSandboxFaults = {
+  removed: number;
 };
 
 export type ReplayPolicyRequest = {
@@ -786,6 +817,32 @@ export type SandboxEvents = {
   cursor: string;
   /** True if the sandbox was reset, or restarted without its data, after the cursor was issued. The events are the first ones of the new log. */
   began_anew: boolean;
+};
+
+/** A rule. Null is what it does not select by, or does not use. */
+export type SandboxFault = {
+  id: string;
+  effect: SandboxFaultEffect;
+  operation: string | null;
+  app_id: string | null;
+  wallet_id: string | null;
+  probability: number;
+  /** Null is no limit. */
+  count: number | null;
+  /** How often it has applied. At `count`, it no longer does. */
+  hits: number;
+  code: string | null;
+  is_undocumented: boolean;
+  delay_ms: number | null;
+  max_delay_ms: number | null;
+  retry_after_seconds: number | null;
+};
+
+/** What a rule does. */
+export type SandboxFaultEffect = "latency" | "error" | "rate_limit" | "cut_before_commit" | "cut_after_commit" | "truncated_body" | "slow_body";
+
+export type SandboxFaults = {
+  data: SandboxFault[];
 };
 
 /** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together `paid_out`, `refunded`, `fees` and `balance`. */

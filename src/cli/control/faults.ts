@@ -1,0 +1,171 @@
+import { Command } from 'commander';
+import type { AddSandboxFaultRequest, SandboxFault } from '../../client/faults.ts';
+import {
+  addSandboxClientOptions,
+  invalidOption,
+  type SandboxClientFlags,
+  withSandbox,
+} from '../sandbox-options.ts';
+import { readDurationMs } from './duration.ts';
+
+const examples = `
+Examples:
+  $ custos faults add error --code unavailable --operation walletRpc --probability 25%
+  $ custos faults add cut_after_commit --operation transferFromWallet --count 1
+  $ custos faults add latency --delay 200ms-2s
+  $ custos faults list
+  $ custos faults clear`;
+
+const addHelp = `
+Effects on requests:
+  latency            wait before the request is executed (--delay)
+  error              refuse it with an error that the operation documents (--code)
+  rate_limit         refuse it with 429 and Retry-After (--retry-after)
+  cut_before_commit  close the connection; nothing is stored
+  cut_after_commit   execute the request, and close the connection instead of responding
+  truncated_body     close the connection after half of the response
+  slow_body          send the response slowly (--delay)
+${examples}`;
+
+/** `custos faults …`: what fails in a running sandbox on purpose. */
+export function faultsCommand(): Command {
+  const faults = new Command('faults')
+    .description('make requests to a running sandbox fail on purpose')
+    .addHelpText('after', examples);
+  faults.addCommand(addCommand());
+  faults.addCommand(listCommand());
+  faults.addCommand(clearCommand());
+  return faults;
+}
+
+interface AddFlags extends SandboxClientFlags {
+  operation?: string;
+  app?: string;
+  wallet?: string;
+  probability?: string;
+  count?: string;
+  code?: string;
+  undocumented?: true;
+  delay?: string;
+  retryAfter?: string;
+}
+
+function addCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('add')
+      .description(
+        'add a rule; it applies until it is removed, its --count is reached, or the sandbox is reset',
+      )
+      .argument('<effect>', 'what happens; see below')
+      .option('--operation <id>', 'only requests of this operation')
+      .option('--app <id>', 'only requests of this app')
+      .option('--wallet <id>', 'only requests about this wallet')
+      .option('--probability <share>', 'how often: 0.25 or 25% (default: always)')
+      .option('--count <number>', 'how many times at most (default: no limit)')
+      .option('--code <code>', 'the error code of error')
+      .option('--undocumented', 'also where the document does not list the error')
+      .option('--delay <duration>', 'how long: 500ms, 2s, or a range such as 200ms-2s')
+      .option('--retry-after <duration>', 'the Retry-After of rate_limit (default: 1s)'),
+  )
+    .addHelpText('after', addHelp)
+    .action((effect: string, flags: AddFlags) => {
+      const body = ruleOf(effect, flags);
+      return withSandbox(flags, async (client) => {
+        const { addFault } = await import('../../client/faults.ts');
+        printFault(await addFault(client, body), flags);
+      });
+    });
+}
+
+function listCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('list').description('print the rules and how often each has applied'),
+  )
+    .addHelpText('after', examples)
+    .action((flags: SandboxClientFlags) =>
+      withSandbox(flags, async (client) => {
+        const { listFaults } = await import('../../client/faults.ts');
+        for (const fault of await listFaults(client)) printFault(fault, flags);
+      }),
+    );
+}
+
+function clearCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('clear').description('remove rules').argument('[ids...]', 'ids of the rules (default: all)'),
+  )
+    .addHelpText('after', examples)
+    .action((ids: string[], flags: SandboxClientFlags) =>
+      withSandbox(flags, async (client) => {
+        const { removeFaults } = await import('../../client/faults.ts');
+        const removed = await removeFaults(client, ids);
+        console.log(flags.json === true ? JSON.stringify({ removed }) : `removed ${removed} fault rules`);
+      }),
+    );
+}
+
+/** Throws ConfigError. The sandbox checks names and which options the effect uses. */
+function ruleOf(effect: string, flags: AddFlags): AddSandboxFaultRequest {
+  const rule = {
+    effect,
+    operation: flags.operation,
+    app_id: flags.app,
+    wallet_id: flags.wallet,
+    probability: flags.probability === undefined ? undefined : readShare(flags.probability),
+    count: flags.count === undefined ? undefined : readCount('--count', flags.count),
+    code: flags.code,
+    is_undocumented: flags.undocumented,
+    ...(flags.delay === undefined ? {} : readDelay(flags.delay)),
+    retry_after_seconds:
+      flags.retryAfter === undefined
+        ? undefined
+        : Math.ceil(readDurationMs('--retry-after', flags.retryAfter) / 1000),
+  };
+  return Object.fromEntries(
+    Object.entries(rule).filter(([, value]) => value !== undefined),
+  ) as AddSandboxFaultRequest;
+}
+
+function readShare(text: string): number {
+  const [, digits, percent] = /^(\d{1,3}(?:\.\d{1,9})?)(%)?$/.exec(text) ?? [];
+  const share = Number(digits) / (percent === undefined ? 1 : 100);
+  if (share > 0 && share <= 1) return share;
+  throw invalidOption(`--probability: expected a share such as 0.25 or 25%, got \`${text}\``);
+}
+
+function readCount(option: string, text: string): number {
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  throw invalidOption(`${option}: expected a positive number, got \`${text}\``);
+}
+
+function readDelay(text: string): { delay_ms: number; max_delay_ms?: number } {
+  const [least = '', most] = text.split('-');
+  const delay = { delay_ms: readDurationMs('--delay', least) };
+  return most === undefined ? delay : { ...delay, max_delay_ms: readDurationMs('--delay', most) };
+}
+
+function printFault(fault: SandboxFault, { json }: SandboxClientFlags): void {
+  console.log(json === true ? JSON.stringify(fault) : faultLine(fault));
+}
+
+/** `fault_1  error unavailable  operation=walletRpc  25%  1 of 3 hits`. */
+function faultLine(fault: SandboxFault): string {
+  const { id, effect, code, delay_ms: delay, max_delay_ms: most, probability, count, hits } = fault;
+  const selectors = Object.entries({
+    operation: fault.operation,
+    app: fault.app_id,
+    wallet: fault.wallet_id,
+  }).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
+  const details = [
+    effect,
+    ...(code === null ? [] : [code]),
+    ...(delay === null ? [] : [most === null ? `${delay} ms` : `${delay}-${most} ms`]),
+  ];
+  return [
+    id,
+    details.join(' '),
+    ...selectors,
+    ...(probability === 1 ? [] : [`${Math.round(probability * 1e4) / 100}%`]),
+    count === null ? `${hits} hits` : `${hits} of ${count} hits`,
+  ].join('  ');
+}

@@ -1,0 +1,99 @@
+import { type ErrorCode, invalidField } from '../../errors.ts';
+import type { AddSandboxFaultRequest, SandboxFaultEffect } from '../generated/schemas.ts';
+import { nearestName } from '../why/nearest.ts';
+import type { DocumentedErrors } from './documented-errors.ts';
+import type { FaultRule } from './fault-rules.ts';
+import { codeOf, requestEffects } from './request-faults.ts';
+
+type Field = Exclude<keyof AddSandboxFaultRequest, 'effect' | 'probability' | 'count'>;
+
+/** CHOICE: what a rule uses if it is not given. */
+const DEFAULT_DELAY_MS = 1_000;
+const DEFAULT_RETRY_AFTER_SECONDS = 1;
+
+const requestFields: readonly Field[] = ['operation', 'app_id', 'wallet_id'];
+
+/** The fields that rules of each effect use. */
+const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly Field[]>> = {
+  latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
+  error: [...requestFields, 'code', 'is_undocumented'],
+  rate_limit: [...requestFields, 'retry_after_seconds', 'is_undocumented'],
+  cut_before_commit: requestFields,
+  cut_after_commit: requestFields,
+  truncated_body: requestFields,
+  slow_body: [...requestFields, 'delay_ms', 'max_delay_ms'],
+};
+
+/**
+ * A rule with its defaults.
+ *
+ * @throws ApiError invalid_data for a field that its effect does not use, an unknown operation, and an error that no
+ * selected operation documents.
+ */
+export function readFault(
+  body: AddSandboxFaultRequest,
+  documented: () => DocumentedErrors,
+): Omit<FaultRule, 'id' | 'hits'> {
+  const { effect, probability = 1, count = null } = body;
+  const used = fieldsOf[effect];
+  for (const field of Object.keys(body)) {
+    const isUsed = ['effect', 'probability', 'count', ...used].includes(field);
+    if (!isUsed)
+      throw invalidField(`/${field}`, `expected no \`${field}\` for \`${effect}\`, which uses ${list(used)}`);
+  }
+  const hasDelay = used.includes('delay_ms');
+  const rule = {
+    effect,
+    operation: body.operation ?? null,
+    app_id: body.app_id ?? null,
+    wallet_id: body.wallet_id ?? null,
+    probability,
+    count,
+    code: body.code ?? null,
+    is_undocumented: body.is_undocumented ?? false,
+    delay_ms: hasDelay ? (body.delay_ms ?? Math.min(DEFAULT_DELAY_MS, body.max_delay_ms ?? Infinity)) : null,
+    max_delay_ms: body.max_delay_ms ?? null,
+    retry_after_seconds:
+      effect === 'rate_limit' ? (body.retry_after_seconds ?? DEFAULT_RETRY_AFTER_SECONDS) : null,
+  };
+  if (rule.max_delay_ms !== null && rule.delay_ms !== null && rule.max_delay_ms < rule.delay_ms) {
+    throw invalidField(
+      '/max_delay_ms',
+      `expected at least \`delay_ms\`, ${rule.delay_ms}, got \`${rule.max_delay_ms}\``,
+    );
+  }
+  if ((requestEffects as readonly string[]).includes(effect)) requireKnown(rule, documented());
+  return rule;
+}
+
+/** Throws for a rule that selects no operation. */
+function requireKnown(rule: Omit<FaultRule, 'id' | 'hits'>, documented: DocumentedErrors): void {
+  const { operation, effect } = rule;
+  const known = operation === null ? undefined : documented.get(operation);
+  if (operation !== null && known === undefined)
+    throw unknownName('/operation', operation, documented.keys());
+  if (effect === 'error' && rule.code === null)
+    throw invalidField('/code', 'expected an error code for `error`');
+  const code = codeOf(rule);
+  if (code === undefined) return;
+  const all = new Set([...documented.values()].flatMap((errors) => [...errors.keys()]));
+  if (!all.has(code)) throw unknownName('/code', code, all);
+  if (rule.is_undocumented || known === undefined || known.has(code)) return;
+  throw invalidField(
+    '/code',
+    `expected an error that \`${operation}\` documents (${list([...known.keys()])}), or \`is_undocumented\`, got \`${code}\``,
+  );
+}
+
+function unknownName(pointer: string, name: string, known: Iterable<ErrorCode | string>) {
+  const nearest = nearestName(name, known);
+  const question = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
+  return invalidField(
+    pointer,
+    `expected ${pointer === '/code' ? 'an error code' : 'an operation'} of the API, got \`${name}\`${question}`,
+  );
+}
+
+function list(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}
