@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build, type Plugin, transform } from 'esbuild';
+import { bundleInspector } from './inspector.ts';
 
-// Bundles the program into `dist/`: `custos.js` (the entry point of the `custos` command), the program, and chunks that
-// are loaded on demand. Does nothing when the inputs have not changed since the last build.
+// Bundles the program into `dist/`: `custos.js` (the entry point of the `custos` command), the program, chunks that are
+// loaded on demand, and `inspector/`, the pages of the inspector. Does nothing when the inputs have not changed since the last build.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist');
@@ -114,15 +115,23 @@ async function bundle(previous: Record | undefined): Promise<void> {
     external: [...external, ...absent],
     plugins: [minifyValidators],
   });
+  const inspector = await bundleInspector();
   const files = [
     ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),
     { path: 'custos.js', contents: entry },
+    ...inspector.files.map(({ path, contents }) => ({ path: join('inspector', path), contents })),
   ];
   const outputs = files.map(({ path }) => path);
   for (const { path, contents } of files) {
     put(path, contents);
   }
-  const read = ['codegen/build.ts', 'package-lock.json', ...Object.keys(result.metafile.inputs)];
+  const read = [
+    'codegen/build.ts',
+    'codegen/inspector.ts',
+    'package-lock.json',
+    ...Object.keys(result.metafile.inputs),
+    ...inspector.inputs,
+  ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));

@@ -43,7 +43,6 @@ import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts'
 import { DEVICE_PAGE } from '../sandbox/device-page.ts';
 import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
 import { findRequestFault } from '../sandbox/faults/request-faults.ts';
-import { findSandboxPage } from '../sandbox/find-page.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
@@ -63,6 +62,7 @@ import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { publishedSafeguards } from './safeguards.ts';
 import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
+import { sandboxPages } from './sandbox-pages.ts';
 import { sandboxReference } from './sandbox-reference.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
@@ -92,6 +92,8 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly log?: Log;
   /** The clock of the machine, by which callers are paced. */
   readonly machine?: Clock;
+  /** The files of the inspector. Default: those of the build. */
+  readonly inspectorFolder?: string;
 }
 
 /**
@@ -111,8 +113,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   let memory: SandboxMemory | undefined;
   try {
     memory = openMemory(config);
-    const { log = logFor(config), machine = systemClock } = options;
-    return await startWith(memory, config, { log, machine });
+    const { log = logFor(config), machine = systemClock, inspectorFolder } = options;
+    return await startWith(memory, config, { log, machine, inspectorFolder });
   } catch (error) {
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
@@ -122,6 +124,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 interface Outside {
   readonly log: Log;
   readonly machine: Clock;
+  readonly inspectorFolder: string | undefined;
 }
 
 async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
@@ -243,7 +246,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       }),
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
-      findPage: findSandboxPage,
+      findPage: sandboxPages({ config, inspectorFolder: outside.inspectorFolder, log }),
       reference: sandboxReference({ ...memory, config }),
     });
     listensAt(config.publicUrls[0] ?? listening.baseUrl);

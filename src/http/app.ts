@@ -75,6 +75,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     const id = options.newRequestId();
     try {
       guard.scheme(request);
+      page.admit?.({ headers: request.headers, remoteAddress: guard.clientAddress(request) });
       requireRead(request);
       await sendPage(request, response, page, id);
     } catch (error) {

@@ -1,7 +1,7 @@
 import { DEVICE_PAGE, devicePage } from './device-page.ts';
 import { isVerifyPage, verifyPage } from './verify-page.ts';
 
-/** `/` leads to the reference. */
+/** `/` leads to the reference where there is no inspector. */
 const startPage = {
   status: 302,
   contentType: 'text/plain; charset=utf-8',

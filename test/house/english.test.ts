@@ -6,7 +6,7 @@ import { type SourceFile, sourceFiles } from './source-files.ts';
 const lists = ['test/house/documents.test.ts', 'test/house/english.test.ts'];
 
 const code = sourceFiles(
-  'src/**/*.ts',
+  'src/**/*.{ts,tsx}',
   'codegen/**/*.ts',
   'mocks/*.ts',
   'bench/**/*.ts',

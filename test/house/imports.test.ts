@@ -60,6 +60,8 @@ const allowedImports: Record<string, string[]> = {
   'start-error': [],
   'load-once': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
+  // Runs in a browser: the tables of operations, and types.
+  inspector: ['sandbox', 'type generated'],
   mock: ['errors'],
   http: ['errors', 'generated', 'type operation-context', 'type ports', 'prepared', 'pure', 'storage'],
   jobs: ['domain', 'type operation-context', 'type ports'],
@@ -177,7 +179,7 @@ const packageModules: Record<string, string[]> = {
   pg: ['storage'],
 };
 
-const files = sourceFiles('src/**/*.ts', 'mocks/*.ts');
+const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts');
 
 function moduleOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';

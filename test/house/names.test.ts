@@ -5,7 +5,13 @@ import { operations } from '../../src/generated/operations.ts';
 import { operations as controlOperations } from '../../src/sandbox/generated/operations.ts';
 import { root, sourceFiles, withoutComments } from './source-files.ts';
 
-const files = sourceFiles('src/**/*.ts', 'mocks/*.ts', 'codegen/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts');
+const files = sourceFiles(
+  'src/**/*.{ts,tsx}',
+  'mocks/*.ts',
+  'codegen/**/*.ts',
+  'test/**/*.ts',
+  'bench/**/*.ts',
+);
 const handlers = files.filter(({ path }) => path.startsWith('src/handlers/'));
 const controlHandlers = files.filter(({ path }) => path.startsWith('src/sandbox/handlers/'));
 // A test of one operation bears the operation's name.
@@ -16,7 +22,7 @@ function nameOf(path: string): string {
 }
 
 test('files are kebab-case, except those named after an operation', () => {
-  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.(entity|test|config|d))?\.ts$/;
+  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.(entity|test|config|d))?\.tsx?$/;
   const strange = files.filter(({ path }) => !namedByOperation.test(path) && !kebab.test(basename(path)));
   expect(strange.map(({ path }) => path)).toEqual([]);
 });

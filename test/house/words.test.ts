@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sourceFiles, withoutComments } from './source-files.ts';
 
-const files = sourceFiles('src/**/*.ts', 'mocks/*.ts').map(({ path, text }) => ({
+const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts').map(({ path, text }) => ({
   path,
   code: withoutComments(text),
 }));
@@ -29,7 +29,7 @@ test('the environment is read in the config only', () => {
 });
 
 test('only the compositions know whether this is a sandbox or production', () => {
-  const allowed = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
+  const allowed = /^src\/(compose|admin|client|cli|adapters|sandbox|inspector)\/|^src\/config|^mocks\//;
   // A setting of express, and the environment of a provider that requests mean when they name none.
   const known =
     /^src\/(http\/app|domain\/money\/fiat-customers\/find-provider)\.ts: (DEFAULT_ENVIRONMENT|production)$/;

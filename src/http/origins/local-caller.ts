@@ -1,7 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { ApiError } from '../../errors.ts';
 import type { HttpExchange } from '../http-exchange.ts';
-import type { PipelineOptions } from '../pipeline.ts';
 
 /** The names under which a server is reached. */
 interface OwnNames {
@@ -9,18 +8,21 @@ interface OwnNames {
   readonly publicUrls: readonly string[];
 }
 
+/** Who sent a request, as far as its connection and headers show. */
+export type Caller = Pick<HttpExchange, 'headers' | 'remoteAddress'>;
+
 /**
  * Accepts programs on this machine, without credentials.
  *
  * CHOICE: other callers get 404. Web pages of other sites run on this machine as well; `Origin`, or a `Host` that is not
  * this server's (DNS rebinding), reveals them.
  */
-export function requireLocalCaller(names: OwnNames): PipelineOptions['authenticate'] {
+export function requireLocalCaller(names: OwnNames): (caller: Caller) => void {
   const ownHosts = ownHostsOf(names);
-  return (exchange: HttpExchange) => {
-    const { host: named = '', origin } = exchange.headers;
+  return (caller) => {
+    const { host: named = '', origin } = caller.headers;
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
-    if (!isLoopback(exchange.remoteAddress) || !isOwn(`http://${named}`, ownHosts) || isForeignPage) {
+    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`, ownHosts) || isForeignPage) {
       throw new ApiError('not_found');
     }
   };

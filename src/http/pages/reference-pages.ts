@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Brand } from '../brand.ts';
+import type { Caller } from '../origins/local-caller.ts';
 import { brandDocument } from './brand-document.ts';
 
 /** A static page. */
@@ -11,6 +12,8 @@ export interface Page {
   readonly contentType: string;
   readonly content: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Throws for callers that must not see the page. */
+  readonly admit?: ((caller: Caller) => void) | undefined;
 }
 
 /** The page at a path, if any. */

@@ -73,10 +73,6 @@ test('pages are compressed for clients that accept it', async () => {
   expect(refused.headers['content-encoding']).toBeUndefined();
 });
 
-test('the start page leads to the reference', async () => {
-  expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
-});
-
 test('a script of a web page gets a 401 without a challenge, so that the browser asks for no password', async () => {
   const challenged = await get('/v1/wallets');
   expect(challenged).toMatchObject({

@@ -1,0 +1,15 @@
+import type { ComponentType } from 'preact';
+
+/** A page of the inspector. Its code is loaded when it is opened. */
+export interface PageEntry {
+  /** The first segment of its address. */
+  readonly id: string;
+  /** In the navigation, and in the title of the window. */
+  readonly title: string;
+  readonly load: () => Promise<{ readonly Page: ComponentType }>;
+}
+
+/** In the order of the navigation. */
+export const pages: readonly PageEntry[] = [
+  { id: 'requests', title: 'Requests', load: () => import('./pages/requests.tsx') },
+];

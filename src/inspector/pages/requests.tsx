@@ -1,0 +1,99 @@
+import { useEffect } from 'preact/hooks';
+import type { RecordedRequest } from '../../sandbox/generated/schemas.ts';
+import { timeOfDay } from '../parts/time-text.ts';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
+import { type Filters, filterRequests, filtersIn } from '../requests/filters.ts';
+import { RequestDetail } from '../requests/request-detail.tsx';
+import { deleteRequests, followRequests, interruption, requests } from '../requests/request-feed.tsx';
+import { goTo, route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+
+const columns: readonly Column<RecordedRequest>[] = [
+  { title: 'Time', name: 'time', cell: ({ received_at_ms }) => timeOfDay(received_at_ms) },
+  {
+    title: 'Operation',
+    name: 'operation',
+    cell: ({ operation, method, path }) => operation ?? `${method} ${path}`,
+  },
+  { title: 'Status', name: 'status', cell: ({ status }) => status },
+  { title: 'Code', name: 'code', cell: ({ code }) => code ?? '' },
+  { title: 'Wallet', name: 'wallet', cell: ({ wallet_id }) => wallet_id ?? '' },
+  { title: 'ms', name: 'ms', cell: ({ duration_ms }) => duration_ms.toFixed(1) },
+];
+
+/** The requests of the sandbox as they come, and one of them. */
+export function Page() {
+  useEffect(() => {
+    const leaving = new AbortController();
+    void followRequests(leaving.signal);
+    return () => leaving.abort();
+  }, []);
+  const { path, query } = route.value;
+  const [opened] = path;
+  const filters = filtersIn(query);
+  const shown = filterRequests(requests.value, filters);
+  return (
+    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+      <section class="list" aria-label="All requests">
+        <h1>Requests</h1>
+        <FilterBar filters={filters} shown={shown.length} />
+        {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
+        <VirtualTable
+          label="Requests, newest first"
+          rows={shown}
+          columns={columns}
+          idOf={({ id }) => id}
+          opened={opened}
+          open={({ id }) => goTo(hrefOf('requests', [id], query))}
+          rowClass={({ status }) => (status >= 400 ? 'refused' : '')}
+        />
+        {shown.length === 0 && <Empty hasRequests={requests.value.length > 0} />}
+      </section>
+      {opened !== undefined && <RequestDetail id={opened} back={hrefOf('requests', [], query)} />}
+    </div>
+  );
+}
+
+function FilterBar({ filters, shown }: { readonly filters: Filters; readonly shown: number }) {
+  const field = (name: keyof Filters, label: string, placeholder: string) => (
+    <label>
+      {label}
+      <input
+        type="search"
+        name={name}
+        value={filters[name]}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      {field('text', 'Operation or path', 'walletRpc')}
+      {field('status', 'Status', '4xx')}
+      {field('code', 'Error code', 'policy_violation')}
+      {field('wallet', 'Wallet', 'id')}
+      <span class="count" role="status">
+        {shown} {shown === 1 ? 'request' : 'requests'}
+      </span>
+      <button type="button" onClick={() => void deleteRequests()}>
+        Delete all
+      </button>
+      <a href="/_sandbox/requests.har" download="requests.har">
+        HAR
+      </a>
+    </form>
+  );
+}
+
+function Empty({ hasRequests }: { readonly hasRequests: boolean }) {
+  return (
+    <p class="empty">
+      {hasRequests
+        ? 'No request matches the filters.'
+        : 'No requests yet. Send one to this sandbox, and it appears here.'}
+    </p>
+  );
+}

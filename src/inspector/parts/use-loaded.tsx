@@ -1,0 +1,41 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+
+/** What is loaded for a page. `value` is kept while it is loaded again. */
+export interface Loaded<Value> {
+  readonly value: Signal<Value | undefined>;
+  /** The message of the failure, or empty. */
+  readonly error: Signal<string>;
+  readonly reload: () => void;
+}
+
+/** Loads a value when the component appears, and again when one of `inputs` changes. */
+export function useLoaded<Value>(
+  load: (signal: AbortSignal) => Promise<Value>,
+  inputs: readonly unknown[],
+): Loaded<Value> {
+  const value = useSignal<Value | undefined>(undefined);
+  const error = useSignal('');
+  const round = useSignal(0);
+  const reload = () => {
+    round.value += 1;
+  };
+  useEffect(() => {
+    value.value = undefined;
+  }, inputs);
+  useEffect(() => {
+    const leaving = new AbortController();
+    load(leaving.signal).then(
+      (loaded) => {
+        if (leaving.signal.aborted) return;
+        value.value = loaded;
+        error.value = '';
+      },
+      (cause: Error) => {
+        if (!leaving.signal.aborted) error.value = cause.message;
+      },
+    );
+    return () => leaving.abort();
+  }, [...inputs, round.value]);
+  return { value, error, reload };
+}

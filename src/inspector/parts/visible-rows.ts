@@ -1,0 +1,51 @@
+/** The part of a list that is drawn, as indexes: from `first` up to, not including, `end`. */
+export interface VisibleRows {
+  readonly first: number;
+  readonly end: number;
+}
+
+/** Rows that are drawn above and below the visible ones, so that scrolling shows no gap. */
+const MARGIN = 10;
+
+/** The rows to draw of a list of `count` rows that is scrolled down by `top` pixels in a window of `height` pixels. */
+export function visibleRows(list: {
+  readonly count: number;
+  readonly rowHeight: number;
+  readonly top: number;
+  readonly height: number;
+}): VisibleRows {
+  const { count, rowHeight, top, height } = list;
+  const first = Math.floor(Math.max(0, top) / rowHeight) - MARGIN;
+  const end = Math.ceil((Math.max(0, top) + height) / rowHeight) + MARGIN;
+  const limited = (index: number): number => Math.min(count, Math.max(0, index));
+  return { first: limited(first), end: limited(end) };
+}
+
+/** The row that a key moves to; undefined for other keys. `current` is -1 when no row is active. */
+export function rowAfterKey(
+  key: string,
+  list: { readonly current: number; readonly count: number; readonly pageRows: number },
+): number | undefined {
+  const { current, count, pageRows } = list;
+  const steps: Readonly<Record<string, number>> = {
+    ArrowDown: current + 1,
+    ArrowUp: current - 1,
+    PageDown: current + pageRows,
+    PageUp: current - pageRows,
+    Home: 0,
+    End: count - 1,
+  };
+  const target = Object.hasOwn(steps, key) ? steps[key] : undefined;
+  return target === undefined || count === 0 ? undefined : Math.min(count - 1, Math.max(0, target));
+}
+
+/** Where a list has to be scrolled so that a row is in view below its heading; `top` if it is already. */
+export function topShowing(
+  row: number,
+  list: { readonly rowHeight: number; readonly top: number; readonly height: number },
+): number {
+  const { rowHeight, top, height } = list;
+  const start = row * rowHeight;
+  if (start < top) return start;
+  return Math.max(top, start + rowHeight - height);
+}

@@ -1,0 +1,73 @@
+import { markedPayload, type SignatureCheck } from './signature-check.ts';
+
+/** Why signatures were not accepted: the payload that was expected, and the keys that are missing. */
+export function SignatureReport({ check }: { readonly check: SignatureCheck }) {
+  const differing = new Set(check.signatures.flatMap(({ differs_in: part }) => part ?? []));
+  const [payload] = check.expected_payloads;
+  return (
+    <section aria-label="Signatures">
+      <h3>Signatures</h3>
+      <ul>
+        {check.signatures.map((signature) => (
+          <li key={signature.index}>
+            Signature {signature.index + 1}:{' '}
+            {signature.verified && signature.counts !== false
+              ? 'counts'
+              : (signature.reason ?? 'does not count')}
+            {signature.public_key !== undefined && <Key value={signature.public_key} />}
+          </li>
+        ))}
+      </ul>
+      {check.parties.map((party) => (
+        <Quorum key={`${party.role} ${party.key_quorum_id}`} party={party} />
+      ))}
+      {payload !== undefined && (
+        <>
+          <h4>Payload to be signed</h4>
+          <pre tabIndex={0} role="region" aria-label="Payload to be signed" class="wrapped">
+            {markedPayload(payload, differing).map(({ text, isMarked }, index) =>
+              isMarked ? <mark key={index}>{text}</mark> : text,
+            )}
+          </pre>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Quorum({ party }: { readonly party: SignatureCheck['parties'][number] }) {
+  const { role, counted, authorization_threshold: threshold, missing } = party;
+  return (
+    <div class="quorum">
+      <h4>
+        {role} {party.key_quorum_id}: {counted} of {threshold}
+        {missing > 0 && `, ${missing} missing`}
+      </h4>
+      <ul>
+        {party.public_keys.map(({ public_key: key, signed }) => (
+          <li key={key}>
+            <Signed isSigned={signed} /> <Key value={key} />
+          </li>
+        ))}
+        {party.users.map(({ user_id: id, signed }) => (
+          <li key={id}>
+            <Signed isSigned={signed} /> user {id}
+          </li>
+        ))}
+        {party.key_quorums.map(({ key_quorum_id: id, satisfied }) => (
+          <li key={id}>
+            <Signed isSigned={satisfied} /> key quorum {id}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Signed({ isSigned }: { readonly isSigned: boolean }) {
+  return <span class={isSigned ? 'good' : 'bad'}>{isSigned ? 'signed' : 'missing'}</span>;
+}
+
+function Key({ value }: { readonly value: string }) {
+  return <code class="key">{value}</code>;
+}

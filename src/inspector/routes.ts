@@ -1,0 +1,36 @@
+/** What the part of the address after `#` means: `#/requests/3f2b?status=4xx`. */
+export interface Route {
+  readonly page: string;
+  /** The segments after the page. */
+  readonly path: readonly string[];
+  readonly query: Readonly<Record<string, string>>;
+}
+
+/** Reads the part of an address from `#` on. Without a page, it is that of requests. */
+export function parseRoute(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
+  const [page = '', ...rest] = path
+    .split('/')
+    .filter((segment) => segment !== '')
+    .map(decode);
+  return {
+    page: page === '' ? 'requests' : page,
+    path: rest,
+    query: Object.fromEntries(new URLSearchParams(query)),
+  };
+}
+
+/** The address of a route, from `#` on. Empty values of the query are left out. */
+export function hrefOf(page: string, path: readonly string[] = [], query: Route['query'] = {}): string {
+  const set = Object.entries(query).filter(([, value]) => value !== '');
+  const text = set.length === 0 ? '' : `?${new URLSearchParams(set)}`;
+  return `#/${[page, ...path].map(encodeURIComponent).join('/')}${text}`;
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

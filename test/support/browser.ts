@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs';
+import { env } from 'node:process';
+import axe from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+
+const places = [
+  env.CHROMIUM ?? '',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+];
+
+/** The installed browser; undefined if there is none. `CHROMIUM` names another one. */
+export const browserPath = places.find((path) => path !== '' && existsSync(path));
+
+/** Starts the installed browser. */
+export function startBrowser(): Promise<Browser> {
+  if (browserPath === undefined) throw new Error('no browser is installed');
+  return chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
+}
+
+/** A window and the errors that its pages have reported. */
+export interface Window extends AsyncDisposable {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly errors: readonly string[];
+}
+
+/** Opens a window. Its certificate authority is unknown to the browser. */
+export async function openWindow(
+  browser: Browser,
+  look: { readonly width: number; readonly scheme: 'light' | 'dark' },
+): Promise<Window> {
+  const context = await browser.newContext({
+    ignoreHTTPSErrors: true,
+    colorScheme: look.scheme,
+    viewport: { width: look.width, height: 800 },
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  return { context, page, errors, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** What violates WCAG 2.2 A or AA on the page as it is. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  // Evaluated, because the content security policy of the page admits no other script.
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() =>
+    (globalThis as unknown as { axe: typeof axe }).axe.run({
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+    }),
+  );
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+/** Whether a part of the page is wider than the window. */
+export function isTooWide(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+}
