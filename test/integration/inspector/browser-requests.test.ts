@@ -7,9 +7,9 @@ import {
   isTooWide,
   openWindow,
   startBrowser,
-} from '../../support/browser.ts';
+} from '../../support/inspector/browser.ts';
 import { call, refusal } from '../../support/call.ts';
-import { builtInspector } from '../../support/inspector.ts';
+import { builtInspector } from '../../support/inspector/built-inspector.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const looks = [

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundleInspector } from '../../../codegen/inspector.ts';
-import { builtInspector } from '../../support/inspector.ts';
+import { builtInspector } from '../../support/inspector/built-inspector.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const MOST_FIRST_LOAD_BYTES = 40_000;

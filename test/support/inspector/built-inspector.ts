@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleInspector } from '../../codegen/inspector.ts';
+import { bundleInspector } from '../../../codegen/inspector.ts';
 
 /** Builds the inspector from its sources into a folder of its own, which is deleted at the end. */
 export async function builtInspector(): Promise<{ readonly folder: string } & Disposable> {
