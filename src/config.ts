@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { type AdmissionSettings, admission, sandboxAdmission } from './config-admission.ts';
 import * as chains from './config-chains.ts';
 import * as check from './config-checks.ts';
+import { clientNames } from './config-client.ts';
 import { type BridgeSettings, bridgeSettings, fiatNames } from './config-fiat.ts';
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
@@ -234,7 +235,8 @@ export function readServeConfig(
   env: Environment = process.env,
 ): Readonly<ServeConfig> {
   const faults: string[] = [];
-  const unknown = Object.keys(env).filter((name) => name.startsWith('CUSTOS_') && !serveNames.includes(name));
+  const known: readonly string[] = [...serveNames, ...Object.values(clientNames)];
+  const unknown = Object.keys(env).filter((name) => name.startsWith('CUSTOS_') && !known.includes(name));
   for (const name of unknown) faults.push(`${name} is not a setting; see \`custos serve --help\``);
   if (flags.seed !== undefined || env.CUSTOS_SEED !== undefined) {
     faults.push('a seed makes keys and ids predictable and is only supported by `custos sandbox --seed`');

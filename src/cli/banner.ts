@@ -1,5 +1,6 @@
 import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
+import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
@@ -41,8 +42,4 @@ function curl({ baseUrl, appId, appSecret, caFile }: RunningSandbox, prefix: str
     `  -H ${quote(`${prefix}-app-id: ${appId}`)} -H 'content-type: application/json'`,
     `  ${quote(`${baseUrl}/v1/wallets`)} -d '{"chain_type":"ethereum"}'`,
   ].join(' \\\n');
-}
-
-function quote(text: string): string {
-  return /^[A-Za-z0-9_./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

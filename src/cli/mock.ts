@@ -8,12 +8,13 @@ Examples:
   $ curl ... -H 'Prefer: code=404'                     another documented status
   $ curl ... -H 'Prefer: example=personal_sign'        a named example of the document
 
-Validates every request, stores no state and accepts any credentials. --data only stores the certificate.`;
+Validates every request, stores no state and accepts any credentials.`;
 
 /** `custos mock`: responds with the examples of the OpenAPI document. */
 export function mockCommand(): Command {
   return addListenOptions(
     new Command('mock').description('respond to every operation with the examples of the OpenAPI document'),
+    { data: 'store the certificate in this folder (default: one of this user)' },
   )
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {

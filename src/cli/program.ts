@@ -3,6 +3,8 @@ import { ConfigError } from '../config.ts';
 import { packageVersion } from '../package-root.ts';
 import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
+import { callCommand } from './calls/call.ts';
+import { mcpCommand } from './calls/mcp.ts';
 import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { faultsCommand } from './control/faults.ts';
@@ -15,6 +17,11 @@ import { mockCommand } from './mock.ts';
 import { policyCommand } from './policy.ts';
 import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
+import { completionCommand } from './shell/completion.ts';
+import { doctorCommand } from './shell/doctor.ts';
+import { envCommand } from './shell/env.ts';
+import { execCommand } from './shell/exec.ts';
+import { openCommand } from './shell/open.ts';
 import { sigCommand } from './sig-explain.ts';
 import { triggerCommand } from './trigger.ts';
 import { usersCommand } from './users.ts';
@@ -52,7 +59,9 @@ function makeProgram(): Command {
     .addHelpText('after', helpTail);
   const commands = [
     sandboxCommand(),
+    execCommand(),
     mockCommand(),
+    callCommand(),
     logsCommand(),
     whyCommand(),
     coverageCommand(),
@@ -61,6 +70,10 @@ function makeProgram(): Command {
     triggerCommand(),
     eventsCommand(),
     faultsCommand(),
+    envCommand(),
+    openCommand(),
+    mcpCommand(),
+    doctorCommand(),
     serveCommand(),
     migrateCommand(),
     appsCommand(),
@@ -69,6 +82,7 @@ function makeProgram(): Command {
     keysCommand(),
     policyCommand(),
     sigCommand(),
+    completionCommand(makeProgram),
   ];
   for (const command of commands) program.addCommand(command);
   configureCommands(program);

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { SandboxAddress, SandboxClient } from '../client/sandbox-client.ts';
+import type { SandboxAddress } from '../client/sandbox-address.ts';
+import type { SandboxClient } from '../client/sandbox-client.ts';
 import { ConfigError } from '../config.ts';
 
 /** The options of every command that connects to a running sandbox. */
@@ -8,12 +9,15 @@ export interface SandboxClientFlags extends SandboxAddress {
 }
 
 export function addSandboxClientOptions(command: Command): Command {
+  return addSandboxAddressOptions(command).option('--json', 'print one JSON object per line');
+}
+
+export function addSandboxAddressOptions(command: Command): Command {
   return command
     .option('--url <url>', 'URL of the running sandbox (default: the one on port 4010, or the only one)')
     .option('--ready-file <path>', 'file written by `custos sandbox --ready-file`, instead of --url')
     .option('--ca-file <path>', 'certificate authority to trust (default: that of the sandbox)')
-    .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`')
-    .option('--json', 'print one JSON object per line');
+    .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`');
 }
 
 /** Runs `work` with a client for the sandbox selected by the flags. Throws ConfigError. */

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { announceSandbox } from '../client/running-sandboxes.ts';
-import type { RunningSandbox } from '../compose/local.ts';
-import { readSandboxConfig, type SandboxConfig, type SandboxFlags } from '../config.ts';
-import { addListenOptions, collect } from './listen-options.ts';
+import { readSandboxConfig, type SandboxFlags } from '../config.ts';
+import { addListenOptions, type ListenDefaults } from './listen-options.ts';
+import { collect } from './sandbox-options.ts';
+import { announce } from './shell/announce.ts';
 
 const examples = `
 Examples:
@@ -17,9 +17,35 @@ A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z; PUT /_san
 
 /** `custos sandbox`: runs a complete local server without further dependencies. */
 export function sandboxCommand(): Command {
-  return addListenOptions(
+  return addSandboxOptions(
     new Command('sandbox').description('run a complete local server for development and tests'),
   )
+    .addHelpText('after', examples)
+    .action(async (flags: SandboxFlags) => {
+      const config = readSandboxConfig(flags);
+      const [{ startSandbox }, { serveUntilStopped }] = await Promise.all([
+        import('../compose/sandbox.ts'),
+        import('./serve-until-stopped.ts'),
+      ]);
+      const sandbox = await startSandbox(config);
+      const withdraw = announce(sandbox, config);
+      try {
+        await serveUntilStopped(sandbox, config);
+      } finally {
+        withdraw();
+      }
+    });
+}
+
+/** The options of commands that start a sandbox. */
+export function addSandboxOptions(command: Command, defaults: ListenDefaults = {}): Command {
+  return addListenOptions(command, defaults)
+    .option('--app-id <id>', 'id of the app (default: a fixed id)')
+    .option(
+      '--app-secret <secret>',
+      'secret of the app (default: the published one on loopback, else random)',
+    )
+    .option('--jwt-key <file>', "PEM of the key that signs your users' tokens, which are then accepted")
     .option(
       '--seed <text>',
       'derive ids, keys and secrets from this text, so that every run is the same; never for real money',
@@ -46,29 +72,5 @@ export function sandboxCommand(): Command {
     )
     .option('--merkl-url <url>', 'the API that gives proofs for them (default: https://api.merkl.xyz)')
     .option('--record <on|off>', 'keep the latest requests for `custos logs` and /_sandbox/requests', 'on')
-    .option('--no-hints', 'answer refusals as in production, without `data.hint`')
-    .addHelpText('after', examples)
-    .action(async (flags: SandboxFlags) => {
-      const config = readSandboxConfig(flags);
-      const [{ startSandbox }, { serveUntilStopped }] = await Promise.all([
-        import('../compose/sandbox.ts'),
-        import('./serve-until-stopped.ts'),
-      ]);
-      const sandbox = await startSandbox(config);
-      const withdraw = announce(sandbox, config);
-      try {
-        await serveUntilStopped(sandbox, config);
-      } finally {
-        withdraw();
-      }
-    });
-}
-
-/** So that other commands find this sandbox; without a place to write, they need --url. */
-function announce({ baseUrl, caFile }: RunningSandbox, { dataFolder }: SandboxConfig): () => void {
-  try {
-    return announceSandbox({ base_url: baseUrl, ca_file: caFile, data: dataFolder ?? null });
-  } catch {
-    return () => undefined;
-  }
+    .option('--no-hints', 'answer refusals as in production, without `data.hint`');
 }

@@ -6,8 +6,9 @@ import { banner } from './banner.ts';
 /** Prints that the server is ready, writes the ready file, and returns once the server has stopped. */
 export async function serveUntilStopped(server: RunningSandbox, config: SandboxConfig): Promise<void> {
   try {
-    if (config.readyFile !== undefined) writeReadyFile(config.readyFile, readiness(server));
-    if (config.json && !config.quiet) console.log(JSON.stringify({ msg: 'ready', ...readiness(server) }));
+    if (config.readyFile !== undefined) writeReadyFile(config.readyFile, readiness(server, config));
+    if (config.json && !config.quiet)
+      console.log(JSON.stringify({ msg: 'ready', ...readiness(server, config) }));
     else if (!config.quiet) console.log(banner(server, config));
   } catch (error) {
     await server.close();
@@ -30,12 +31,13 @@ export async function stopOnSignal(server: { close(): Promise<void> }): Promise<
   await server.close();
 }
 
-function readiness(server: RunningSandbox): object {
+function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
   return {
     base_url: server.baseUrl,
     app_id: server.appId,
     app_secret: server.appSecret,
     ca_file: server.caFile,
+    prefix,
     pid: process.pid,
     ...(server.adminUrl === undefined ? {} : { admin_url: server.adminUrl }),
   };

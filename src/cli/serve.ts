@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { readServeConfig } from '../config.ts';
-import { collect } from './listen-options.ts';
+import { collect } from './sandbox-options.ts';
 
 const settings = `
 Settings (environment):

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { SandboxUnavailableError } from './sandbox-client.ts';
+import { SandboxUnavailableError } from './sandbox-address.ts';
 
 /** Callbacks while following a log of a sandbox. */
 export interface FeedObserver {

@@ -2,9 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../adapters/certificate.ts';
 
-/** A sandbox that runs on this machine, as it announces itself. Contains no secret. */
+/** A sandbox that runs on this machine, as it announces itself. Only its user can read the file. */
 export interface RunningSandboxFile {
   readonly base_url: string;
+  readonly app_id: string;
+  readonly app_secret: string;
+  /** The word that clients use for `service` in header names. */
+  readonly prefix: string;
+  readonly version: string;
   readonly ca_file: string;
   /** Absolute path; null for a sandbox in memory. */
   readonly data: string | null;
@@ -33,13 +38,17 @@ export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid'>): () =>
  * default port, or the only one. Undefined if no sandbox runs or if it is not clear which is meant.
  */
 export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
-  const running = listFiles()
-    .map((file) => readAnnouncement(file))
-    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found.pid));
+  const running = listRunningSandboxes();
   if (data !== undefined) return running.find((each) => each.data === resolve(data));
   return (
     running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
   );
+}
+
+export function listRunningSandboxes(): RunningSandboxFile[] {
+  return listFiles()
+    .map((file) => readAnnouncement(file))
+    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found.pid));
 }
 
 function folderOfRunning(): string {

@@ -1,25 +1,22 @@
 import { readFileSync } from 'node:fs';
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { temporaryCertificateFolder } from '../adapters/certificate.ts';
 import { ConfigError } from '../config.ts';
 import { StartError } from '../start-error.ts';
-import { findRunningSandbox } from './running-sandboxes.ts';
-
-/** How to find a running sandbox. Every part is optional: sandboxes announce themselves to commands. */
-export interface SandboxAddress {
-  readonly url?: string;
-  /** The file that `custos sandbox --ready-file` writes. */
-  readonly readyFile?: string;
-  /** PEM of the certificate authority to trust. */
-  readonly caFile?: string;
-  /** The folder of `custos sandbox --data`, which contains its certificate. */
-  readonly data?: string;
-}
-
-/** No sandbox responds at the address; it may be starting or stopped. */
-export class SandboxUnavailableError extends StartError {}
+import {
+  DEFAULT_URL,
+  locateSandbox,
+  type SandboxAddress,
+  type SandboxPlace,
+  SandboxUnavailableError,
+} from './sandbox-address.ts';
 
 /** Calls the control plane of a running sandbox. */
 export interface SandboxClient {
@@ -27,7 +24,27 @@ export interface SandboxClient {
   readonly url: () => string;
   /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
   call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
+  /** Where the sandbox is now. @throws SandboxUnavailableError, StartError */
+  place(): SandboxPlace;
+  /** Sends any request and returns any response. @throws SandboxUnavailableError, StartError */
+  send(request: SentRequest): Promise<ReceivedResponse>;
   close(): void;
+}
+
+/** A request as it goes over the wire. */
+export interface SentRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bodyText: string | undefined;
+}
+
+export interface ReceivedResponse {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
 }
 
 interface CallOptions {
@@ -37,7 +54,6 @@ interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-const DEFAULT_URL = 'https://127.0.0.1:4010';
 const DEFAULT_TIMEOUT_MS = 30_000;
 const howToFind = 'start one with `custos sandbox`, or pass --url or --ready-file';
 
@@ -45,7 +61,7 @@ const howToFind = 'start one with `custos sandbox`, or pass --url or --ready-fil
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
   let connected: { url: string; ca: string | undefined; agent: HttpAgent } | undefined;
   const locate = () => {
-    const { url, caFile } = resolveAddress(address);
+    const { url, caFile } = locateSandbox(address);
     const ca = url.startsWith('https:') ? trustedAuthorities(address, caFile) : undefined;
     if (connected?.url === url && connected.ca === ca) return connected;
     connected?.agent.destroy();
@@ -58,34 +74,25 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
     url: () => connected?.url ?? address.url ?? DEFAULT_URL,
     async call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
       const { url, agent } = locate();
-      const { status, text } = await exchange(new URL(`/_sandbox${path}`, url), {
-        ...options,
-        method,
-        agent,
-      });
+      const { body, signal, timeoutMs } = options;
+      const { status, text } = await exchange(
+        new URL(`/_sandbox${path}`, url),
+        {
+          method,
+          headers: body === undefined ? {} : { 'content-type': 'application/json' },
+          bodyText: body === undefined ? undefined : JSON.stringify(body),
+        },
+        { agent, signal, timeoutMs },
+      );
       return readAnswer(url, status, text) as Body;
+    },
+    place: () => locateSandbox(address),
+    send(request) {
+      const { url, agent } = locate();
+      return exchange(new URL(request.target, url), request, { agent });
     },
     close: () => connected?.agent.destroy(),
   };
-}
-
-function resolveAddress({ url, readyFile, caFile, data }: SandboxAddress): { url: string; caFile?: string } {
-  const given = caFile === undefined ? {} : { caFile };
-  if (readyFile === undefined) {
-    const running = url === undefined ? findRunningSandbox(data) : undefined;
-    if (running !== undefined) return { url: running.base_url, caFile: running.ca_file, ...given };
-    return { url: url ?? DEFAULT_URL, ...given };
-  }
-  let ready: { base_url: string; ca_file: string };
-  try {
-    ready = JSON.parse(readFileSync(readyFile, 'utf8'));
-  } catch (cause) {
-    const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    if (!isAbsent) throw new StartError(`expected a ready file, got \`${readyFile}\``, { cause });
-    throw new SandboxUnavailableError(`no sandbox is ready: \`${readyFile}\` does not exist`, { cause });
-  }
-  if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${readyFile}\``);
-  return { url: url ?? ready.base_url, caFile: ready.ca_file, ...given };
 }
 
 /** PEM of the authorities to trust: from the file, otherwise from the folder where a sandbox stores them. */
@@ -105,32 +112,31 @@ function trustedAuthorities({ data }: SandboxAddress, caFile: string | undefined
   }
 }
 
-interface ExchangeOptions extends CallOptions {
-  readonly method: string;
+interface ExchangeOptions {
   readonly agent: HttpAgent;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
 }
 
-function exchange(url: URL, options: ExchangeOptions): Promise<{ status: number; text: string }> {
-  const { method, agent, body, signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const content = body === undefined ? undefined : JSON.stringify(body);
+function exchange(
+  url: URL,
+  { method, headers, bodyText }: Omit<SentRequest, 'target'>,
+  { agent, signal, timeoutMs = DEFAULT_TIMEOUT_MS }: ExchangeOptions,
+): Promise<ReceivedResponse> {
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
   const limit = AbortSignal.timeout(timeoutMs);
   return new Promise((resolve, reject) => {
     const refuse = (error: Error): void => reject(failure(error, url.origin, signal));
     const sent = request(
       url,
-      {
-        method,
-        agent,
-        headers: content === undefined ? {} : { 'content-type': 'application/json' },
-        signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
-      },
+      { method, agent, headers, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) },
       (response) => {
-        readText(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), refuse);
+        const { statusCode: status = 0, statusMessage: statusText = '', headers: received } = response;
+        readText(response).then((text) => resolve({ status, statusText, headers: received, text }), refuse);
       },
     );
     sent.once('error', refuse);
-    sent.end(content);
+    sent.end(bodyText);
   });
 }
 

@@ -41,8 +41,8 @@ export function valueAt(value: unknown, path: PayloadPath): unknown {
 }
 
 /**
- * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path; a list may grow by one
- * element.
+ * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path, and missing lists
+ * at index 0; a list may grow by one element.
  *
  * @throws InvalidPathError when the path leads through a scalar or past the end of a list.
  */
@@ -56,7 +56,10 @@ export function withValueAt(value: unknown, path: PayloadPath, inner: unknown): 
     }
     return value.toSpliced(index, 1, withValueAt(value[index], rest, inner));
   }
-  if (value === undefined || value === null) return { [name]: withValueAt(undefined, rest, inner) };
+  if (value === undefined || value === null) {
+    const first = withValueAt(undefined, rest, inner);
+    return name === '0' ? [first] : { [name]: first };
+  }
   if (typeof value !== 'object')
     throw new InvalidPathError(`expected an object or list that contains \`${name}\`, got a plain value`);
   const own = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;

@@ -102,6 +102,21 @@ async function openSqlite(
   }
 }
 
+/** The number of migrations that a SQLite file has, and that this program has. Changes nothing. */
+export async function readSchemaVersion(file: string): Promise<{ version: number; newest: number }> {
+  const [{ default: Sqlite }, { migrations }] = await Promise.all([
+    import('better-sqlite3'),
+    import('./migrations/migrations.ts'),
+  ]);
+  const handle = new Sqlite(file, { readonly: true, fileMustExist: true });
+  try {
+    const version = handle.pragma('user_version', { simple: true }) as number;
+    return { version: version === UNCOUNTED_VERSION ? 1 : version, newest: migrations.length };
+  } finally {
+    handle.close();
+  }
+}
+
 async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
   entities: Entities,

@@ -24,7 +24,7 @@ test('randomness is drawn in adapters only', () => {
 });
 
 test('the environment is read in the config only', () => {
-  expect(placesOf(/\bprocess\.env\b/g, /^src\/config\.ts$/)).toEqual([]);
+  expect(placesOf(/\bprocess\.env\b/g, /^src\/config(-client)?\.ts$/)).toEqual([]);
   expect(placesOf(/\bNODE_ENV\b/g, /^$/)).toEqual([]);
 });
 

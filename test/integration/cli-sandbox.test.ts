@@ -53,6 +53,7 @@ test('the ready file is written when the server is reachable, and deleted when i
     app_id: acmeApp.id,
     app_secret: acmeApp.secret,
     ca_file: expect.stringMatching(/\/ca\.pem$/),
+    prefix: 'service',
     pid: custos.process.pid,
   });
   // It contains the secret, so no other user may read it.

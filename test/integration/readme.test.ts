@@ -76,7 +76,7 @@ function adapt(code: string, baseUrl: string): string {
 
 /** Commands that use the default port get the one of this run. */
 function withUrl(code: string, baseUrl: string): string {
-  const isAddressed = !/npx custos (listen|trigger|events) /.test(code) || code.includes('--ready-file');
+  const isAddressed = !/npx custos (call|listen|trigger|events) /.test(code) || code.includes('--ready-file');
   return isAddressed ? '' : ` --url ${baseUrl} --data .custos`;
 }
 
@@ -91,6 +91,11 @@ test('the start command and the first calls return what the README shows', async
     data: { signature: `0x${string}` };
   };
   expect(await recoverMessageAddress({ message: 'Hello', signature: signed.data.signature })).toBe(address);
+
+  const byCommand = JSON.parse(await reader.run(block('call'))) as typeof signed;
+  const { body: alice } = await reader.custos.call<{ address: string }>('GET', '/v1/wallets/ext_wal_alice');
+  const { signature } = byCommand.data;
+  expect(await recoverMessageAddress({ message: 'Hello', signature })).toBe(alice.address);
 });
 
 test("the signing example signs for Alice's wallet", async () => {

@@ -39,7 +39,15 @@ async function run(...args: string[]) {
   return { code, output: lines.join('\n'), errors: errors.join('\n') };
 }
 
-const announcement = () => ({ base_url: sandbox.baseUrl, ca_file: sandbox.caFile, data: null });
+const announcement = () => ({
+  base_url: sandbox.baseUrl,
+  ca_file: sandbox.caFile,
+  data: null,
+  app_id: sandbox.appId,
+  app_secret: sandbox.appSecret,
+  prefix: sandbox.prefix,
+  version: '0.1.0',
+});
 
 describe('commands without options', () => {
   test('find the only sandbox, and none after it has stopped', async () => {

@@ -1,0 +1,27 @@
+import { announceSandbox } from '../../client/running-sandboxes.ts';
+import type { RunningSandbox } from '../../compose/local.ts';
+import type { SandboxConfig } from '../../config.ts';
+import { packageVersion } from '../../package-root.ts';
+
+/**
+ * Announces a sandbox to the other commands of this user. Returns a function that withdraws it. Without a place to
+ * write, the commands need --url.
+ */
+export function announce(
+  { baseUrl, caFile, appId, appSecret }: RunningSandbox,
+  { dataFolder, prefix }: Pick<SandboxConfig, 'dataFolder' | 'prefix'>,
+): () => void {
+  try {
+    return announceSandbox({
+      base_url: baseUrl,
+      ca_file: caFile,
+      data: dataFolder ?? null,
+      app_id: appId,
+      app_secret: appSecret,
+      prefix,
+      version: packageVersion(),
+    });
+  } catch {
+    return () => undefined;
+  }
+}

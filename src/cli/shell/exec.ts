@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { Command } from 'commander';
+import { readSandboxConfig, type SandboxFlags } from '../../config.ts';
+import { environmentFor } from '../../config-client.ts';
+import { addSandboxOptions } from '../sandbox.ts';
+import { announce } from './announce.ts';
+
+const examples = `
+Starts a sandbox on a free port, runs the command with the variables that
+\`custos env\` prints, and stops the sandbox. Signals go to the command, and its
+exit code is that of this one: 127 if it is not found, 128 and the number of the
+signal that ended it.
+
+Examples:
+  $ custos exec --seed ci --seed-data -- npm test
+  $ custos exec -- sh -c 'curl --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
+
+/** `custos exec`: runs a command beside a sandbox of its own. */
+export function execCommand(): Command {
+  return addSandboxOptions(
+    new Command('exec')
+      .description('start a sandbox, run a command with it, and stop it')
+      .argument('<command...>', 'the command and its arguments, after --'),
+    { port: '0', quiet: true },
+  )
+    .addHelpText('after', examples)
+    .action(async ([command = '', ...args]: string[], flags: SandboxFlags) => {
+      const config = readSandboxConfig({ quiet: true, ...flags });
+      const [{ startSandbox }, { clientEnvironment }] = await Promise.all([
+        import('../../compose/sandbox.ts'),
+        import('../../client/client-environment.ts'),
+      ]);
+      const sandbox = await startSandbox(config);
+      const withdraw = announce(sandbox, config);
+      try {
+        const { baseUrl: url, caFile, appId, appSecret } = sandbox;
+        const variables = clientEnvironment({ url, caFile, appId, appSecret, prefix: config.prefix });
+        process.exitCode = await run(command, args, variables);
+      } finally {
+        withdraw();
+        await sandbox.close();
+      }
+    });
+}
+
+const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Runs a command to its end, without a shell. Returns its exit code as a shell would. */
+async function run(
+  command: string,
+  args: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): Promise<number> {
+  const child = spawn(command, args, { stdio: 'inherit', env: environmentFor(variables) });
+  const stopForwarding = forwardSignals(child);
+  try {
+    return await new Promise((resolve) => {
+      child.once('error', (error: NodeJS.ErrnoException) => {
+        const isAbsent = error.code === 'ENOENT';
+        console.error(
+          `custos: \`${command}\` ${isAbsent ? 'is not found' : `cannot be run: ${error.message}`}`,
+        );
+        resolve(isAbsent ? 127 : 126);
+      });
+      child.once('close', (code, signal) => {
+        resolve(signal === null ? (code ?? 1) : 128 + constants.signals[signal]);
+      });
+    });
+  } finally {
+    stopForwarding();
+  }
+}
+
+/** NOTE: a terminal sends Ctrl-C to the command as well, which would get it twice. */
+function forwardSignals(child: ChildProcess): () => void {
+  const handlers = forwarded.map((signal) => {
+    const handler = (): void => {
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+    };
+    process.on(signal, handler);
+    return () => process.off(signal, handler);
+  });
+  return () => {
+    for (const remove of handlers) remove();
+  };
+}

@@ -1,0 +1,254 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { announceSandbox } from '../../../src/client/running-sandboxes.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+let sandbox: TestSandbox;
+const folder = temporaryFolder();
+const { TMPDIR, PATH, DISPLAY } = process.env;
+beforeAll(async () => {
+  // Apart from the sandboxes that run on this machine.
+  process.env.TMPDIR = folder;
+  sandbox = await startSandbox({ prefix: 'acme' });
+});
+afterEach(() => restore({ PATH, DISPLAY }));
+afterAll(async () => {
+  await sandbox[Symbol.asyncDispose]();
+  restore({ TMPDIR });
+  rmSync(folder, { recursive: true });
+});
+
+function restore(variables: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, value] of Object.entries(variables)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+}
+
+const announcement = () => ({
+  base_url: sandbox.baseUrl,
+  ca_file: sandbox.caFile,
+  data: null,
+  app_id: sandbox.appId,
+  app_secret: "it's secret",
+  prefix: 'acme',
+  version: '0.1.0',
+});
+
+describe('custos env', () => {
+  test('prints how to reach the running sandbox, as each reader expects it', async () => {
+    expect((await runCommand(['env', '--url', 'https://127.0.0.1:9'])).code).toBe(1);
+    const withdraw = announceSandbox(announcement());
+    try {
+      const { stdout } = await runCommand(['env', '--format', 'json']);
+      const variables = JSON.parse(stdout);
+      expect(variables).toEqual({
+        CUSTOS_BASE_URL: sandbox.baseUrl,
+        CUSTOS_APP_ID: sandbox.appId,
+        CUSTOS_APP_SECRET: "it's secret",
+        CUSTOS_CA_FILE: sandbox.caFile,
+        CUSTOS_HEADER_PREFIX: 'acme',
+        NODE_EXTRA_CA_CERTS: sandbox.caFile,
+      });
+      const shell = (await runCommand(['env'])).stdout;
+      const printed = execFileSync('sh', ['-c', `${shell}printf %s "$CUSTOS_BASE_URL $CUSTOS_APP_SECRET"`]);
+      expect(String(printed)).toBe(`${sandbox.baseUrl} it's secret`);
+      expect(parseEnv((await runCommand(['env', '--format', 'dotenv'])).stdout)).toEqual(variables);
+      expect((await runCommand(['env', '--format', 'github'])).stdout).toContain(
+        "CUSTOS_APP_SECRET=it's secret\n",
+      );
+    } finally {
+      withdraw();
+    }
+  });
+
+  test('the variables lead other commands to that sandbox', async () => {
+    const env = { CUSTOS_BASE_URL: sandbox.baseUrl, CUSTOS_CA_FILE: sandbox.caFile };
+    expect((await runCommand(['env', '--format', 'github'], { env })).stdout).toContain(sandbox.baseUrl);
+    expect((await runCommand(['events', 'list'], { env })).code).toBe(0);
+  });
+});
+
+describe('custos exec', () => {
+  const script = join(folder, 'script.sh');
+
+  async function exec(...text: string[]) {
+    writeFileSync(script, text.join('\n'));
+    return runCommand(['exec', '--prefix', 'acme', '--', 'sh', script]);
+  }
+
+  test('runs a command beside a sandbox and passes its exit code on', async () => {
+    const out = join(folder, 'out');
+    const { code } = await exec(`echo "$CUSTOS_BASE_URL $CUSTOS_HEADER_PREFIX" > '${out}'`, 'exit 7');
+    expect(code).toBe(7);
+    const [url = '', prefix] = readFileSync(out, 'utf8').trim().split(' ');
+    expect(url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    expect(prefix).toBe('acme');
+    expect((await runCommand(['events', 'list', '--url', url])).stderr).toContain('no sandbox responds');
+  });
+
+  test('a command that a signal ended, and one that is not there', async () => {
+    expect((await exec('kill -TERM $$')).code).toBe(143);
+    const absent = await runCommand(['exec', '--', 'no-such-command']);
+    expect(absent).toMatchObject({ code: 127, stderr: 'custos: `no-such-command` is not found\n' });
+  });
+
+  test('signals go to the command', async () => {
+    const running = exec(`trap 'exit 5' TERM`, `: > '${folder}/started'`, 'while :; do sleep 0.02; done');
+    while (!existsSync(join(folder, 'started'))) await new Promise((resolve) => setTimeout(resolve, 20));
+    process.emit('SIGTERM');
+    expect((await running).code).toBe(5);
+  });
+});
+
+describe('custos open', () => {
+  test('prints the URL, and opens it without a shell', async () => {
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    const opened = join(folder, 'opened');
+    writeFileSync(
+      join(bin, 'xdg-open'),
+      `#!/bin/sh\nprintf %s "$1" > '${opened}.part'\nmv '${opened}.part' '${opened}'\n`,
+    );
+    chmodSync(join(bin, 'xdg-open'), 0o755);
+    restore({ PATH: `${bin}:${PATH}`, DISPLAY: ':0' });
+    const address = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+    const url = `${sandbox.baseUrl}/docs`;
+    expect((await runCommand(['open', 'docs', '--print', ...address])).stdout).toBe(`${url}\n`);
+    expect(existsSync(opened)).toBe(false);
+    if (process.platform !== 'linux') return;
+    expect((await runCommand(['open', 'docs', ...address])).stdout).toBe(`${url}\n`);
+    while (!existsSync(opened)) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(readFileSync(opened, 'utf8')).toBe(url);
+  });
+
+  test('of no sandbox fails', async () => {
+    expect((await runCommand(['open', '--url', 'https://127.0.0.1:9'])).code).toBe(1);
+  });
+});
+
+describe('custos doctor', () => {
+  const doctor = async (...args: string[]) => {
+    const { code, stdout } = await runCommand(['doctor', '--json', ...args]);
+    const findings = stdout
+      .trim()
+      .split('\n')
+      .map((text) => JSON.parse(text));
+    return { code, of: (name: string) => findings.find((finding) => finding.name === name) };
+  };
+
+  test('finds nothing wrong with an idle machine, and says so for people, too', async () => {
+    const { code, of } = await doctor('--port', '0');
+    expect(code).toBe(0);
+    expect(of('Node.js')).toEqual({ name: 'Node.js', state: 'ok', text: process.versions.node });
+    expect(of('certificate')).toMatchObject({ state: 'ok', text: expect.stringContaining('is valid until') });
+    expect((await runCommand(['doctor', '--port', '0'])).stdout).toMatch(/^ok {8}Node\.js {7}\d/);
+  });
+
+  test('names a port in use, and a running sandbox with a frozen clock and another version', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as { port: number };
+    const busy = await doctor('--port', String(port));
+    await new Promise((resolve) => other.close(resolve));
+    expect(busy.code).toBe(1);
+    expect(busy.of('port')).toMatchObject({ state: 'fault', text: `${port} is used by another program` });
+
+    const withdraw = announceSandbox({ ...announcement(), version: '0.0.9' });
+    const { code, of } = await doctor('--port', new URL(sandbox.baseUrl).port);
+    withdraw();
+    expect(code).toBe(0);
+    expect(of('port').text).toContain('that of the running sandbox');
+    expect(of('sandbox')).toMatchObject({ state: 'warning', advice: 'stop it and start it again' });
+    expect(of('clock')).toMatchObject({
+      state: 'warning',
+      text: expect.stringContaining('frozen at 2026-01-01'),
+    });
+  });
+
+  test('checks the data folder, its schema and the authority in it', async () => {
+    const data = join(folder, 'data');
+    const first = await startSandbox({ dataFolder: data });
+    await first[Symbol.asyncDispose]();
+    const good = await doctor('--port', '0', '--data', data);
+    expect(good.of('data folder')).toMatchObject({
+      text: expect.stringMatching(/is writable, \d+ MB are free/),
+    });
+    expect(good.of('schema')).toMatchObject({ state: 'ok' });
+    writeFileSync(join(data, 'ca.pem'), 'nothing');
+    rmSync(join(data, 'custos.sqlite-wal'), { force: true });
+    writeFileSync(
+      join(data, 'custos.sqlite'),
+      'no database at all, but long enough to be read as one'.repeat(9),
+    );
+    const bad = await doctor('--port', '0', '--data', data);
+    expect(bad.code).toBe(1);
+    expect(bad.of('certificate')).toMatchObject({ state: 'fault' });
+    expect(bad.of('schema')).toMatchObject({ state: 'fault', advice: expect.stringContaining('backup') });
+  });
+
+  test('warns of a proxy', async () => {
+    const before = { HTTPS_PROXY: process.env.HTTPS_PROXY, NO_PROXY: process.env.NO_PROXY };
+    restore({ HTTPS_PROXY: 'http://proxy.example:3128', NO_PROXY: undefined });
+    const { of } = await doctor('--port', '0');
+    restore({ NO_PROXY: 'localhost,127.0.0.1' });
+    const exempt = await doctor('--port', '0');
+    restore(before);
+    expect(of('proxy')).toMatchObject({ state: 'warning', text: 'HTTPS_PROXY is set' });
+    expect(exempt.of('proxy')).toMatchObject({ state: 'ok' });
+  });
+});
+
+describe('custos completion', () => {
+  const isThere = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).error === undefined;
+
+  test.runIf(isThere('bash'))(
+    'completes commands, operations, options and their values in bash',
+    async () => {
+      const { stdout: script } = await runCommand(['completion', 'bash']);
+      const file = join(folder, 'custos.bash');
+      writeFileSync(file, script);
+      // The words of each line end with the one to complete.
+      const typed = [
+        'custos ev',
+        'custos events w',
+        'custos call walletR',
+        'custos call walletRpc --sign a',
+        'custos env --format ',
+        'custos events wait --time',
+        'custos mock --app',
+      ];
+      const ask = typed.map((line) => {
+        const words = line.split(' ').map((word) => `'${word}'`);
+        return `COMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}; _custos; echo "\${COMPREPLY[*]}"`;
+      });
+      const answer = execFileSync('bash', ['-c', [`source '${file}'`, ...ask].join('\n')], {
+        encoding: 'utf8',
+      });
+      expect(answer.split('\n').slice(0, -1)).toEqual([
+        'events',
+        'wait',
+        'walletRpc',
+        'alice',
+        'shell dotenv json github',
+        '--timeout',
+        '',
+      ]);
+    },
+  );
+
+  test.each(['zsh', 'fish'])('%s reads its script without a complaint', async (shell) => {
+    const { code, stdout } = await runCommand(['completion', shell]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('walletRpc');
+    if (!isThere(shell)) return;
+    const file = join(folder, `custos.${shell}`);
+    writeFileSync(file, stdout);
+    expect(spawnSync(shell, ['-n', file], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
+  });
+});
