@@ -41,6 +41,8 @@ export interface ListenConfig {
 export interface SandboxConfig extends ListenConfig {
   /** Absolute path; undefined: in memory. */
   dataFolder: string | undefined;
+  /** The snapshot to start with: a file, or a name in the data folder. */
+  load: string | undefined;
   seed: string | undefined;
   seedData: boolean;
   appId: string | undefined;
@@ -70,6 +72,7 @@ export interface SandboxFlags {
   host?: string;
   port?: string;
   data?: string;
+  load?: string;
   seed?: string;
   seedData?: boolean;
   prefix?: string;
@@ -142,6 +145,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     admission: sandboxAdmission,
     logLevel: check.oneOf(faults, '--log-level', flags.logLevel ?? 'info', logLevels),
     dataFolder: flags.data === undefined ? undefined : resolve(flags.data),
+    load: flags.load,
     seed: flags.seed,
     seedData: flags.seedData ?? false,
     appId: flags.appId,

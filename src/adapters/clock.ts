@@ -3,6 +3,14 @@ import type { Clock } from '../ports/clock.ts';
 /** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
+/** How a clock differs from that of the machine. */
+export interface ClockState {
+  /** Null for a running clock. */
+  readonly frozenAtMs: number | null;
+  /** Added to the time of the machine while the clock runs. */
+  readonly offsetMs: number;
+}
+
 /** A clock that can be frozen, set and moved. Times are Unix milliseconds. */
 export interface AdjustableClock extends Clock {
   readonly isFrozen: boolean;
@@ -14,6 +22,8 @@ export interface AdjustableClock extends Clock {
   resume(): void;
   /** Restores the initial time and the initial frozen state. */
   reset(): void;
+  state(): ClockState;
+  restore(state: ClockState): void;
 }
 
 interface AdjustableClockOptions {
@@ -61,6 +71,11 @@ export function adjustableClock(options: AdjustableClockOptions = {}): Adjustabl
     freeze,
     resume,
     reset,
+    state: () => ({ frozenAtMs: frozenAtMs ?? null, offsetMs }),
+    restore(state) {
+      frozenAtMs = state.frozenAtMs ?? undefined;
+      offsetMs = state.offsetMs;
+    },
     advance: (durationMs) => set(now() + durationMs),
     get isFrozen() {
       return frozenAtMs !== undefined;

@@ -22,8 +22,10 @@ export interface SandboxState {
   masterKeyHex: string;
   /** Number of starts with this folder. */
   starts: number;
-  /** Id of the event log; changes whenever the log is emptied. */
+  /** Id of the event log; changes whenever the log is replaced. */
   eventLog: string;
+  /** The sequence of the last event from before that. */
+  eventLogBeginsAfter: number;
 }
 
 const stateFile = 'sandbox.json';
@@ -37,6 +39,11 @@ export function databaseOf(folder: string): string {
 /** Path of the simulated chains in a sandbox's folder. */
 export function chainsOf(folder: string): string {
   return join(folder, 'chain.sqlite');
+}
+
+/** Path of a snapshot that is being loaded; a killed sandbox finishes that at its next start. */
+export function loadingOf(folder: string): string {
+  return join(folder, 'loading.snapshot');
 }
 
 /** Path of the lock that a running sandbox holds on its folder. */
@@ -63,6 +70,7 @@ function requireState(content: unknown): SandboxState {
   if (typeof content !== 'object' || content === null) throw new Error('expected a JSON object');
   const { appId, appSecret, masterKeyHex } = content as Partial<SandboxState>;
   const { starts = 1, eventLog = generateEventLogId(systemEntropy) } = content as Partial<SandboxState>;
+  const { eventLogBeginsAfter = 0 } = content as Partial<SandboxState>;
   const require = (name: keyof SandboxState, isValid: boolean, expected: string): void => {
     // The value itself may be a secret.
     if (!isValid) throw new Error(`expected \`${name}\` to be ${expected}`);
@@ -73,7 +81,17 @@ function requireState(content: unknown): SandboxState {
     /^[0-9a-f]{64}$/i.test(masterKeyHex), '64 hexadecimal digits');
   require('starts', Number.isSafeInteger(starts) && starts > 0, 'the number of starts');
   require('eventLog', isText(eventLog), 'the id of the event log');
-  return { ...content, appId, appSecret, masterKeyHex, starts, eventLog } as SandboxState;
+  require('eventLogBeginsAfter', Number.isSafeInteger(eventLogBeginsAfter) &&
+    eventLogBeginsAfter >= 0, 'the number of an event');
+  return {
+    ...content,
+    appId,
+    appSecret,
+    masterKeyHex,
+    starts,
+    eventLog,
+    eventLogBeginsAfter,
+  } as SandboxState;
 }
 
 function isText(value: unknown): value is string {

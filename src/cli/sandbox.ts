@@ -50,6 +50,10 @@ export function addSandboxOptions(command: Command, defaults: ListenDefaults = {
       '--seed <text>',
       'derive ids, keys and secrets from this text, so that every run is the same; never for real money',
     )
+    .option(
+      '--load <name|file>',
+      'start with a snapshot: one in the data folder, or a file; a reset returns to it',
+    )
     .option('--seed-data', 'start with named users, wallets, a key quorum, a policy and a vault')
     .option(
       '--confirm-after <ms>',

@@ -35,7 +35,9 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   /** The hosted page of a customer of the identity office. */
   pageOf(token: string): string;
   /** The secret of the simulated card issuer. */
-  readonly cardSecret: Uint8Array;
+  cardSecret(): Uint8Array;
+  /** The initial state of simulated chains in memory. */
+  readonly image?: Buffer | undefined;
 }
 
 /**
@@ -50,11 +52,11 @@ export function sandboxChains(
     swapRouters,
     rewards,
   }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
-  { clock, log, ids, pageOf, cardSecret }: SandboxWorld,
+  { clock, log, ids, pageOf, cardSecret, image }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
-    ...{ file, clock, confirmAfterMs, knownTokens: namedTokens },
+    ...{ file, image, clock, confirmAfterMs, knownTokens: namedTokens },
     nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
   });
   // A deposit is reported as soon as it is in a block, as on simulated chains.

@@ -21,11 +21,12 @@ import type {
   ControllableClock,
   ControllableFiat,
   ControllablePrices,
+  ControllableSnapshots,
 } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
 import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
-import { operations } from '../sandbox/generated/operations.ts';
+import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
 import { redactionFor } from '../sandbox/requests/redact.ts';
@@ -33,6 +34,7 @@ import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
+import type { RequestGate } from './request-gate.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
@@ -47,6 +49,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly openUnit: OpenUnit;
   readonly apps: StoredAppDirectory;
   readonly reset: () => Promise<void>;
+  readonly snapshots: ControllableSnapshots;
+  readonly gate: RequestGate;
   readonly jobs: Pick<JobRunner, 'settle'>;
   readonly eventLog: EventLog;
   readonly requests: RequestLog | undefined;
@@ -58,6 +62,15 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 }
 
 const everyOperation = Object.values(operations);
+
+/** Operations that wait for something to happen, and those that hold all others. */
+const ungated: ReadonlySet<string> = new Set<OperationId>([
+  'listEvents',
+  'listRequests',
+  'loadSnapshot',
+  'resetSandbox',
+  'saveSnapshot',
+]);
 
 /** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
@@ -78,6 +91,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     baseUrl: options.baseUrl,
     version: packageVersion(),
     eventLog: () => eventLog.name(),
+    eventLogBeginsAfter: () => eventLog.beginsAfter(),
     entropy: services.entropy,
     vault: services.vault,
     ids: services.ids,
@@ -89,6 +103,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     log: options.log,
     prices: chains.prices,
     reset,
+    snapshots: options.snapshots,
     runDueJobs: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),
     change,
@@ -110,7 +125,8 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };
       const signal = AbortSignal.any([options.stopping, disconnectSignal(exchange)]);
-      const body = await runControlOperation(operation.id, input, { ...context, signal });
+      const runIt = () => runControlOperation(operation.id, input, { ...context, signal });
+      const body = ungated.has(operation.id) ? await runIt() : await options.gate.pass(runIt);
       check(exchange, operation.successStatus, body);
       return { status: operation.successStatus, body };
     },

@@ -1,21 +1,22 @@
-import { generateEventLogId, type SandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
+import { generateEventLogId } from '../adapters/sandbox-folder.ts';
 import type { Entropy } from '../ports/entropy.ts';
+import type { SandboxMemory } from './sandbox-memory.ts';
 
-/** The name of a sandbox's event log. It changes when the log is emptied, so that readers notice. */
+/** The name of a sandbox's event log. It changes when the log is replaced, so that readers notice. */
 export interface EventLog {
   name(): string;
-  /** Call after the log was emptied. */
-  restart(): void;
+  /** The sequence of the last event that the log already had when it got this name. */
+  beginsAfter(): number;
+  /** Call after the log was replaced. */
+  restart(beginsAfter: number): void;
 }
 
-/** Opens the event log of a sandbox. `folder` contains its state; undefined for a sandbox in memory. */
-export function openEventLog(memory: SandboxState, folder: string | undefined, entropy: Entropy): EventLog {
-  let current = memory;
+/** Opens the event log of a sandbox. */
+export function openEventLog(memory: SandboxMemory, entropy: Entropy): EventLog {
   return {
-    name: () => current.eventLog,
-    restart() {
-      current = { ...current, eventLog: generateEventLogId(entropy) };
-      if (folder !== undefined) writeSandboxState(folder, current);
-    },
+    name: () => memory.state.eventLog,
+    beginsAfter: () => memory.state.eventLogBeginsAfter,
+    restart: (eventLogBeginsAfter) =>
+      memory.change({ eventLog: generateEventLogId(entropy), eventLogBeginsAfter }),
   };
 }

@@ -13,12 +13,16 @@ import {
 import type { SandboxConfig } from '../config.ts';
 import { drawAppSecret } from '../domain/access/apps/app-secret.ts';
 import { isLoopbackHost } from '../http/origins/local-caller.ts';
+import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
+import { beginLoading, finishLoading, keptBy } from './load-into-folder.ts';
 
 /** The state of a sandbox that is kept between starts. */
 export interface SandboxMemory {
   readonly state: SandboxState;
+  /** Changes the state, and stores it if there is a folder. */
+  change(changes: Partial<SandboxState>): void;
   /** Stores the state of this start. Call it after the database has accepted the master key. */
   keep(): void;
   /** Releases the folder. */
@@ -26,17 +30,30 @@ export interface SandboxMemory {
 }
 
 /**
- * Reads the state in the folder and locks the folder; options override the state.
+ * Reads the state in the folder and locks the folder; options override the state. A snapshot to load replaces what is in
+ * the folder.
  *
- * INVARIANT: a stored master key is never replaced. A new one is stored only in a folder without a database, or after
- * the database has accepted it.
+ * INVARIANT: a stored master key is never replaced, except together with the database. A new one is stored only in a
+ * folder without a database, or after the database has accepted it.
  *
  * @throws StartError when another sandbox uses the folder, or its state cannot be read.
  */
-export function openMemory(config: SandboxConfig): SandboxMemory {
+export async function openMemory(
+  config: SandboxConfig,
+  snapshot: Snapshot | undefined,
+): Promise<SandboxMemory> {
   const { dataFolder: folder } = config;
   if (folder === undefined) {
-    return { state: stateOf(config, undefined), keep: () => undefined, release: () => undefined };
+    let state = stateOf(config, snapshot && keptBy(snapshot));
+    const change = (changes: Partial<SandboxState>): void => {
+      state = { ...state, ...changes };
+    };
+    return {
+      get state() {
+        return state;
+      },
+      ...{ change, keep: () => undefined, release: () => undefined },
+    };
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = lockFile(lockOf(folder));
@@ -46,24 +63,36 @@ export function openMemory(config: SandboxConfig): SandboxMemory {
     );
   }
   try {
+    if (snapshot !== undefined) beginLoading(folder, snapshot, false);
+    await finishLoading(folder);
     const kept = readSandboxState(folder);
-    const state = stateOf(config, kept);
+    let state = stateOf(config, kept);
     const keep = (): void => writeSandboxState(folder, state);
     if (kept === undefined && !existsSync(databaseOf(folder))) keep();
-    return { state, keep, release: lock.release };
+    const change = (changes: Partial<SandboxState>): void => {
+      state = { ...state, ...changes };
+      keep();
+    };
+    return {
+      get state() {
+        return state;
+      },
+      ...{ change, keep, release: lock.release },
+    };
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-function stateOf(config: SandboxConfig, kept: SandboxState | undefined): SandboxState {
+function stateOf(config: SandboxConfig, kept: Partial<SandboxState> | undefined): SandboxState {
   return {
     appId: config.appId ?? kept?.appId ?? acmeApp.id,
     appSecret: config.appSecret ?? appSecretFor(config.host, kept),
     masterKeyHex: kept?.masterKeyHex ?? generateMasterKeyHex(systemEntropy),
     starts: (kept?.starts ?? 0) + 1,
     eventLog: kept?.eventLog ?? generateEventLogId(systemEntropy),
+    eventLogBeginsAfter: kept?.eventLogBeginsAfter ?? 0,
   };
 }
 
@@ -71,7 +100,7 @@ function stateOf(config: SandboxConfig, kept: SandboxState | undefined): Sandbox
  * CHOICE: only a sandbox that is reachable from this machine alone has the published secret. Any other gets a random
  * one, even with a seed, because others may know the seed.
  */
-function appSecretFor(host: string, kept: SandboxState | undefined): string {
+function appSecretFor(host: string, kept: Partial<SandboxState> | undefined): string {
   const secret = kept?.appSecret ?? acmeApp.secret;
   return secret === acmeApp.secret && !isLoopbackHost(host) ? drawAppSecret(systemEntropy) : secret;
 }

@@ -1,15 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
-import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import {
-  databaseOf,
-  generateEventLogId,
-  type SandboxState,
-  startErrorOf,
-} from '../adapters/sandbox-folder.ts';
+import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
+import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshot-folder.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { operatorContext } from '../admin/operator-context.ts';
@@ -29,21 +25,24 @@ import { operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
+import type { RunOperation } from '../http/http-exchange.ts';
 import { injectingFaults } from '../http/inject-faults.ts';
 import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
 import type { PipelineOptions } from '../http/pipeline.ts';
-import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
+import { packageVersion } from '../package-root.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
+import type { ControllableSnapshots } from '../sandbox/control-plane.ts';
 import { DEVICE_PAGE } from '../sandbox/device-page.ts';
 import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
 import { findRequestFault } from '../sandbox/faults/request-faults.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
+import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { CardControls } from '../simulated/cards/issuers.ts';
@@ -51,7 +50,6 @@ import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { resetDatabase } from '../storage/reset-database.ts';
 import { admissionFor } from './admission.ts';
 import { sandboxChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
@@ -60,11 +58,15 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { createRequestGate } from './request-gate.ts';
 import { publishedSafeguards } from './safeguards.ts';
+import { sandboxEntropy } from './sandbox-entropy.ts';
 import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { sandboxPages } from './sandbox-pages.ts';
 import { sandboxReference } from './sandbox-reference.ts';
-import { ensureSeeds, plantSeeds } from './seeds.ts';
+import { ensureSeeds } from './seeds.ts';
+import { namedSnapshots, snapshotOf } from './snapshots.ts';
+import { adopt, wholeState } from './whole-state.ts';
 
 /** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
 const seededStartMs = Date.UTC(2026, 0, 1);
@@ -79,8 +81,9 @@ export interface Sandbox extends RunningSandbox {
   /** The simulated card issuer, and the merchants. */
   readonly cards: CardControls;
   readonly database: Database;
-  /** Restores the seed data, as `POST /_sandbox/reset` does. */
+  /** Returns to the state after the start, as `POST /_sandbox/reset` does. */
   reset(): Promise<void>;
+  readonly snapshots: ControllableSnapshots;
   /**
    * Runs everything that is due at the current time of the clock, and waits for the responses of webhook endpoints.
    */
@@ -94,7 +97,11 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly machine?: Clock;
   /** The files of the inspector. Default: those of the build. */
   readonly inspectorFolder?: string;
+  /** How long a reset or a snapshot waits for the requests in progress. */
+  readonly drainMs?: number;
 }
+
+const DRAIN_MS = 5_000;
 
 /**
  * The owner of leases. It is the same at every start, so a restarted sandbox reclaims the leases of a killed one
@@ -112,9 +119,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
   let memory: SandboxMemory | undefined;
   try {
-    memory = openMemory(config);
-    const { log = logFor(config), machine = systemClock, inspectorFolder } = options;
-    return await startWith(memory, config, { log, machine, inspectorFolder });
+    const snapshot = await snapshotOf(config);
+    memory = await openMemory(config, snapshot);
+    const { log = logFor(config), machine = systemClock, drainMs = DRAIN_MS, inspectorFolder } = options;
+    return await startWith(memory, config, { log, machine, drainMs, inspectorFolder, snapshot });
   } catch (error) {
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
@@ -125,16 +133,23 @@ interface Outside {
   readonly log: Log;
   readonly machine: Clock;
   readonly inspectorFolder: string | undefined;
+  readonly drainMs: number;
+  /** What to start with; it is in the folder already, if there is one. */
+  readonly snapshot: Snapshot | undefined;
 }
 
 async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
-  const { log } = outside;
+  const { log, snapshot } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const world = makeServices(config, memory, outside);
-  const { ports, clock, chains, fiat, cards, faults, baseUrl, listensAt, restart, newRequestId } = world;
-  const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
-  const database = await openDatabase(entities, { kind: 'sqlite', file });
+  const made = makeServices(config, kept, outside);
+  const { ports, clock, chains, fiat, cards, faults, baseUrl, listensAt, randomness } = made;
+  const { newRequestId } = randomness;
+  const [file, image] =
+    config.dataFolder === undefined
+      ? [':memory:', snapshot?.database]
+      : [databaseOf(config.dataFolder), undefined];
+  const database = await openDatabase(entities, { kind: 'sqlite', file, image });
   // Secrets are rotated by commands, which know the time of the machine but not that of the sandbox.
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database);
@@ -157,29 +172,26 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     admission,
     effectsOf: requests === undefined ? undefined : effectsOf,
   });
-  const run = injectingFaults(runOperation, {
+  const authenticate = fromOwnHost(
+    config,
+    createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock }),
+  );
+  const gate = createRequestGate(outside.drainMs);
+  const runInGate: RunOperation = (exchange) =>
+    gate.pass(async (wasHeld) => {
+      // The credentials were checked against a state that may have been replaced.
+      if (wasHeld) await authenticate(exchange);
+      return runOperation(exchange);
+    });
+  const run = injectingFaults(runInGate, {
     find: findRequestFault(faults, documentedErrors),
     stopping: stopping.signal,
   });
 
-  const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
+  const eventLog = openEventLog(kept, systemEntropy);
   const seeds = {
     ...{ config, appId: memory.appId, appSecret: memory.appSecret },
     ...{ services, database, chains },
-  };
-  const reset = async (): Promise<void> => {
-    await services.uses.flush();
-    await jobs.whilePaused(async () => {
-      await resetDatabase(database);
-      await chains.reset();
-      clock.reset();
-      fiat.setUp(true);
-      cards.setUp(true);
-      restart();
-      await plantSeeds(seeds);
-    });
-    eventLog.restart();
-    apps.noteChange();
   };
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
@@ -191,10 +203,30 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     );
     kept.keep();
     await sealStoredTestCodes(services.vault, inUnitOf(units));
-    await ensureSeeds(seeds);
+    if (snapshot !== undefined) adopt({ clock, randomness, fiat, cards }, snapshot.state);
+    const isNew = await ensureSeeds(seeds);
     // The clock of an earlier start may have been ahead.
     const nowMs = clock.now();
     await inUnitOf(units)((em) => bringDueTimesTo(em, nowMs, nowMs + LONGEST_PLAN_MS));
+    const { dataFolder } = config;
+    const whole = await wholeState(
+      {
+        ...{
+          dataFolder,
+          version: packageVersion(),
+          memory: kept,
+          database,
+          chains,
+          vault: made.vault,
+          clock,
+        },
+        ...{ machine: outside.machine, randomness, fiat, cards, uses: services.uses, apps, eventLog, seeds },
+        ...{ jobs, gate, faults },
+      },
+      isNew || snapshot !== undefined,
+    );
+    const store = dataFolder === undefined ? snapshotsInMemory() : snapshotFolder(snapshotsOf(dataFolder));
+    const snapshots = namedSnapshots({ store, whole, appId: memory.appId });
     const control = await controlPlane({
       ...http,
       ...{
@@ -207,7 +239,9 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         database,
         openUnit,
         apps,
-        reset,
+        reset: whole.reset,
+        snapshots,
+        gate,
         jobs,
         appId: memory.appId,
       },
@@ -221,14 +255,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       ...http,
       config,
       run,
-      authenticate: fromOwnHost(
-        config,
-        createAuthenticate({
-          apps,
-          userTokens: createUserTokens(database.orm, services),
-          clock: systemClock,
-        }),
-      ),
+      authenticate,
       admission,
       isHostSigned: true,
       rateLimit: rateLimitFor(config),
@@ -263,7 +290,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       fiat,
       cards,
       database,
-      reset,
+      reset: whole.reset,
+      snapshots,
       settle: () => jobs.finish(),
       async close() {
         // Ends the requests that wait for events.
@@ -283,18 +311,23 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
 }
 
 /** The ports of a sandbox, and the controls that only a sandbox has. */
-function makeServices(config: SandboxConfig, memory: SandboxState, { log, machine }: Outside) {
-  const { entropy, requestEntropy, faultEntropy, restart } = entropyOf(config.seed, memory.starts);
+function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine, snapshot }: Outside) {
+  const { state: memory } = kept;
+  const randomness = sandboxEntropy(config.seed, memory.starts);
+  const { entropy } = randomness;
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const ids = makeIds(entropy);
-  const faults = createFaultRules(faultEntropy);
+  const faults = createFaultRules(randomness.faultEntropy);
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
-  const cardSecret = createHmac('sha256', memory.masterKeyHex).update('simulated card issuer').digest();
-  const world = sandboxChains(config, { clock, log, ids, pageOf, cardSecret });
+  const cardSecret = (): Uint8Array =>
+    createHmac('sha256', kept.state.masterKeyHex).update('simulated card issuer').digest();
+  const image = config.dataFolder === undefined ? snapshot?.chains : undefined;
+  const world = sandboxChains(config, { clock, log, ids, pageOf, cardSecret, image });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
+  const vault = sandboxVault(memory.masterKeyHex);
   const ports: Omit<Services, 'uses'> = {
     clock,
     machine,
@@ -303,7 +336,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     // always random.
     entropy,
     ids,
-    vault: sandboxVault(memory.masterKeyHex),
+    vault,
     jwks: createHttpJwks(systemClock),
     chains,
     prices: simulated.prices,
@@ -320,10 +353,11 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     diagnostics: true,
     safeguards: publishedSafeguards,
   };
-  let newRequestId = requestIdsFrom(requestEntropy);
   return {
     ports,
+    vault,
     clock,
+    randomness,
     chains: simulated,
     fiat: fiatControls,
     baseUrl: () => baseUrl,
@@ -331,14 +365,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     listensAt: (url: string) => {
       baseUrl = url;
     },
-    // Ids are drawn many at a time; those drawn before the restart are discarded.
     faults,
-    restart: () => {
-      restart();
-      faults.restart();
-      newRequestId = requestIdsFrom(requestEntropy);
-    },
-    newRequestId: () => newRequestId(),
   };
 }
 
@@ -353,27 +380,4 @@ function fromOwnHost(
     requireHost(exchange);
     return authenticate(exchange);
   };
-}
-
-/**
- * The main entropy, the one of request ids and the one of faults: each is drawn from independently, so that faults
- * change no ids.
- *
- * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. From the
- * seed alone it would draw ids that already exist in the data.
- */
-function entropyOf(seed: string | undefined, starts: number) {
-  if (seed === undefined) {
-    const drawn = { entropy: systemEntropy, requestEntropy: systemEntropy, faultEntropy: systemEntropy };
-    return { ...drawn, restart: () => undefined };
-  }
-  const text = starts === 1 ? seed : `${seed}\n${starts}`;
-  const [entropy, requestEntropy] = [seededEntropy(text), seededEntropy(`${text}\nrequests`)];
-  const faultEntropy = seededEntropy(`${text}\nfaults`);
-  const restart = (): void => {
-    entropy.reset();
-    requestEntropy.reset();
-    faultEntropy.reset();
-  };
-  return { entropy, requestEntropy, faultEntropy, restart };
 }

@@ -47,18 +47,25 @@ async function planVaults({ config, database, chains }: Seeds): Promise<void> {
   if (config.seedData) await planSeededVault(database.orm.em.fork(), chains);
 }
 
-/** Creates the seeds. If the app already exists, only updates its credentials and settings. */
-export async function ensureSeeds(seeds: Seeds): Promise<void> {
+/**
+ * Creates the seeds. If the app already exists, only updates its credentials and settings. Result: whether they were
+ * created.
+ */
+export async function ensureSeeds(seeds: Seeds): Promise<boolean> {
   const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
-  if (app === undefined) return plantSeeds(seeds);
+  if (app === undefined) {
+    await plantSeeds(seeds);
+    return true;
+  }
   await planVaults(seeds);
-  return inTransaction(seeds, async (context) => {
+  await inTransaction(seeds, async (context) => {
     const wanted = hashAppSecret(seeds.appSecret, context.nowMs).hash;
     const isKnown = secretsInForce(app.secretHashes, context.nowMs).some(({ hash }) => hash === wanted);
     if (!isKnown) await rotateAppSecret(context, app.id, { overlapMs: 0, secret: seeds.appSecret });
     const settings = checkAppSettings(settingsOf(seeds), context);
     if (Object.keys(settings).length > 0) await updateApp(context, app.id, { settings });
   });
+  return false;
 }
 
 function settingsOf({ config }: Seeds): AppSettings {

@@ -34,9 +34,10 @@ export interface JobRunner {
   /** Like `settle`, and also waits for the work that continues after batches. */
   finish(): Promise<void>;
   /**
-   * Runs `work`, which empties the database, while all jobs are paused and have dropped what they had read from it.
+   * Runs `work` while all jobs are paused. With `mustForget`, for work that replaces the database, they have dropped what
+   * they had read from it.
    */
-  whilePaused(work: () => Promise<void>): Promise<void>;
+  whilePaused<T>(work: () => Promise<T>, options: { readonly mustForget: boolean }): Promise<T>;
   /** Finishes the current batches and starts no more. */
   stop(): Promise<void>;
 }
@@ -55,11 +56,11 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
     wake: (name) => loops.get(name)?.wake(),
     settle: () => drainAll(false),
     finish: () => drainAll(true),
-    async whilePaused(work) {
+    async whilePaused(work, options) {
       const isDone = Promise.withResolvers<void>();
       try {
-        await Promise.all([...loops.values()].map((loop) => loop.hold(isDone.promise)));
-        await work();
+        await Promise.all([...loops.values()].map((loop) => loop.hold(isDone.promise, options)));
+        return await work();
       } finally {
         isDone.resolve();
       }
@@ -115,11 +116,11 @@ function startLoop(job: Job, log: Log) {
       }
     },
     /** When it resolves, no batch is running, and none starts before `end`. */
-    async hold(end: Promise<void>) {
+    async hold(end: Promise<void>, { mustForget }: { readonly mustForget: boolean }) {
       const begun = last;
       last = begun.then(() => end);
       await begun;
-      await job.forget?.();
+      if (mustForget) await job.forget?.();
     },
     async stop() {
       isStopped = true;

@@ -239,6 +239,29 @@ export interface ControllableCards {
   setUp(isUp: boolean): void;
 }
 
+/** A snapshot of the whole sandbox. */
+export interface SnapshotFacts {
+  readonly name: string;
+  readonly bytes: number;
+  /** Unix ms of the machine and of the sandbox's clock, and the version that saved it; null for a file that is torn. */
+  readonly savedAtMs: number | null;
+  readonly nowMs: number | null;
+  readonly version: string | null;
+}
+
+/** Saves and loads the whole sandbox. Refuses what cannot be loaded with an ApiError that says why. */
+export interface ControllableSnapshots {
+  list(): Promise<readonly SnapshotFacts[]>;
+  /** Replaces a snapshot of the same name. */
+  save(name: string): Promise<SnapshotFacts>;
+  load(name: string): Promise<void>;
+  remove(name: string): Promise<void>;
+  /** The bytes of the file. */
+  read(name: string): Promise<Buffer>;
+  /** Stores a file that was read from this or another sandbox. Throws InvalidSnapshotError for other content. */
+  write(name: string, content: Buffer): Promise<SnapshotFacts>;
+}
+
 /** The prices of assets in US dollars, by name. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
@@ -265,8 +288,10 @@ export interface ControlContext extends PolicyAnalysis {
   baseUrl(): string;
   /** The version of this program. */
   readonly version: string;
-  /** Id of the event log; changes when a reset deletes all events. */
+  /** Id of the event log; changes when a reset or a snapshot replaces the events. */
   eventLog(): string;
+  /** The sequence of the last event that the log had when it got this id. */
+  eventLogBeginsAfter(): number;
   /** Aborted when the caller disconnects or the server stops; handlers must then return. */
   readonly signal: AbortSignal;
   readonly clock: ControllableClock;
@@ -280,8 +305,9 @@ export interface ControlContext extends PolicyAnalysis {
   readonly fiatProviders: FiatProviders;
   readonly log: Log;
   readonly prices: ControllablePrices;
-  /** Deletes the state and seeds it again; also resets the clock and seeded entropy. */
+  /** Returns to the state after the start, also of the clock and of seeded entropy. */
   reset(): Promise<void>;
+  readonly snapshots: ControllableSnapshots;
   /** Runs all jobs that are due at the clock's current time. */
   runDueJobs(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;

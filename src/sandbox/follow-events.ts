@@ -45,7 +45,7 @@ export async function followEvents(query: Query, context: ControlContext): Promi
   for (;;) {
     const log = context.eventLog();
     if (position.log !== log) {
-      position = { log, sequence: 0 };
+      position = { log, sequence: context.eventLogBeginsAfter() };
       wasReset = true;
     }
     const found = await scan(position, filter, context);

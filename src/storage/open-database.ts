@@ -11,6 +11,8 @@ export type DatabaseOptions =
       kind: 'sqlite';
       /** Path of the file, or `:memory:`. */
       file: string;
+      /** The initial content of a database in memory. */
+      image?: Buffer | undefined;
       /** Default: those of this version. */
       migrations?: readonly SchemaMigration[];
     }
@@ -33,7 +35,16 @@ export interface Database {
   readonly orm: Orm;
   /** Undefined for SQLite, which is a local file. */
   readonly readiness?: Readiness;
+  /** Undefined for PostgreSQL. */
+  readonly images?: DatabaseImages;
   close(): Promise<void>;
+}
+
+/** The whole content of a database at a moment at which no transaction is open. */
+export interface DatabaseImages {
+  save(): Promise<Buffer>;
+  /** Replaces the content. Forks of the entity manager from before must not be used any more. */
+  load(image: Buffer): Promise<void>;
 }
 
 /**
@@ -65,37 +76,51 @@ const UNCOUNTED_VERSION = 583_281_383;
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 async function openSqlite(
-  { file, migrations }: DatabaseOptions & { kind: 'sqlite' },
+  { file, image, migrations }: DatabaseOptions & { kind: 'sqlite' },
   entities: Entities,
 ): Promise<Database> {
-  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { bindValues }, { upgradeSqlite }, released] =
-    await Promise.all([
-      import('better-sqlite3'),
-      import('@mikro-orm/sqlite'),
-      import('./sqlite-dialect.ts'),
-      import('./bind-values.ts'),
-      import('./upgrade-sqlite.ts'),
-      import('./migrations/migrations.ts'),
-    ]);
+  const [
+    { default: Sqlite },
+    { MikroORM },
+    dialect,
+    { sqliteImages },
+    { bindValues },
+    { upgradeSqlite },
+    released,
+  ] = await Promise.all([
+    import('better-sqlite3'),
+    import('@mikro-orm/sqlite'),
+    import('./sqlite-dialect.ts'),
+    import('./sqlite-images.ts'),
+    import('./bind-values.ts'),
+    import('./upgrade-sqlite.ts'),
+    import('./migrations/migrations.ts'),
+  ]);
   const wanted = migrations ?? released.migrations;
   const isInMemory = file === ':memory:';
-  const handle = new Sqlite((isInMemory ? migratedImages.get(wanted) : undefined) ?? file);
-  try {
+  const open = (content: Buffer | string) => {
+    const opened = new Sqlite(content);
     // The log is synced at every commit, so acknowledged changes survive a power loss.
-    handle.pragma('journal_mode = WAL');
-    handle.pragma('synchronous = FULL');
-    handle.pragma('foreign_keys = ON');
-    handle.pragma('busy_timeout = 5000');
+    opened.pragma('journal_mode = WAL');
+    opened.pragma('synchronous = FULL');
+    opened.pragma('foreign_keys = ON');
+    opened.pragma('busy_timeout = 5000');
+    return opened;
+  };
+  const handle = open(image ?? (isInMemory ? migratedImages.get(wanted) : undefined) ?? file);
+  try {
     upgradeSqlite(
       handle,
       wanted.map(({ sqlite }) => sqlite),
       (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion),
     );
     if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
-    const options = { ...settings, dbName: file, driverOptions: sqliteDialect(handle) };
+    const slot = dialect.slotOf(handle);
+    const options = { ...settings, dbName: file, driverOptions: dialect.sqliteDialect(slot) };
     const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
-    return { kind: 'sqlite', orm, close: () => closeAll(orm, () => handle.close()) };
+    const images = sqliteImages(slot, isInMemory ? { open } : { file });
+    return { kind: 'sqlite', orm, images, close: () => closeAll(orm, () => slot.handle.close()) };
   } catch (error) {
     handle.close();
     throw error;

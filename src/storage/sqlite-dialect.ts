@@ -22,6 +22,28 @@ interface SqliteConnection extends DatabaseConnection {
   end(command: 'commit' | 'rollback'): void;
 }
 
+/** A better-sqlite3 handle that can be replaced, the statements prepared with it, and who uses it. */
+export interface SqliteSlot {
+  handle: Database;
+  readonly statements: Map<string, Statement<unknown[], unknown>>;
+  readonly turnstile: Turnstile;
+}
+
+/** A slot for a handle, which gets the functions that queries call. */
+export function slotOf(handle: Database): SqliteSlot {
+  addExactSum(handle);
+  return { handle, statements: new Map(), turnstile: makeTurnstile() };
+}
+
+/** Puts another handle into the slot and returns the one before. Call it in the turnstile. */
+export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
+  const { handle: before } = slot;
+  addExactSum(handle);
+  slot.handle = handle;
+  slot.statements.clear();
+  return before;
+}
+
 /**
  * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in three ways: prepared
  * statements are kept, row locks are omitted, and a transaction begins with its first statement, so an operation
@@ -29,9 +51,9 @@ interface SqliteConnection extends DatabaseConnection {
  *
  * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
  */
-export function sqliteDialect(database: Database): Dialect {
+export function sqliteDialect(slot: SqliteSlot): Dialect {
   return {
-    createDriver: () => createDriver(database),
+    createDriver: () => createDriver(slot),
     createQueryCompiler: () => new LocklessQueryCompiler(),
     createAdapter,
     createIntrospector: (kysely) => new SqliteIntrospector(kysely),
@@ -45,16 +67,13 @@ function createAdapter(): DialectAdapter {
   return adapter;
 }
 
-function createDriver(database: Database): Driver {
-  addExactSum(database);
-  const turnstile = makeTurnstile();
-  const prepare = rememberStatements(database);
+function createDriver(slot: SqliteSlot): Driver {
   const own = (connection: DatabaseConnection) => connection as SqliteConnection;
   const command = (connection: DatabaseConnection, sql: string) =>
     connection.executeQuery(CompiledQuery.raw(sql)).then(() => undefined);
   return {
     init: async () => {},
-    acquireConnection: async () => createConnection(database, prepare, turnstile),
+    acquireConnection: async () => createConnection(slot),
     beginTransaction: async (connection) => own(connection).begin(),
     commitTransaction: async (connection) => own(connection).end('commit'),
     rollbackTransaction: async (connection) => own(connection).end('rollback'),
@@ -63,34 +82,31 @@ function createDriver(database: Database): Driver {
     releaseSavepoint: (connection, name) => command(connection, `release "${name}"`),
     releaseConnection: async () => {},
     destroy: async () => {
-      database.close();
+      slot.handle.close();
     },
   };
 }
 
-function createConnection(
-  database: Database,
-  prepare: (sql: string) => Statement<unknown[], unknown>,
-  turnstile: Turnstile,
-): SqliteConnection {
+function createConnection(slot: SqliteSlot): SqliteConnection {
+  const { turnstile } = slot;
   let transaction: 'none' | 'announced' | 'open' = 'none';
 
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    if (transaction === 'open') return run<Row>(prepare(query.sql), query.parameters);
+    if (transaction === 'open') return run<Row>(prepare(slot, query.sql), query.parameters);
     const entered = turnstile.enter();
     if (entered !== undefined) await entered;
     if (transaction === 'announced') {
       try {
-        database.exec('begin immediate');
+        slot.handle.exec('begin immediate');
       } catch (error) {
         turnstile.leave();
         throw markUnavailable(error);
       }
       transaction = 'open';
-      return run<Row>(prepare(query.sql), query.parameters);
+      return run<Row>(prepare(slot, query.sql), query.parameters);
     }
     try {
-      return run<Row>(prepare(query.sql), query.parameters);
+      return run<Row>(prepare(slot, query.sql), query.parameters);
     } finally {
       turnstile.leave();
     }
@@ -101,12 +117,12 @@ function createConnection(
     transaction = 'none';
     if (!wasOpen) return;
     try {
-      database.exec(command);
+      slot.handle.exec(command);
     } catch (error) {
       throw markUnavailable(error);
     } finally {
       // NOTE: a failed commit (disk full) leaves the transaction open, so it is rolled back here.
-      if (database.inTransaction) database.exec('rollback');
+      if (slot.handle.inTransaction) slot.handle.exec('rollback');
       turnstile.leave();
     }
   }
@@ -137,14 +153,11 @@ function run<Row>(
   }
 }
 
-function rememberStatements(database: Database): (sql: string) => Statement<unknown[], unknown> {
-  const statements = new Map<string, Statement<unknown[], unknown>>();
-  return (sql) => {
-    const known = statements.get(sql);
-    if (known !== undefined) return known;
-    const statement = database.prepare<unknown[], unknown>(sql);
-    if (statements.size >= MAX_PREPARED) statements.delete(statements.keys().next().value as string);
-    statements.set(sql, statement);
-    return statement;
-  };
+function prepare({ handle, statements }: SqliteSlot, sql: string): Statement<unknown[], unknown> {
+  const known = statements.get(sql);
+  if (known !== undefined) return known;
+  const statement = handle.prepare<unknown[], unknown>(sql);
+  if (statements.size >= MAX_PREPARED) statements.delete(statements.keys().next().value as string);
+  statements.set(sql, statement);
+  return statement;
 }

@@ -62,7 +62,7 @@ test('payments move money between wallet and issuer, and neither make nor lose a
     ...{ pageOf: (token: string) => token, environments: [environment] as const },
   };
   const { providers, controls: fiat } = chains.fiat(office);
-  const { issuers, controls } = chains.cards({ ...office, secret: Buffer.alloc(32, 1) });
+  const { issuers, controls } = chains.cards({ ...office, secret: () => Buffer.alloc(32, 1) });
   const [provider, issuer] = [providers.find('bridge', environment)!, issuers.find(environment)!];
   const customer = await provider.openCustomer({
     ...{ id: undefined, kind: 'person', reference: 'alice', email: 'alice@example.com' },

@@ -142,6 +142,26 @@ export interface Operations {
     body: undefined;
     response: schemas.DeletedRequests;
   };
+  /** Delete a snapshot */
+  deleteSnapshot: {
+    path: {
+      /** The name of the snapshot. */
+      name: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.DeletedSnapshot;
+  };
+  /** Download a snapshot */
+  downloadSnapshot: {
+    path: {
+      /** The name of the snapshot. */
+      name: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SnapshotContent;
+  };
   /** Let a payment expire */
   expireCardPayment: {
     path: {
@@ -343,6 +363,23 @@ export interface Operations {
     body: undefined;
     response: schemas.RecordedRequests;
   };
+  /** List snapshots */
+  listSnapshots: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxSnapshots;
+  };
+  /** Load a snapshot */
+  loadSnapshot: {
+    path: {
+      /** The name of the snapshot. */
+      name: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.LoadedSnapshot;
+  };
   /** Mine blocks */
   mineBlocks: {
     path: {};
@@ -460,6 +497,13 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxCardPayment;
   };
+  /** Save a snapshot */
+  saveSnapshot: {
+    path: {};
+    query: {};
+    body: schemas.SaveSnapshotRequest;
+    response: schemas.SandboxSnapshot;
+  };
   /** Set, advance, freeze or resume the clock */
   setClock: {
     path: {};
@@ -503,6 +547,16 @@ export interface Operations {
     query: {};
     body: schemas.TriggerSandboxEventRequest;
     response: schemas.SandboxEvent;
+  };
+  /** Upload a snapshot */
+  uploadSnapshot: {
+    path: {
+      /** Lower-case letters, digits, `.`, `_` and `-`, beginning with a letter or a digit. */
+      name: string;
+    };
+    query: {};
+    body: schemas.SnapshotContent;
+    response: schemas.SandboxSnapshot;
   };
   /** Do what a customer does on the hosted page */
   useVerificationPage: {
@@ -744,6 +798,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "DELETE",
     path: "/_sandbox/requests",
     tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  deleteSnapshot: {
+    id: "deleteSnapshot",
+    method: "DELETE",
+    path: "/_sandbox/snapshots/{name}",
+    tag: "snapshots",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  downloadSnapshot: {
+    id: "downloadSnapshot",
+    method: "GET",
+    path: "/_sandbox/snapshots/{name}/content",
+    tag: "snapshots",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
@@ -999,6 +1079,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  listSnapshots: {
+    id: "listSnapshots",
+    method: "GET",
+    path: "/_sandbox/snapshots",
+    tag: "snapshots",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  loadSnapshot: {
+    id: "loadSnapshot",
+    method: "POST",
+    path: "/_sandbox/snapshots/{name}/load",
+    tag: "snapshots",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   mineBlocks: {
     id: "mineBlocks",
     method: "POST",
@@ -1168,6 +1274,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  saveSnapshot: {
+    id: "saveSnapshot",
+    method: "POST",
+    path: "/_sandbox/snapshots",
+    tag: "snapshots",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   setClock: {
     id: "setClock",
     method: "PUT",
@@ -1228,6 +1347,20 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  uploadSnapshot: {
+    id: "uploadSnapshot",
+    method: "PUT",
+    path: "/_sandbox/snapshots/{name}",
+    tag: "snapshots",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    maxBodyBytes: 25165824,
     signed: false,
     expiry: false,
     idempotent: false,

@@ -15,6 +15,8 @@ import * as createEarnVault from '../handlers/createEarnVault.ts';
 import * as decideDeviceCode from '../handlers/decideDeviceCode.ts';
 import * as decideVerification from '../handlers/decideVerification.ts';
 import * as deleteRequests from '../handlers/deleteRequests.ts';
+import * as deleteSnapshot from '../handlers/deleteSnapshot.ts';
+import * as downloadSnapshot from '../handlers/downloadSnapshot.ts';
 import * as expireCardPayment from '../handlers/expireCardPayment.ts';
 import * as explainPolicy from '../handlers/explainPolicy.ts';
 import * as exportRequests from '../handlers/exportRequests.ts';
@@ -34,6 +36,8 @@ import * as listFaults from '../handlers/listFaults.ts';
 import * as listOperatorRecords from '../handlers/listOperatorRecords.ts';
 import * as listOperators from '../handlers/listOperators.ts';
 import * as listRequests from '../handlers/listRequests.ts';
+import * as listSnapshots from '../handlers/listSnapshots.ts';
+import * as loadSnapshot from '../handlers/loadSnapshot.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as movePrices from '../handlers/movePrices.ts';
 import * as receiveFiatDeposit from '../handlers/receiveFiatDeposit.ts';
@@ -47,11 +51,13 @@ import * as replayPolicy from '../handlers/replayPolicy.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
 import * as restoreWallet from '../handlers/restoreWallet.ts';
 import * as reverseCardPayment from '../handlers/reverseCardPayment.ts';
+import * as saveSnapshot from '../handlers/saveSnapshot.ts';
 import * as setClock from '../handlers/setClock.ts';
 import * as setProviderState from '../handlers/setProviderState.ts';
 import * as steerFiatPayout from '../handlers/steerFiatPayout.ts';
 import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
+import * as uploadSnapshot from '../handlers/uploadSnapshot.ts';
 import * as useVerificationPage from '../handlers/useVerificationPage.ts';
 import type { Handlers } from '../control-plane.ts';
 
@@ -72,6 +78,8 @@ const files = {
   decideDeviceCode,
   decideVerification,
   deleteRequests,
+  deleteSnapshot,
+  downloadSnapshot,
   expireCardPayment,
   explainPolicy,
   exportRequests,
@@ -91,6 +99,8 @@ const files = {
   listOperatorRecords,
   listOperators,
   listRequests,
+  listSnapshots,
+  loadSnapshot,
   mineBlocks,
   movePrices,
   receiveFiatDeposit,
@@ -104,11 +114,13 @@ const files = {
   resetSandbox,
   restoreWallet,
   reverseCardPayment,
+  saveSnapshot,
   setClock,
   setProviderState,
   steerFiatPayout,
   takeOverUser,
   triggerEvent,
+  uploadSnapshot,
   useVerificationPage,
 };
 

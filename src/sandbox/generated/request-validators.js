@@ -10,6 +10,7 @@ import {
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
+ validateSnapshotContent,
  validateJudgeableOperation,
  validateOperatorRole
 } from "./shared-validators.js";
@@ -2652,6 +2653,52 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSaveSnapshotRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name")) {
+    validateSaveSnapshotRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name")) {
+      validateSaveSnapshotRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (!pattern10.test(data0)) {
+         validateSaveSnapshotRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" }, message: 'must match pattern "^[a-z0-9][a-z0-9._-]{0,63}$"' }];
+         return false;
+        }
+       } else {
+        validateSaveSnapshotRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSaveSnapshotRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSaveSnapshotRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern10 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
 function validateSetSandboxClockRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3017,6 +3064,8 @@ const requestValidators = {
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
  deleteRequests: { params: params.deleteRequests },
+ deleteSnapshot: { params: params.deleteSnapshot },
+ downloadSnapshot: { params: params.downloadSnapshot },
  expireCardPayment: { params: params.expireCardPayment },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  exportRequests: { params: params.exportRequests },
@@ -3036,6 +3085,8 @@ const requestValidators = {
  listOperatorRecords: { params: params.listOperatorRecords },
  listOperators: { params: params.listOperators },
  listRequests: { params: params.listRequests },
+ listSnapshots: { params: params.listSnapshots },
+ loadSnapshot: { params: params.loadSnapshot },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
  receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },
@@ -3049,11 +3100,13 @@ const requestValidators = {
  resetSandbox: { params: params.resetSandbox },
  restoreWallet: { params: params.restoreWallet },
  reverseCardPayment: { params: params.reverseCardPayment },
+ saveSnapshot: { params: params.saveSnapshot, body: validateSaveSnapshotRequest },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
  steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },
  takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest },
+ uploadSnapshot: { params: params.uploadSnapshot, body: validateSnapshotContent },
  useVerificationPage: { params: params.useVerificationPage, body: validateUseSandboxVerificationPageRequest }
 };
 export {

@@ -10,6 +10,7 @@ import {
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
+ validateSnapshotContent,
  validateJudgeableOperation,
  validateOperatorRole
 } from "./shared-validators.js";
@@ -1543,6 +1544,47 @@ function validateDeletedRequests(data, { instancePath = "", parentData, parentDa
   }
  }
  validateDeletedRequests.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDeletedSnapshot(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.deleted === void 0 && (missing0 = "deleted")) {
+    validateDeletedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "deleted")) {
+      validateDeletedSnapshot.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.deleted !== void 0) {
+      let data0 = data.deleted;
+      if (typeof data0 !== "boolean") {
+       validateDeletedSnapshot.errors = [{ instancePath: instancePath + "/deleted", schemaPath: "#/properties/deleted/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      if (true !== data0) {
+       validateDeletedSnapshot.errors = [{ instancePath: instancePath + "/deleted", schemaPath: "#/properties/deleted/const", keyword: "const", params: { allowedValue: true }, message: "must be equal to constant" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateDeletedSnapshot.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDeletedSnapshot.errors = vErrors;
  return errors === 0;
 }
 
@@ -5796,6 +5838,243 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
 }
 
 const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
+function validateSandboxSnapshots(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxSnapshots.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxSnapshots.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxSnapshot(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxSnapshot.errors : vErrors.concat(validateSandboxSnapshot.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxSnapshots.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSnapshots.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSnapshots.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSnapshot(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.bytes === void 0 && (missing0 = "bytes") || data.saved_at_ms === void 0 && (missing0 = "saved_at_ms") || data.now_ms === void 0 && (missing0 = "now_ms") || data.version === void 0 && (missing0 = "version")) {
+    validateSandboxSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "bytes" || key0 === "saved_at_ms" || key0 === "now_ms" || key0 === "version")) {
+      validateSandboxSnapshot.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.bytes !== void 0) {
+       let data1 = data.bytes;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/bytes", schemaPath: "#/properties/bytes/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (data1 < 0 || isNaN(data1)) {
+          validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/bytes", schemaPath: "#/properties/bytes/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.saved_at_ms !== void 0) {
+        let data2 = data.saved_at_ms;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2)) && data2 !== null) {
+         validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/saved_at_ms", schemaPath: "#/properties/saved_at_ms/type", keyword: "type", params: { type: schemaSandboxSnapshot.properties.saved_at_ms.type }, message: "must be integer,null" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (!formatUnixMs.validate(data2)) {
+           validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/saved_at_ms", schemaPath: "#/properties/saved_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.now_ms !== void 0) {
+         let data3 = data.now_ms;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) && data3 !== null) {
+          validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/type", keyword: "type", params: { type: schemaSandboxSnapshot.properties.now_ms.type }, message: "must be integer,null" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (!formatUnixMs.validate(data3)) {
+            validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.version !== void 0) {
+          let data4 = data.version;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxSnapshot.errors = [{ instancePath: instancePath + "/version", schemaPath: "#/properties/version/type", keyword: "type", params: { type: schemaSandboxSnapshot.properties.version.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSnapshot.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSnapshot.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSnapshot = { "$id": "SandboxSnapshot", "type": "object", "required": ["name", "bytes", "saved_at_ms", "now_ms", "version"], "additionalProperties": false, "properties": { "name": { "type": "string" }, "bytes": { "type": "integer", "minimum": 0 }, "saved_at_ms": { "type": ["integer", "null"], "format": "unix-ms" }, "now_ms": { "type": ["integer", "null"], "format": "unix-ms" }, "version": { "type": ["string", "null"] } } };
+function validateLoadedSnapshot(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.loaded === void 0 && (missing0 = "loaded") || data.now_ms === void 0 && (missing0 = "now_ms")) {
+    validateLoadedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "loaded" || key0 === "now_ms")) {
+      validateLoadedSnapshot.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.loaded !== void 0) {
+      let data0 = data.loaded;
+      const _errs2 = errors;
+      if (typeof data0 !== "boolean") {
+       validateLoadedSnapshot.errors = [{ instancePath: instancePath + "/loaded", schemaPath: "#/properties/loaded/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      if (true !== data0) {
+       validateLoadedSnapshot.errors = [{ instancePath: instancePath + "/loaded", schemaPath: "#/properties/loaded/const", keyword: "const", params: { allowedValue: true }, message: "must be equal to constant" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.now_ms !== void 0) {
+       let data1 = data.now_ms;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateLoadedSnapshot.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (!formatUnixMs.validate(data1)) {
+          validateLoadedSnapshot.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateLoadedSnapshot.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateLoadedSnapshot.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxBlocks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6615,6 +6894,8 @@ const responseValidators = {
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  deleteRequests: { 200: validateDeletedRequests, 400: validateError, 500: validateError },
+ deleteSnapshot: { 200: validateDeletedSnapshot, 404: validateError, 500: validateError },
+ downloadSnapshot: { 200: validateSnapshotContent, 404: validateError, 500: validateError },
  expireCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  exportRequests: { 200: validateHttpArchive, 400: validateError, 500: validateError },
@@ -6634,6 +6915,8 @@ const responseValidators = {
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
+ listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
+ loadSnapshot: { 200: validateLoadedSnapshot, 400: validateError, 404: validateError, 500: validateError, 503: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -6644,14 +6927,16 @@ const responseValidators = {
  removeOperator: { 200: validateAppOperator, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
- resetSandbox: { 200: validateSandboxReset, 500: validateError },
+ resetSandbox: { 200: validateSandboxReset, 500: validateError, 503: validateError },
  restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
  reverseCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
+ saveSnapshot: { 200: validateSandboxSnapshot, 400: validateError, 500: validateError, 503: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ uploadSnapshot: { 200: validateSandboxSnapshot, 400: validateError, 500: validateError },
  useVerificationPage: { 200: validateSandboxVerificationPage, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
 };
 export {

@@ -197,6 +197,10 @@ export type DeletedRequests = {
   deleted: number;
 };
 
+export type DeletedSnapshot = {
+  deleted: true;
+};
+
 /** A policy as in a create request, with `version` and `name` optional. It is validated as if it were created. */
 export type DraftPolicy = {
   chain_type: string;
@@ -293,6 +297,12 @@ export type LintedRequest = {
   method: string;
   /** The request body of the operation. */
   request: { [key: string]: unknown };
+};
+
+export type LoadedSnapshot = {
+  loaded: true;
+  /** Time of the sandbox's clock. */
+  now_ms: number;
 };
 
 export type MineSandboxBlocksRequest = {
@@ -815,7 +825,7 @@ export type SandboxEvents = {
   data: SandboxEvent[];
   /** End position of this response; pass it as `after`. */
   cursor: string;
-  /** True if the sandbox was reset, or restarted without its data, after the cursor was issued. The events are the first ones of the new log. */
+  /** True if the sandbox was reset, loaded a snapshot, or was restarted without its data, after the cursor was issued. The events are the first ones of the new log, or those after the loaded ones. */
   began_anew: boolean;
 };
 
@@ -918,6 +928,21 @@ export type SandboxRestoredWallet = {
   chain_type: string;
 };
 
+export type SandboxSnapshot = {
+  name: string;
+  bytes: number;
+  /** Time of the machine. Null, like the others, if the file is not a snapshot or is torn. */
+  saved_at_ms: number | null;
+  /** Time of the sandbox's clock. */
+  now_ms: number | null;
+  /** The version that saved it. */
+  version: string | null;
+};
+
+export type SandboxSnapshots = {
+  data: SandboxSnapshot[];
+};
+
 export type SandboxUser = {
   id: string;
   mfa_methods: SandboxMfaMethod[];
@@ -972,6 +997,11 @@ export type SandboxVerificationPage = {
   redirect_uri: string | null;
 };
 
+export type SaveSnapshotRequest = {
+  /** Lower-case letters, digits, `.`, `_` and `-`, beginning with a letter or a digit. */
+  name: string;
+};
+
 export type SetSandboxClockRequest = {
   /** The time to set, in Unix milliseconds. At most the beginning of the year 9900, so that later times can still be represented. */
   now_ms?: number | undefined;
@@ -979,6 +1009,11 @@ export type SetSandboxClockRequest = {
   advance_ms?: number | undefined;
   /** Whether to freeze the clock. */
   frozen?: boolean | undefined;
+};
+
+export type SnapshotContent = {
+  /** The file, compressed with gzip, in base64. */
+  content: string;
 };
 
 /** How the payout ends. */

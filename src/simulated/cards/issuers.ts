@@ -41,6 +41,7 @@ export interface CardControls {
     environment: CardEnvironment,
     key: { readonly key: string; readonly nonce: string },
   ): Promise<CardDetails | undefined>;
+  isUp(): boolean;
   setUp(isUp: boolean): void;
 }
 
@@ -97,6 +98,7 @@ export function simulateCardIssuers(
     release: (id, status) => withPayment(id, (parts) => release(parts, id, status)),
     refund: (id, order) => withPayment(id, (parts) => refund(parts, id, order)),
     reveal: async (environment, key) => reveal(await partsOf(environment), key),
+    isUp: () => isUp,
     setUp: (next) => {
       isUp = next;
     },

@@ -14,7 +14,6 @@ import type {
 import type { Exchange } from '../../ports/exchange.ts';
 import type { FiatEnvironment, FiatProviders } from '../../ports/fiat-providers.ts';
 import { type CardControls, simulateCardIssuers } from '../cards/issuers.ts';
-import type { CardParts } from '../cards/parts.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
@@ -64,6 +63,10 @@ export interface SimulatedChains extends Chains {
   readonly prices: MovablePrices;
   /** Deletes all state. */
   reset(): Promise<void>;
+  /** The whole state; undefined if there is none. */
+  image(): Promise<Buffer | undefined>;
+  /** Replaces the state. */
+  load(image: Buffer | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -75,12 +78,17 @@ interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
   readonly environments: readonly FiatEnvironment[];
 }
 
-interface CardOptions extends FiatOptions, Pick<CardParts, 'secret'> {}
+interface CardOptions extends FiatOptions {
+  /** See `CardParts`; it changes when a snapshot of another sandbox is loaded. */
+  secret(): Uint8Array;
+}
 
 interface SimulatedChainsOptions
   extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVault'> {
   /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
+  /** The initial state of chains in memory. */
+  readonly image?: Buffer | undefined;
   knownTokens?: World['knownTokens'];
   /** CHOICE: `eth` unless it is known. */
   nativeSymbol?(caip2: string): string | undefined;
@@ -203,7 +211,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
   };
   const open = loadOnce(async (): Promise<ChainStore> => {
     const { openChainStore } = await import('./store.ts');
-    return openChainStore(file);
+    return openChainStore(file, options.image);
   });
 
   function get(caip2: string) {
@@ -231,7 +239,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
 
   // An in-memory store that was never opened is empty.
   const begun = async (): Promise<ChainStore | undefined> =>
-    open.begun() === undefined && file === ':memory:' ? undefined : open();
+    open.begun() === undefined && file === ':memory:' && options.image === undefined ? undefined : open();
   const used = async (): Promise<readonly string[]> => {
     const rows = (await begun())?.all<{ caip2: string }>('select caip2 from chains order by caip2') ?? [];
     return rows.map(({ caip2 }) => caip2);
@@ -282,12 +290,20 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     },
     cards({ ids, prices, supports, pageOf, environments, secret }) {
       const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
-      const parts = async () => ({ clock, ids, prices, chain, pageOf, secret, store: await open() });
+      const parts = async () => ({
+        ...{ clock, ids, prices, chain, pageOf },
+        ...{ secret: secret(), store: await open() },
+      });
       return simulateCardIssuers(parts, environments);
     },
     prices: movablePrices(begun, open),
     // Opens the file if necessary: it may contain chains from an earlier start.
     reset: async () => (await open()).reset(),
+    image: async () => (await begun())?.image(),
+    async load(image) {
+      if (image === undefined) (await begun())?.reset();
+      else await (await open()).load(image);
+    },
     close: async () => (await open.begun())?.close(),
   };
 }

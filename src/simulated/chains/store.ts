@@ -1,4 +1,5 @@
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
+import { imageOf, replaceContent } from '../../storage/sqlite-image.ts';
 import { upgradeSqlite } from '../../storage/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
@@ -45,6 +46,10 @@ export interface ChainStore {
   /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
   atomically<T>(work: () => T): T;
   reset(): void;
+  /** The whole content. */
+  image(): Buffer;
+  /** Replaces the content by that of an image. */
+  load(image: Buffer): Promise<void>;
   close(): void;
 }
 
@@ -52,13 +57,11 @@ export interface ChainStore {
  * Opens the store and brings an older file to the newest schema.
  *
  * @param file a path, or `:memory:`.
+ * @param image the initial content of a store in memory.
  * @throws StorageVersionError for a file of a newer version.
  */
-export function openChainStore(file: string): ChainStore {
-  const database: Database = new Sqlite(file);
-  database.pragma('journal_mode = WAL');
-  // NOTE: a killed process loses nothing. A power failure may lose the latest blocks, like a reorganization.
-  database.pragma('synchronous = NORMAL');
+export function openChainStore(file: string, image?: Buffer): ChainStore {
+  let database = open(image ?? file);
   upgradeSqlite(database, chainStoreSteps);
   const statements = new Map<string, Statement<unknown[], unknown>>();
   const prepare = (sql: string): Statement<unknown[], unknown> => {
@@ -76,6 +79,22 @@ export function openChainStore(file: string): ChainStore {
         // Also resets the sequence, so that transfer positions restart at 1.
         () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
       )(),
+    image: () => imageOf(database),
+    async load(content) {
+      if (file !== ':memory:') return replaceContent(file, content);
+      const before = database;
+      database = open(content);
+      statements.clear();
+      before.close();
+    },
     close: () => void database.close(),
   };
+}
+
+function open(content: string | Buffer): Database {
+  const database = new Sqlite(content);
+  database.pragma('journal_mode = WAL');
+  // NOTE: a killed process loses nothing. A power failure may lose the latest blocks, like a reorganization.
+  database.pragma('synchronous = NORMAL');
+  return database;
 }

@@ -33,7 +33,7 @@ describe.each(databaseKinds)('cards on %s', (kind) => {
       ...{ pageOf: (token: string) => `https://127.0.0.1/${token}`, environments: [environment] as const },
     };
     const { providers, controls } = chains.fiat(office);
-    const { issuers } = chains.cards({ ...office, secret: Buffer.alloc(32, 1) });
+    const { issuers } = chains.cards({ ...office, secret: () => Buffer.alloc(32, 1) });
     fiat = controls;
     issuer = issuers.find(environment)!;
     const find = (name: string) => (name === environment ? { ...issuer, ...override } : undefined);

@@ -11,12 +11,16 @@ test('the seeded stream is ChaCha20 under the digest of the seed', async () => {
   expect(hex(seededEntropy('demo').bytes(200))).toBe(hex(chacha20(key, 200)));
 });
 
-test('the stream does not depend on the sizes read, and restarts after a reset', () => {
+test('the stream does not depend on the sizes read, and continues at every position', () => {
   const [whole, parts] = [seededEntropy('demo'), seededEntropy('demo')];
   const cut = [3, 61, 1, 64, 71].map((length) => hex(parts.bytes(length))).join('');
   expect(cut).toBe(hex(whole.bytes(200)));
-  whole.reset();
-  expect(hex(whole.bytes(200))).toBe(cut);
+  for (const drawn of [0, 1, 63, 64, 65, 128, 130]) {
+    const other = seededEntropy('another');
+    other.goTo({ seed: 'demo', drawn });
+    expect(hex(other.bytes(200 - drawn))).toBe(cut.slice(2 * drawn));
+    expect(other.position()).toEqual({ seed: 'demo', drawn: 200 });
+  }
   expect(hex(seededEntropy('demo ').bytes(200))).not.toBe(cut);
 });
 

@@ -158,11 +158,14 @@ test('work runs while all jobs are paused and have dropped what they had read', 
   const settled = jobs.settle();
   while (done.length === 0) await new Promise((resolve) => setImmediate(resolve));
   let later = Promise.resolve();
-  const paused = jobs.whilePaused(async () => {
-    later = jobs.settle();
-    await new Promise((resolve) => setImmediate(resolve));
-    done.push('reset');
-  });
+  const paused = jobs.whilePaused(
+    async () => {
+      later = jobs.settle();
+      await new Promise((resolve) => setImmediate(resolve));
+      done.push('reset');
+    },
+    { mustForget: true },
+  );
   batch.resolve();
   forgetting.resolve();
   await Promise.all([settled, paused]);
@@ -174,7 +177,9 @@ test('work runs while all jobs are paused and have dropped what they had read', 
 test('after work that fails while they are paused, the jobs continue', async () => {
   const done: string[] = [];
   const jobs = startJobs([pile('steady', 1, done)], silentLog);
-  await expect(jobs.whilePaused(() => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
+  await expect(
+    jobs.whilePaused(() => Promise.reject(new Error('no space')), { mustForget: true }),
+  ).rejects.toThrow('no space');
   await jobs.settle();
   expect(done).toEqual(['steady']);
   await jobs.stop();

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { Kysely, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { sqliteDialect } from '../../../src/storage/sqlite-dialect.ts';
+import { slotOf, sqliteDialect } from '../../../src/storage/sqlite-dialect.ts';
 
 interface Notes {
   notes: { id: string };
@@ -10,7 +10,7 @@ interface Notes {
 function openNotes() {
   const handle = new Sqlite(':memory:');
   handle.exec('create table notes (id text primary key)');
-  const database = new Kysely<Notes>({ dialect: sqliteDialect(handle) });
+  const database = new Kysely<Notes>({ dialect: sqliteDialect(slotOf(handle)) });
   const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
   const ids = async (db: Kysely<Notes> = database) =>
     (await db.selectFrom('notes').select('id').orderBy('id').execute()).map((row) => row.id);

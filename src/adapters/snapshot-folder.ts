@@ -1,0 +1,84 @@
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SnapshotStore } from '../ports/snapshot-store.ts';
+
+const ENDING = '.snapshot';
+
+/** The folder of the snapshots in the folder of a sandbox. */
+export function snapshotsOf(dataFolder: string): string {
+  return join(dataFolder, 'snapshots');
+}
+
+/**
+ * Snapshots as files, readable by this user only: they contain keys.
+ *
+ * NOTE: files are not synced to disk. A power failure may lose the latest one; a torn one is recognized by its checksum.
+ *
+ * @param folder may not exist yet.
+ */
+export function snapshotFolder(folder: string): SnapshotStore {
+  const fileOf = (name: string): string => join(folder, name + ENDING);
+  return {
+    async list() {
+      const files = await ifPresent(readdir(folder));
+      const names = (files ?? []).filter((file) => file.endsWith(ENDING)).sort();
+      const found = await Promise.all(
+        names.map(async (file) => {
+          const status = await ifPresent(stat(join(folder, file)));
+          return status && { name: file.slice(0, -ENDING.length), bytes: status.size };
+        }),
+      );
+      return found.filter((each) => each !== undefined);
+    },
+    read: (name, maxBytes) =>
+      ifPresent(maxBytes === undefined ? readFile(fileOf(name)) : readStart(fileOf(name), maxBytes)),
+    async write(name, content) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const temporaryFile = join(folder, `${name}.${process.pid}`);
+      try {
+        await writeFile(temporaryFile, content, { mode: 0o600 });
+        await rename(temporaryFile, fileOf(name));
+      } catch (error) {
+        await rm(temporaryFile, { force: true });
+        throw error;
+      }
+    },
+    async remove(name) {
+      const removed = await ifPresent(rm(fileOf(name)).then(() => true));
+      return removed === true;
+    },
+  };
+}
+
+/** Snapshots in memory, which end with the process. */
+export function snapshotsInMemory(): SnapshotStore {
+  const kept = new Map<string, Buffer>();
+  return {
+    list: async () =>
+      [...kept]
+        .map(([name, { length }]) => ({ name, bytes: length }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    read: async (name, maxBytes) => kept.get(name)?.subarray(0, maxBytes),
+    write: async (name, content) => void kept.set(name, Buffer.concat(content)),
+    remove: async (name) => kept.delete(name),
+  };
+}
+
+async function readStart(file: string, maxBytes: number): Promise<Buffer> {
+  const handle = await open(file, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function ifPresent<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

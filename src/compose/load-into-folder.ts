@@ -1,0 +1,85 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { systemEntropy } from '../adapters/entropy.ts';
+import {
+  chainsOf,
+  databaseOf,
+  generateEventLogId,
+  loadingOf,
+  readSandboxState,
+  type SandboxState,
+  writeSandboxState,
+} from '../adapters/sandbox-folder.ts';
+import {
+  decodeSnapshot,
+  encodeSnapshot,
+  InvalidSnapshotError,
+  type Snapshot,
+} from '../sandbox/snapshots/snapshot-file.ts';
+import { replaceContent } from '../storage/sqlite-image.ts';
+
+/*
+ * A snapshot replaces two databases and the master key, which no transaction covers. So the whole snapshot is put beside
+ * them first, and removed when they are replaced. A sandbox that was killed in between does it again when it starts.
+ */
+
+/**
+ * Puts a snapshot into the folder.
+ *
+ * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of what it
+ * replaces, so it is synced to disk.
+ */
+export function beginLoading(folder: string, snapshot: Snapshot, isOwn: boolean): void {
+  const file = loadingOf(folder);
+  const temporaryFile = `${file}.${process.pid}`;
+  const content = Buffer.concat(encodeSnapshot(snapshot));
+  writeFileSync(temporaryFile, content, { mode: 0o600, flush: !isOwn });
+  renameSync(temporaryFile, file);
+  if (isOwn) return;
+  const descriptor = openSync(folder, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+/** Call it when everything is replaced. */
+export function endLoading(folder: string): void {
+  rmSync(loadingOf(folder), { force: true });
+}
+
+/** Loads what a sandbox was loading when it was killed. */
+export async function finishLoading(folder: string): Promise<void> {
+  const snapshot = readLoading(folder);
+  if (snapshot !== undefined) {
+    await replaceContent(databaseOf(folder), snapshot.database);
+    if (snapshot.chains === undefined) removeDatabase(chainsOf(folder));
+    else await replaceContent(chainsOf(folder), snapshot.chains);
+    const before = readSandboxState(folder);
+    writeSandboxState(folder, {
+      ...{ starts: 1, eventLogBeginsAfter: 0 },
+      ...before,
+      ...keptBy(snapshot),
+      eventLog: generateEventLogId(systemEntropy),
+    });
+  }
+  endLoading(folder);
+}
+
+/** What a snapshot contributes to the state that is kept between starts. */
+export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
+  const { appId, appSecret, masterKeyHex } = state;
+  return { appId, appSecret, masterKeyHex };
+}
+
+/** Undefined also for one that was being written, before which nothing was replaced. */
+function readLoading(folder: string): Snapshot | undefined {
+  try {
+    return decodeSnapshot(readFileSync(loadingOf(folder)));
+  } catch (error) {
+    if (error instanceof InvalidSnapshotError) return undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function removeDatabase(file: string): void {
+  for (const ending of ['', '-wal', '-shm']) rmSync(file + ending, { force: true });
+}

@@ -1,0 +1,65 @@
+import { ApiError } from '../errors.ts';
+
+/** Holds requests while the state of the server is saved or replaced as a whole. */
+export interface RequestGate {
+  /** Runs the work of a request, after a hold if there is one. */
+  pass<T>(work: (wasHeld: boolean) => Promise<T>): Promise<T>;
+  /**
+   * Waits for the requests in progress, then runs `work` while others wait. One `work` at a time.
+   *
+   * @throws ApiError unavailable when a request does not end in time; nothing was done then.
+   */
+  whileHeld<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Creates an open gate. `drainMs`: how long a hold waits for the requests in progress. */
+export function createRequestGate(drainMs: number): RequestGate {
+  let inProgress = 0;
+  let held: PromiseWithResolvers<void> | undefined;
+  let drained: (() => void) | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+
+  const drain = (): Promise<void> => {
+    if (inProgress === 0) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const what = inProgress === 1 ? 'a request is' : `${inProgress} requests are`;
+        const message = `${what} still in progress after ${drainMs} ms; nothing was changed`;
+        reject(new ApiError('unavailable', message, { headers: { 'retry-after': '1' } }));
+      }, drainMs);
+      drained = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  };
+  const hold = async <T>(work: () => Promise<T>): Promise<T> => {
+    held = Promise.withResolvers<void>();
+    try {
+      await drain();
+      return await work();
+    } finally {
+      const { resolve } = held;
+      [held, drained] = [undefined, undefined];
+      resolve();
+    }
+  };
+  return {
+    async pass(work) {
+      const wasHeld = held !== undefined;
+      while (held !== undefined) await held.promise;
+      inProgress += 1;
+      try {
+        return await work(wasHeld);
+      } finally {
+        inProgress -= 1;
+        if (inProgress === 0) drained?.();
+      }
+    },
+    whileHeld(work) {
+      const next = last.then(() => hold(work));
+      last = next.catch(() => undefined);
+      return next;
+    },
+  };
+}

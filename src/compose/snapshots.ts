@@ -1,0 +1,155 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { snapshotFolder, snapshotsOf } from '../adapters/snapshot-folder.ts';
+import type { SandboxConfig } from '../config.ts';
+import { ApiError, notFound } from '../errors.ts';
+import type { SnapshotStore } from '../ports/snapshot-store.ts';
+import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
+import {
+  decodeSnapshot,
+  encodeSnapshot,
+  HEADER_BYTES,
+  InvalidSnapshotError,
+  readSnapshotHeader,
+  type Snapshot,
+} from '../sandbox/snapshots/snapshot-file.ts';
+import { StartError } from '../start-error.ts';
+import { schema, type WholeState } from './whole-state.ts';
+
+/** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
+const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
+
+interface SnapshotOptions {
+  readonly store: SnapshotStore;
+  readonly whole: Pick<WholeState, 'save' | 'load'>;
+  /** Snapshots of other apps are refused, because the app's id is printed at the start. */
+  readonly appId: string;
+}
+
+/** The named snapshots of a sandbox. */
+export function namedSnapshots({ store, whole, appId }: SnapshotOptions): ControllableSnapshots {
+  const write = async (name: string, content: readonly Buffer[]): Promise<SnapshotFacts> => {
+    const bytes = content.reduce((sum, { length }) => sum + length, 0);
+    requireRoom(await store.list(), name, bytes);
+    await store.write(name, content);
+    return factsOf(name, bytes, Buffer.concat(content.slice(0, 2)).subarray(0, HEADER_BYTES));
+  };
+  const read = async (name: string): Promise<Buffer> => {
+    const content = isName(name) ? await store.read(name) : undefined;
+    if (content === undefined) throw notFound('Snapshot');
+    return content;
+  };
+  return {
+    async list() {
+      const listed = await store.list();
+      return Promise.all(
+        listed.map(async ({ name, bytes }) => factsOf(name, bytes, await store.read(name, HEADER_BYTES))),
+      );
+    },
+    save: async (name) => write(name, encodeSnapshot(await whole.save())),
+    async load(name) {
+      const snapshot = refusing(await read(name));
+      const fault = faultOf(snapshot, appId);
+      if (fault !== undefined) throw new ApiError('invalid_state', fault);
+      await whole.load(snapshot);
+    },
+    async remove(name) {
+      if (!isName(name) || !(await store.remove(name))) throw notFound('Snapshot');
+    },
+    read,
+    async write(name, content) {
+      decodeSnapshot(content);
+      return write(name, [content]);
+    },
+  };
+}
+
+/** As in the contract. Other names cannot be those of files. */
+function isName(name: string): boolean {
+  return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name);
+}
+
+function requireRoom(
+  listed: readonly { readonly name: string; readonly bytes: number }[],
+  name: string,
+  bytes: number,
+): void {
+  const others = listed.filter((other) => other.name !== name);
+  const total = others.reduce((sum, other) => sum + other.bytes, bytes);
+  const refuse = (what: string): never => {
+    throw new ApiError('invalid_state', `${what}; delete a snapshot first`);
+  };
+  if (others.length >= limits.count) refuse(`there are ${limits.count} snapshots, which is the maximum`);
+  if (bytes > limits.bytes) refuse(`the snapshot has ${bytes} bytes, expected at most ${limits.bytes}`);
+  if (total > limits.totalBytes) {
+    refuse(`all snapshots would have ${total} bytes, expected at most ${limits.totalBytes}`);
+  }
+}
+
+function factsOf(name: string, bytes: number, start: Buffer | undefined): SnapshotFacts {
+  try {
+    const { savedAtMs, nowMs, version } = readSnapshotHeader(start ?? Buffer.alloc(0));
+    return { name, bytes, savedAtMs, nowMs, version };
+  } catch (error) {
+    if (!(error instanceof InvalidSnapshotError)) throw error;
+    return { name, bytes, savedAtMs: null, nowMs: null, version: null };
+  }
+}
+
+function refusing(content: Buffer): Snapshot {
+  try {
+    return decodeSnapshot(content);
+  } catch (error) {
+    if (!(error instanceof InvalidSnapshotError)) throw error;
+    throw new ApiError('invalid_state', error.message);
+  }
+}
+
+/** Why a whole snapshot cannot be loaded here; undefined if it can. */
+function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefined {
+  const { version, state } = snapshot;
+  const numbers = (of: Snapshot['schema']): string => `${of.database}.${of.chains}`;
+  if (numbers(snapshot.schema) !== numbers(schema)) {
+    return `the snapshot was saved by version ${version}, with schema ${numbers(snapshot.schema)}; expected schema ${numbers(schema)}: load it with the version that saved it`;
+  }
+  if (appId !== undefined && state.appId !== appId) {
+    return `the snapshot is of a sandbox with the app \`${state.appId}\`, expected \`${appId}\`; start a sandbox with --load`;
+  }
+  return undefined;
+}
+
+/**
+ * The snapshot of `--load`: a file, or the name of one in the data folder.
+ *
+ * @throws StartError
+ */
+export async function snapshotOf(
+  config: Pick<SandboxConfig, 'load' | 'dataFolder' | 'appId'>,
+): Promise<Snapshot | undefined> {
+  const { load, dataFolder, appId } = config;
+  if (load === undefined) return undefined;
+  const isStored = dataFolder !== undefined && isName(load) && !existsSync(resolve(load));
+  const content = isStored ? await snapshotFolder(snapshotsOf(dataFolder)).read(load) : readIfPresent(load);
+  if (content === undefined) {
+    const places = dataFolder === undefined ? 'a file' : 'a file or a snapshot in the data folder';
+    throw new StartError(`--load: \`${load}\` does not exist; expected ${places}`);
+  }
+  try {
+    const snapshot = decodeSnapshot(content);
+    const fault = faultOf(snapshot, appId);
+    if (fault !== undefined) throw new InvalidSnapshotError(fault);
+    return snapshot;
+  } catch (error) {
+    if (!(error instanceof InvalidSnapshotError)) throw error;
+    throw new StartError(`--load: \`${load}\`: ${error.message}`, { cause: error });
+  }
+}
+
+function readIfPresent(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,183 @@
+import type { AdjustableClock } from '../adapters/clock.ts';
+import type { SandboxVault } from '../adapters/sandbox-vault.ts';
+import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
+import { newestSequence } from '../domain/base/events/list-events.ts';
+import type { JobRunner } from '../jobs/runner.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { UseLog } from '../ports/use-log.ts';
+import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
+import type { SchemaVersions, Snapshot, SnapshotState } from '../sandbox/snapshots/snapshot-file.ts';
+import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
+import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
+import { migrations } from '../storage/migrations/migrations.ts';
+import type { Database } from '../storage/open-database.ts';
+import { resetDatabase } from '../storage/reset-database.ts';
+import type { EventLog } from './event-log.ts';
+import { beginLoading, endLoading } from './load-into-folder.ts';
+import type { RequestGate } from './request-gate.ts';
+import type { SandboxEntropy } from './sandbox-entropy.ts';
+import type { SandboxMemory } from './sandbox-memory.ts';
+import { ensureSeeds, plantSeeds, type Seeds } from './seeds.ts';
+
+/** Can be out of service. */
+interface Service {
+  isUp(): boolean;
+  setUp(isUp: boolean): void;
+}
+
+/** Everything that the state of a sandbox is in. */
+export interface StatefulParts {
+  readonly dataFolder: string | undefined;
+  readonly version: string;
+  readonly memory: SandboxMemory;
+  readonly database: Database;
+  readonly chains: SimulatedChains;
+  readonly vault: SandboxVault;
+  readonly clock: AdjustableClock;
+  readonly machine: Clock;
+  readonly randomness: SandboxEntropy;
+  readonly fiat: Service;
+  readonly cards: Service;
+  readonly uses: UseLog;
+  readonly apps: Pick<StoredAppDirectory, 'noteChange'>;
+  readonly eventLog: EventLog;
+  readonly seeds: Seeds;
+  readonly jobs: Pick<JobRunner, 'whilePaused'>;
+  readonly gate: RequestGate;
+  readonly faults: Pick<FaultRules, 'restart'>;
+}
+
+/** The state of a sandbox as a whole. */
+export interface WholeState {
+  /** A snapshot of the present state: what was acknowledged before is in it. */
+  save(): Promise<Snapshot>;
+  /** Replaces the state. */
+  load(snapshot: Snapshot): Promise<void>;
+  /** Returns to the state after the start. */
+  reset(): Promise<void>;
+}
+
+/** The schema of this version. */
+export const schema: SchemaVersions = { database: migrations.length, chains: chainStoreSteps.length };
+
+/**
+ * Saves and replaces the state of a sandbox, while requests wait and jobs are paused.
+ *
+ * @param first whether the state is the one to which a reset returns: the data is new, or was loaded at the start.
+ */
+export async function wholeState(parts: StatefulParts, first: boolean): Promise<WholeState> {
+  const { gate, jobs, randomness } = parts;
+  const start = startOf(randomness);
+  let pristine = first ? await capture(parts) : undefined;
+  return {
+    save: () => gate.whileHeld(() => jobs.whilePaused(() => capture(parts), { mustForget: false })),
+    load: (snapshot) =>
+      gate.whileHeld(async () => {
+        const { dataFolder } = parts;
+        if (dataFolder !== undefined) beginLoading(dataFolder, snapshot, isOwn(parts, snapshot));
+        await replace(parts, async () => {
+          await restore(parts, snapshot);
+          // The credentials of this sandbox stay valid.
+          await ensureSeeds(parts.seeds);
+        });
+        if (dataFolder !== undefined) endLoading(dataFolder);
+      }),
+    reset: () =>
+      gate.whileHeld(async () => {
+        await replace(parts, () =>
+          pristine === undefined ? plantAnew(parts, start) : restore(parts, pristine),
+        );
+        pristine ??= await capture(parts);
+      }),
+  };
+}
+
+/** The beginning of the streams, also where data was stored before this start. */
+function startOf(randomness: SandboxEntropy): SnapshotState['entropy'] {
+  const positions = randomness.position();
+  if (positions === null) return null;
+  const { main, requests, faults } = positions;
+  return {
+    main: { ...main, drawn: 0 },
+    requests: { ...requests, drawn: 0 },
+    faults: { ...faults, drawn: 0 },
+  };
+}
+
+async function capture(parts: StatefulParts): Promise<Snapshot> {
+  const { memory, clock, randomness, fiat, cards, database, chains } = parts;
+  await parts.uses.flush();
+  const image = await database.images!.save();
+  return {
+    version: parts.version,
+    schema,
+    savedAtMs: parts.machine.now(),
+    nowMs: clock.now(),
+    state: {
+      ...{ appId: memory.state.appId, appSecret: memory.state.appSecret },
+      masterKeyHex: memory.state.masterKeyHex,
+      // CHOICE: a running clock is saved by its difference from the machine's, so that one that was never moved still
+      // shows the time of the machine after a snapshot is loaded, as after a restart.
+      clock: clock.state(),
+      entropy: randomness.position(),
+      ...{ isFiatUp: fiat.isUp(), areCardsUp: cards.isUp() },
+    },
+    database: image,
+    chains: await chains.image(),
+  };
+}
+
+/** Runs work that replaces the databases. */
+async function replace(parts: StatefulParts, work: () => Promise<void>): Promise<void> {
+  const { jobs, uses, apps, eventLog, database } = parts;
+  await jobs.whilePaused(
+    async () => {
+      await uses.flush();
+      await work();
+      // CHOICE: snapshots contain no fault rules, and loading one removes those that were added.
+      parts.faults.restart();
+      apps.noteChange();
+      eventLog.restart(await newestSequence(database.orm.em.fork()));
+    },
+    { mustForget: true },
+  );
+}
+
+async function restore(parts: StatefulParts, snapshot: Snapshot): Promise<void> {
+  const { database, chains, vault, memory } = parts;
+  await database.images!.load(snapshot.database);
+  await chains.load(snapshot.chains);
+  if (!isOwn(parts, snapshot)) {
+    const { masterKeyHex } = snapshot.state;
+    vault.use(masterKeyHex);
+    memory.change({ masterKeyHex });
+  }
+  adopt(parts, snapshot.state);
+}
+
+/** Whether the snapshot has the master key of this sandbox. */
+function isOwn({ memory }: Pick<StatefulParts, 'memory'>, { state }: Snapshot): boolean {
+  return state.masterKeyHex === memory.state.masterKeyHex;
+}
+
+/** Takes over what a snapshot has outside its databases. */
+export function adopt(
+  { clock, randomness, fiat, cards }: Pick<StatefulParts, 'clock' | 'randomness' | 'fiat' | 'cards'>,
+  state: SnapshotState,
+): void {
+  clock.restore(state.clock);
+  randomness.goTo(state.entropy);
+  fiat.setUp(state.isFiatUp);
+  cards.setUp(state.areCardsUp);
+}
+
+async function plantAnew(parts: StatefulParts, start: SnapshotState['entropy']): Promise<void> {
+  const { database, chains, clock, fiat, cards, randomness } = parts;
+  await resetDatabase(database);
+  await chains.reset();
+  clock.reset();
+  fiat.setUp(true);
+  cards.setUp(true);
+  randomness.goTo(start);
+  await plantSeeds(parts.seeds);
+}
