@@ -15,7 +15,7 @@ import {
   InvalidSnapshotError,
   type Snapshot,
 } from '../sandbox/snapshots/snapshot-file.ts';
-import { replaceContent } from '../storage/sqlite-image.ts';
+import { replaceContent } from '../storage/images/sqlite-image.ts';
 
 /*
  * A snapshot replaces two databases and the master key, which no transaction covers. So the whole snapshot is put beside

@@ -5,7 +5,7 @@ import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
-import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshot-folder.ts';
+import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { operatorContext } from '../admin/operator-context.ts';

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { snapshotFolder, snapshotsOf } from '../adapters/snapshot-folder.ts';
+import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { ApiError, notFound } from '../errors.ts';
-import type { SnapshotStore } from '../ports/snapshot-store.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
 import {
   decodeSnapshot,

@@ -91,7 +91,7 @@ async function openSqlite(
     import('better-sqlite3'),
     import('@mikro-orm/sqlite'),
     import('./sqlite-dialect.ts'),
-    import('./sqlite-images.ts'),
+    import('./images/sqlite-images.ts'),
     import('./bind-values.ts'),
     import('./upgrade-sqlite.ts'),
     import('./migrations/migrations.ts'),

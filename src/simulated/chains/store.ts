@@ -1,5 +1,5 @@
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
-import { imageOf, replaceContent } from '../../storage/sqlite-image.ts';
+import { imageOf, replaceContent } from '../../storage/images/sqlite-image.ts';
 import { upgradeSqlite } from '../../storage/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
