@@ -1,4 +1,3 @@
-import createRouter from 'find-my-way';
 import { ApiError } from '../errors.ts';
 import type { Route } from './http-exchange.ts';
 import type { Operation } from './operation.ts';
@@ -18,6 +17,19 @@ const ALIAS = '/api/v1/';
 // Longer than any id, address or alias in the contract.
 const MAX_PARAMETER_LENGTH = 2048;
 
+/** One segment of paths. Segments are either literal or one parameter. */
+interface Node<Value> {
+  readonly literals: Map<string, Node<Value>>;
+  parameter: Node<Value> | undefined;
+  leaf: Leaf<Value> | undefined;
+}
+
+/** The end of a path. */
+interface Leaf<Value> {
+  readonly value: Value;
+  readonly parameters: readonly string[];
+}
+
 const built = new WeakMap<readonly Operation[], RouteIndex>();
 
 /** The radix index over `operations`, built once: servers of one process share it. */
@@ -28,27 +40,31 @@ export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
 }
 
 function buildRouteIndex(operations: readonly Operation[]): RouteIndex {
-  const options = { caseSensitive: true, ignoreTrailingSlash: true, maxParamLength: MAX_PARAMETER_LENGTH };
-  const byMethod = createRouter(options);
+  const byMethod = new Map<string, Node<Operation>>();
   // An index of paths only, used when no operation matches.
-  const paths = createRouter(options);
-  for (const [path, methods] of methodsByPath(operations)) paths.on('GET', toPattern(path), noop, methods);
+  const paths = emptyNode<string[]>();
+  for (const [path, methods] of methodsByPath(operations)) insert(paths, path, methods);
   for (const operation of operations) {
-    byMethod.on(operation.method as 'GET', toPattern(operation.path), noop, operation);
+    const root = byMethod.get(operation.method) ?? emptyNode<Operation>();
+    byMethod.set(operation.method, root);
+    insert(root, operation.path, operation);
   }
   return {
     find(method, path) {
-      const found = byMethod.find(method as 'GET', withoutAlias(path));
-      if (found === null) {
-        requireDecodable(path);
-        return undefined;
-      }
-      return {
-        operation: found.store as Operation,
-        params: found.params as Record<string, string>,
-      };
+      const root = byMethod.get(method);
+      const segments = segmentsOf(path);
+      const values: string[] = [];
+      const leaf =
+        root === undefined || segments === undefined ? undefined : search(root, segments, 1, values);
+      if (leaf === undefined) return undefined;
+      const params: Record<string, string> = {};
+      for (const [at, name] of leaf.parameters.entries()) params[name] = values[at]!;
+      return { operation: leaf.value, params };
     },
-    allowedMethods: (path) => (paths.find('GET', withoutAlias(path))?.store as string[] | undefined) ?? [],
+    allowedMethods(path) {
+      const segments = segmentsOf(path);
+      return segments === undefined ? [] : (search(paths, segments, 1, [])?.value ?? []);
+    },
   };
 }
 
@@ -58,23 +74,76 @@ function methodsByPath(operations: readonly Operation[]): Map<string, string[]> 
   return methods;
 }
 
-// `/v1/wallets/{wallet_id}` -> `/v1/wallets/:wallet_id`
-function toPattern(template: string): string {
-  return template.replaceAll(/\{([^}]+)\}/g, ':$1');
+function emptyNode<Value>(): Node<Value> {
+  return { literals: new Map(), parameter: undefined, leaf: undefined };
 }
 
-function withoutAlias(path: string): string {
-  return path.startsWith(ALIAS) ? path.slice('/api'.length) : path;
+/** `template`: for example `/v1/wallets/{wallet_id}`. */
+function insert<Value>(root: Node<Value>, template: string, value: Value): void {
+  const parameters: string[] = [];
+  let node = root;
+  for (const segment of template.split('/').slice(1)) {
+    const parameter = /^\{([^}]+)\}$/.exec(segment)?.[1];
+    if (parameter === undefined) {
+      const next = node.literals.get(segment) ?? emptyNode<Value>();
+      node.literals.set(segment, next);
+      node = next;
+    } else {
+      parameters.push(parameter);
+      node.parameter ??= emptyNode<Value>();
+      node = node.parameter;
+    }
+  }
+  node.leaf = { value, parameters };
 }
 
-function requireDecodable(path: string): void {
+/**
+ * The path that matches the segments from `at` on; a literal takes precedence over a parameter. Adds the parameters to
+ * `values`.
+ */
+function search<Value>(
+  node: Node<Value>,
+  segments: readonly string[],
+  at: number,
+  values: string[],
+): Leaf<Value> | undefined {
+  if (at === segments.length) return node.leaf;
+  const segment = segments[at]!;
+  const literal = node.literals.get(segment);
+  const found = literal === undefined ? undefined : search(literal, segments, at + 1, values);
+  if (found !== undefined) return found;
+  if (node.parameter === undefined || segment.length > MAX_PARAMETER_LENGTH) return undefined;
+  values.push(segment);
+  const leaf = search(node.parameter, segments, at + 1, values);
+  if (leaf === undefined) values.pop();
+  return leaf;
+}
+
+/** The decoded segments of a path, the first of them empty; undefined if it is none. */
+function segmentsOf(path: string): string[] | undefined {
+  const target = path.startsWith('/') ? path : pathOfUrl(path);
+  if (target === undefined) return undefined;
+  const isAlias = target.startsWith(ALIAS);
+  const fragment = target.indexOf('#');
+  const end = fragment === -1 ? target.length : fragment;
+  const isSlashed = end > 1 && target.charCodeAt(end - 1) === SLASH;
+  const segments = target.slice(isAlias ? '/api'.length : 0, isSlashed ? end - 1 : end).split('/');
+  return target.includes('%') ? segments.map(decode) : segments;
+}
+
+const SLASH = 0x2f;
+
+/** RFC 9112 section 3.2.2: a server accepts a whole URL in place of a path. */
+function pathOfUrl(url: string): string | undefined {
+  return /^https?:\/\/[^/]*(\/.*)$/i.exec(url)?.[1];
+}
+
+function decode(segment: string): string {
   try {
-    decodeURIComponent(path);
+    return decodeURIComponent(segment);
   } catch {
     throw new ApiError('invalid_data', 'path: invalid percent-encoding', {
       data: { issues: [{ in: 'path', pointer: '', message: 'invalid percent-encoding' }] },
     });
   }
 }
-
-function noop(): void {}

@@ -10,6 +10,7 @@ import { type SchnorrCurve, schnorrSign, taggedHash } from '../../../src/crypto/
 import {
   assertBackendsAgree,
   type EcBackend,
+  knownAnswers,
   nativeBackend,
   nobleBackend,
 } from '../../../src/crypto/secp256k1.ts';
@@ -81,6 +82,16 @@ test('both backends give the same bytes on random secrets, digests and tweaks', 
 });
 
 describe('the self-test at start', () => {
+  test.each(knownAnswers)('knows the answers of the portable backend: vector $fill', (answer) => {
+    const secret = new Uint8Array(32).fill(answer.fill);
+    const digest = new Uint8Array(32).fill(0xff - answer.fill);
+    const { compact, recoveryId } = nobleBackend.sign(digest, secret);
+    expect(bytesToHex(nobleBackend.publicKey(secret, false))).toBe(answer.publicKey);
+    expect(bytesToHex(compact)).toBe(answer.signature);
+    expect(recoveryId).toBe(answer.recoveryId);
+    expect(bytesToHex(nobleBackend.signSchnorr(digest, secret))).toBe(answer.schnorr);
+  });
+
   test('passes on this machine, and where there is no native backend', () => {
     expect(() => assertBackendsAgree()).not.toThrow();
     expect(() => assertBackendsAgree(undefined)).not.toThrow();

@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+import createRouter from 'find-my-way';
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../../src/generated/operations.ts';
 import { createRouteIndex } from '../../../src/http/route-index.ts';
@@ -72,3 +74,50 @@ test.each(['/v1/wallets/%', '/v1/wallets/%zz', '/v1/wallets/%E0%A4%A'])(
     );
   },
 );
+
+describe('as find-my-way', () => {
+  const judge = createRouter({ caseSensitive: true, ignoreTrailingSlash: true, maxParamLength: 2048 });
+  for (const { id, method, path } of Object.values(operations)) {
+    judge.on(method as 'GET', path.replaceAll(/\{([^}]+)\}/g, ':$1'), () => {}, id);
+  }
+  const words = Object.values(operations).flatMap(({ path }) => path.split('/'));
+  const segment = fc.oneof(
+    fc.constantFrom(...words, 'batch', '', '.', '..', 'a'.repeat(2048), 'a'.repeat(2049)),
+    fc.string({ maxLength: 5 }).map((text) => text.replaceAll(/[?#/]/g, '-')),
+    fc.constantFrom('%20', '%2F', 'w%61llets', '%25', 'a%23b', 'é', 'x#y', 'x;y'),
+  );
+  const known = fc.constantFrom(...Object.values(operations).map(({ path }) => path)).chain((path) =>
+    fc.array(segment, { minLength: 4, maxLength: 4 }).map((values) => {
+      let at = 0;
+      return path.replaceAll(/\{[^}]+\}/g, () => values[at++]!);
+    }),
+  );
+  const path = fc.oneof(
+    known,
+    known.map((each) => `${each}/`),
+    known.map((each) => `http://localhost:4010${each}`),
+    fc.array(segment, { maxLength: 6 }).map((parts) => `/${parts.join('/')}`),
+  );
+
+  test('any path means the same operation and parameters', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('GET', 'POST', 'PATCH', 'DELETE', 'PUT'), path, (method, target) => {
+        fc.pre(isDecodable(target) && (target.startsWith('/') || !target.includes('#')));
+        const expected = judge.find(method as 'GET', target);
+        expect(find(method, target)).toEqual(
+          expected === null ? undefined : { id: expected.store, params: { ...expected.params } },
+        );
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+function isDecodable(target: string): boolean {
+  try {
+    decodeURIComponent(target);
+    return !target.startsWith('/api/v1/');
+  } catch {
+    return false;
+  }
+}
