@@ -119,7 +119,7 @@ function search<Value>(
   return leaf;
 }
 
-/** The decoded segments of a path, the first of them empty; undefined if it is none. */
+/** The decoded segments of a path, the first of them empty; undefined for what is not a path. */
 function segmentsOf(path: string): string[] | undefined {
   const target = path.startsWith('/') ? path : pathOfUrl(path);
   if (target === undefined) return undefined;
