@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: Kysely, not for measured speed: a correlated subquery finds the first open execution of each asset.
@@ -8,6 +9,40 @@ import type { Tables } from '../../tables.ts';
 const LEASE_MS = 60_000;
 /** CHOICE: how long an execution is tried while a chain or service is unreachable. */
 const RETRY_MS = 600_000;
+
+const selectDue = prepareQuery<{ nowMs: number; limit: number }, { id: string; retryUntilMs: number | null }>(
+  (database, { nowMs, limit }) =>
+    database
+      .selectFrom('wallet_automation_executions as due')
+      .select(['due.id', 'due.retry_until_ms as retryUntilMs'])
+      .where('due.next_run_at_ms', '<=', nowMs)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('wallet_automation_executions as open')
+              .select('open.id')
+              .whereRef('open.wallet_id', '=', 'due.wallet_id')
+              .whereRef('open.caip2', '=', 'due.caip2')
+              .whereRef('open.asset_address', '=', 'due.asset_address')
+              .where('open.status', 'in', ['pending', 'submitted'])
+              .where((earlier) =>
+                earlier.or([
+                  earlier('open.created_at_ms', '<', earlier.ref('due.created_at_ms')),
+                  earlier.and([
+                    earlier('open.created_at_ms', '=', earlier.ref('due.created_at_ms')),
+                    earlier('open.id', '<', earlier.ref('due.id')),
+                  ]),
+                ]),
+              ),
+          ),
+        ),
+      )
+      .orderBy('due.next_run_at_ms')
+      .orderBy('due.id')
+      .limit(limit)
+      .forUpdate('due')
+      .skipLocked(),
+);
 
 /**
  * Claims executions that are due, the most overdue first, by moving their next run.
@@ -21,37 +56,7 @@ export async function claimDueExecutions(
   limit: number,
 ): Promise<readonly StoredExecution[]> {
   const database = em.getKysely<Tables>();
-  const due = await database
-    .selectFrom('wallet_automation_executions as due')
-    .select(['due.id', 'due.retry_until_ms as retryUntilMs'])
-    .where('due.next_run_at_ms', '<=', nowMs)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('wallet_automation_executions as open')
-            .select('open.id')
-            .whereRef('open.wallet_id', '=', 'due.wallet_id')
-            .whereRef('open.caip2', '=', 'due.caip2')
-            .whereRef('open.asset_address', '=', 'due.asset_address')
-            .where('open.status', 'in', ['pending', 'submitted'])
-            .where((earlier) =>
-              earlier.or([
-                earlier('open.created_at_ms', '<', earlier.ref('due.created_at_ms')),
-                earlier.and([
-                  earlier('open.created_at_ms', '=', earlier.ref('due.created_at_ms')),
-                  earlier('open.id', '<', earlier.ref('due.id')),
-                ]),
-              ]),
-            ),
-        ),
-      ),
-    )
-    .orderBy('due.next_run_at_ms')
-    .orderBy('due.id')
-    .limit(limit)
-    .forUpdate('due')
-    .skipLocked()
-    .execute();
+  const { rows: due } = await selectDue(em, { nowMs, limit });
   for (const { id, retryUntilMs } of due) {
     await database
       .updateTable('wallet_automation_executions')

@@ -3,6 +3,7 @@ import type { Services } from '../../../operation-context.ts';
 import type { CardEnvironment, CardStatus, IssuedCard } from '../../../ports/card-issuers.ts';
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import { CardEntity, type StoredCard } from './card.entity.ts';
 
 /** How long a claimed card belongs to the process that claimed it. */
@@ -14,12 +15,19 @@ export interface DueCard {
   readonly status: CardStatus;
 }
 
+// HOT: asked every second, almost always in vain; a prepared statement takes a tenth of the CPU of a query built anew.
+const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
+  database.selectFrom('cards').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
+);
+
 /** Claims cards whose issuer must learn of a change, the most overdue first; the claim of a process that dies expires. */
 export async function claimDueCards(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
 ): Promise<readonly DueCard[]> {
+  const { rows } = await selectDue(em, { nowMs });
+  if (rows.length === 0) return [];
   const cards = await em.find(
     CardEntity,
     { nextCheckAtMs: { $lte: nowMs } },

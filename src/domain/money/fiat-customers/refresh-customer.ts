@@ -6,6 +6,7 @@ import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import { type FiatEntity, findFiatEntity } from './fiat-entity.ts';
 import { customersOf } from './find-customer.ts';
@@ -84,12 +85,19 @@ export async function hurryCustomers(
   );
 }
 
+// HOT: asked every second, almost always in vain; a prepared statement takes a tenth of the CPU of a query built anew.
+const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
+  database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
+);
+
 /** Claims customers that are due, the most overdue first; the claim of a process that dies expires. */
 export async function claimDueCustomers(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
 ): Promise<readonly StoredFiatCustomer[]> {
+  const { rows } = await selectDue(em, { nowMs });
+  if (rows.length === 0) return [];
   const due = await em.find(
     FiatCustomerEntity,
     { nextCheckAtMs: { $lte: nowMs } },

@@ -4,6 +4,7 @@ import type { AnyChain } from '../../../ports/chains.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
 import { chainNamed } from '../../access/chains/known-chains.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { recordDepositCompleted } from './deposit-events.ts';
@@ -26,14 +27,8 @@ export interface SentDeposit {
   readonly address: string;
 }
 
-/** Claims sent deposits whose transactions are due for a check, the most overdue first. */
-export async function claimSentDeposits(
-  em: SqlEntityManager,
-  nowMs: number,
-  limit: number,
-): Promise<readonly SentDeposit[]> {
-  const database = em.getKysely<Tables>();
-  const due = await database
+const selectDue = prepareQuery<{ nowMs: number; limit: number }, SentDeposit>((database, { nowMs, limit }) =>
+  database
     .selectFrom('fiat_deposits as deposits')
     .innerJoin('fiat_deposit_accounts as accounts', 'accounts.id', 'deposits.account_id')
     .innerJoin('wallets', 'wallets.id', 'accounts.wallet_id')
@@ -46,10 +41,19 @@ export async function claimSentDeposits(
     .limit(limit)
     .$castTo<SentDeposit>()
     .forUpdate('deposits')
-    .skipLocked()
-    .execute();
+    .skipLocked(),
+);
+
+/** Claims sent deposits whose transactions are due for a check, the most overdue first. */
+export async function claimSentDeposits(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<readonly SentDeposit[]> {
+  const { rows: due } = await selectDue(em, { nowMs, limit });
   if (due.length > 0) {
-    await database
+    await em
+      .getKysely<Tables>()
       .updateTable('fiat_deposits')
       .set({ next_check_at_ms: nowMs + AGAIN_MS })
       .where(

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext, Services } from '../../../operation-context.ts';
 import type { FiatEnvironment, VirtualAccount } from '../../../ports/fiat-providers.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import { FiatDepositAccountEntity, type StoredDepositAccount } from './fiat-deposit-account.entity.ts';
 import { sealInstructions } from './instructions.ts';
 
@@ -11,23 +11,27 @@ import { sealInstructions } from './instructions.ts';
 /** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
 const AGAIN_MS = 2000;
 
+const selectDue = prepareQuery<{ nowMs: number; limit: number }, { id: string }>(
+  (database, { nowMs, limit }) =>
+    database
+      .selectFrom('fiat_deposit_accounts')
+      .select('id')
+      .where('next_check_at_ms', '<=', nowMs)
+      .orderBy('next_check_at_ms')
+      .orderBy('id')
+      .limit(limit)
+      .forUpdate()
+      .skipLocked(),
+);
+
 /** Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider. */
 export async function claimDueAccounts(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
 ): Promise<readonly StoredDepositAccount[]> {
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('fiat_deposit_accounts')
-    .select('id')
-    .where('next_check_at_ms', '<=', nowMs)
-    .orderBy('next_check_at_ms')
-    .orderBy('id')
-    .limit(limit)
-    .forUpdate()
-    .skipLocked()
-    .execute();
+  const { rows } = await selectDue(em, { nowMs, limit });
+  if (rows.length === 0) return [];
   const due = await em.find(FiatDepositAccountEntity, { id: { $in: rows.map(({ id }) => id) } });
   for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
   await em.flush();

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import type { TransactionStatus } from './transaction-state.ts';
@@ -14,6 +15,22 @@ export interface DueTransaction extends TransactionRow {
 /** How long a claimed transaction belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 
+const selectDue = prepareQuery<{ nowMs: number; limit: number }, DueTransaction>(
+  (database, { nowMs, limit }) =>
+    database
+      .selectFrom('transactions')
+      .leftJoin('transactions as earlier', 'earlier.id', 'transactions.after_transaction_id')
+      .select(transactionColumns.map((column) => `transactions.${column}` as const))
+      .select('earlier.status as earlierStatus')
+      .where('transactions.next_check_at_ms', '<=', nowMs)
+      .orderBy('transactions.next_check_at_ms')
+      .orderBy('transactions.id')
+      .limit(limit)
+      .$castTo<DueTransaction>()
+      .forUpdate('transactions')
+      .skipLocked(),
+);
+
 /**
  * Claims transactions that are due for a status check, the most overdue first, by moving their next check: no other
  * process claims them meanwhile, and the claim of a process that dies expires.
@@ -23,23 +40,11 @@ export async function claimDueTransactions(
   nowMs: number,
   limit: number,
 ): Promise<readonly DueTransaction[]> {
-  const database = em.getKysely<Tables>();
-  const rows = await database
-    .selectFrom('transactions')
-    .leftJoin('transactions as earlier', 'earlier.id', 'transactions.after_transaction_id')
-    .select(transactionColumns.map((column) => `transactions.${column}` as const))
-    .select('earlier.status as earlierStatus')
-    .where('transactions.next_check_at_ms', '<=', nowMs)
-    .orderBy('transactions.next_check_at_ms')
-    .orderBy('transactions.id')
-    .limit(limit)
-    .$castTo<DueTransaction>()
-    .forUpdate('transactions')
-    .skipLocked()
-    .execute();
+  const { rows } = await selectDue(em, { nowMs, limit });
   if (rows.length === 0) return [];
   const leasedUntilMs = nowMs + LEASE_MS;
-  await database
+  await em
+    .getKysely<Tables>()
     .updateTable('transactions')
     .set({ next_check_at_ms: leasedUntilMs })
     .where(

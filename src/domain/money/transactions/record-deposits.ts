@@ -6,6 +6,7 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import {
   type TriggerDeposit,
@@ -27,6 +28,10 @@ interface Claim {
   readonly after: string | undefined;
 }
 
+const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((database, { caip2 }) =>
+  database.selectFrom('chain_positions').select('position').where('caip2', '=', caip2),
+);
+
 /**
  * Claims the reading of a chain's next transfers, so that of several processes one reads them.
  *
@@ -41,7 +46,10 @@ export async function claimTransfers(
     leaseMs,
   }: { readonly caip2: string; readonly nowMs: number; readonly leaseMs?: number | undefined },
 ): Promise<Claim | undefined> {
-  if (leaseMs === undefined) return { after: positionOf(await em.findOne(ChainPositionEntity, { caip2 })) };
+  if (leaseMs === undefined) {
+    const { rows } = await selectPosition(em, { caip2 });
+    return { after: positionOf(rows[0] ?? null) };
+  }
   const database = em.getKysely<Tables>();
   await database
     .insertInto('chain_positions')

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { TransactionMovements } from '../../../ports/chains.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
@@ -117,34 +118,37 @@ export interface UnreadStep extends DueStep {
   readonly hash: string;
 }
 
+const selectUnread = prepareQuery<{ nowMs: number; limit: number }, UnreadStep>(
+  (database, { nowMs, limit }) =>
+    database
+      .selectFrom('wallet_action_steps as steps')
+      .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+      .select([
+        'steps.action_id as actionId',
+        'steps.position',
+        'transactions.caip2',
+        'transactions.transaction_hash as hash',
+      ])
+      .where('steps.next_check_at_ms', '<=', nowMs)
+      .where('transactions.status', 'in', includedStatuses)
+      .where((where) =>
+        where('steps.effects_block_number', 'is distinct from', where.ref('transactions.block_number')),
+      )
+      .orderBy('steps.next_check_at_ms')
+      .orderBy('steps.action_id')
+      .limit(limit)
+      .$castTo<UnreadStep>()
+      .forUpdate('steps')
+      .skipLocked(),
+);
+
 /** Claims steps whose effects are to be read, as `claimDueExternalSteps` does. */
 export async function claimUnreadSteps(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
 ): Promise<readonly UnreadStep[]> {
-  const due = await em
-    .getKysely<Tables>()
-    .selectFrom('wallet_action_steps as steps')
-    .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
-    .select([
-      'steps.action_id as actionId',
-      'steps.position',
-      'transactions.caip2',
-      'transactions.transaction_hash as hash',
-    ])
-    .where('steps.next_check_at_ms', '<=', nowMs)
-    .where('transactions.status', 'in', includedStatuses)
-    .where((where) =>
-      where('steps.effects_block_number', 'is distinct from', where.ref('transactions.block_number')),
-    )
-    .orderBy('steps.next_check_at_ms')
-    .orderBy('steps.action_id')
-    .limit(limit)
-    .$castTo<UnreadStep>()
-    .forUpdate('steps')
-    .skipLocked()
-    .execute();
+  const { rows: due } = await selectUnread(em, { nowMs, limit });
   for (const step of due) await putOff(em, step, nowMs + LEASE_MS);
   return due;
 }

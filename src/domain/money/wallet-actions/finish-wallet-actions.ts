@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Services } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { decimalText, readDecimal, ZERO } from '../../wallets/balances/decimal.ts';
 import { worthOf } from '../../wallets/balances/worth.ts';
@@ -80,8 +81,12 @@ export async function finishWalletActions(
  * transaction's block are not read, and while an external step that has its deposit waits.
  */
 async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
-  const rows = await em
-    .getKysely<Tables>()
+  const { rows } = await selectEnded(em, {});
+  return rows;
+}
+
+const selectEnded = prepareQuery<Record<never, never>, WalletActionRow>((database) =>
+  database
     .selectFrom('wallet_actions')
     .select(walletActionColumns)
     .where('status', '=', 'pending')
@@ -122,11 +127,10 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
     .orderBy('created_at_ms')
     .orderBy('id')
     .limit(BATCH)
+    .$castTo<WalletActionRow>()
     .forUpdate()
-    .skipLocked()
-    .execute();
-  return rows as WalletActionRow[];
-}
+    .skipLocked(),
+);
 
 /** The wire fields that change when an action settles. */
 function outcomeOf(
