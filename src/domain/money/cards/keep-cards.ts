@@ -15,7 +15,7 @@ export interface DueCard {
   readonly status: CardStatus;
 }
 
-// HOT: asked every second, almost always in vain; a prepared statement takes a tenth of the CPU of a query built anew.
+// HOT: runs every second, and rarely finds a row; a prepared statement takes a tenth of the CPU (idle sandbox).
 const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
   database.selectFrom('cards').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
 );

@@ -85,7 +85,7 @@ export async function hurryCustomers(
   );
 }
 
-// HOT: asked every second, almost always in vain; a prepared statement takes a tenth of the CPU of a query built anew.
+// HOT: runs every second, and rarely finds a row; a prepared statement takes a tenth of the CPU (idle sandbox).
 const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
   database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
 );
