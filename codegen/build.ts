@@ -12,8 +12,11 @@ const recordName = 'build.json';
 const recordFile = join(out, recordName);
 const oldestNode = 24;
 
-// Packages with native code, and packages that locate their files by path.
-const external = ['better-sqlite3', 'secp256k1', 'swagger-ui-dist'];
+// Packages with native code: the only ones that the published program needs installed.
+const external = ['better-sqlite3', 'secp256k1'];
+
+// What `/docs` serves, copied to `dist/swagger-ui/`: the package has ten times as much, and a script at install.
+const pageAssets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'LICENSE'];
 
 // Optional packages of the ORM and its drivers that are not installed; importing them is expected to fail.
 const absent = [
@@ -40,15 +43,16 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
   module.enableCompileCache();
   await import('./program.js');
 } else {
-  // The dependency \`node\` contains a recent Node.
+  // The package \`node\` contains a recent Node: in a clone, or installed beside this package.
   const here = dirname(fileURLToPath(import.meta.url));
-  const newer = join(here, '..', 'node_modules', 'node', 'bin', 'node');
-  if (existsSync(newer)) {
+  const places = [join(here, '..', 'node_modules'), join(here, '..', '..')];
+  const newer = places.map((place) => join(place, 'node', 'bin', 'node')).find((path) => existsSync(path));
+  if (newer !== undefined) {
     const child = spawn(newer, process.argv.slice(1), { stdio: 'inherit' });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
     child.on('exit', (code, signal) => process.exit(code === null ? (signal === null ? 1 : 130) : code));
   } else {
-    console.error('custos: Node ' + process.versions.node + ' is too old; install Node ${oldestNode} or newer, or run \`npm ci\` in ' + join(here, '..'));
+    console.error('custos: Node ' + process.versions.node + ' is too old; install Node ${oldestNode} or newer, or let npm bring it: \`npx -p node@${oldestNode} -p custos custos sandbox\`, or \`npm install node@${oldestNode}\` beside custos');
     process.exitCode = 1;
   }
 }
@@ -152,6 +156,10 @@ async function bundle(previous: Record | undefined): Promise<void> {
     ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),
     { path: 'custos.js', contents: entry },
     ...inspector.files.map(({ path, contents }) => ({ path: join('inspector', path), contents })),
+    ...pageAssets.map((name) => ({
+      path: join('swagger-ui', name),
+      contents: readFileSync(join(root, 'node_modules', 'swagger-ui-dist', name)),
+    })),
   ];
   const outputs = files.map(({ path }) => path);
   for (const { path, contents } of files) {
@@ -182,5 +190,7 @@ function put(path: string, contents: string | Uint8Array): void {
   renameSync(temporaryFile, file);
 }
 
+// What is published contains nothing of earlier builds.
+if (process.argv.includes('--clean')) rmSync(out, { recursive: true, force: true });
 const last = readRecord();
 if (last === undefined || !isCurrent(last)) await bundle(last);

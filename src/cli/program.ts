@@ -9,6 +9,7 @@ import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { faultsCommand } from './control/faults.ts';
 import { eventsCommand } from './events.ts';
+import { healthcheckCommand } from './healthcheck.ts';
 import { keysCommand } from './keys.ts';
 import { listenCommand } from './listen.ts';
 import { logsCommand } from './logs.ts';
@@ -76,6 +77,7 @@ function makeProgram(): Command {
     doctorCommand(),
     serveCommand(),
     migrateCommand(),
+    healthcheckCommand(),
     appsCommand(),
     walletsCommand(),
     usersCommand(),

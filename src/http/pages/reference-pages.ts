@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Brand } from '../brand.ts';
@@ -119,7 +119,9 @@ function makePage(path: string, source: Source): Page | undefined {
   }
   const name = path.startsWith('/docs/') ? path.slice('/docs/'.length) : '';
   const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined;
-  return contentType === undefined ? undefined : { contentType, content: readFileSync(assetPath(name)) };
+  return contentType === undefined
+    ? undefined
+    : { contentType, content: readFileSync(assetPath(name, source)) };
 }
 
 /** The bundled document. `servers` is this server, so that requests can be tried out in the reference. */
@@ -131,6 +133,8 @@ function documentPage({ packageRoot, brand, tailor }: Source): Page {
   return { contentType: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(branded)) };
 }
 
-function assetPath(name: string): string {
-  return createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
+/** The build copies the assets, because the published package does not depend on theirs. */
+function assetPath(name: string, { packageRoot }: Source): string {
+  const built = join(packageRoot, 'dist', 'swagger-ui', name);
+  return existsSync(built) ? built : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
 }

@@ -1,0 +1,18 @@
+# The sandbox, or the server with `serve`: docker build -t custos . && docker run --rm -p 4010:4010 custos
+FROM node:24-bookworm-slim AS build
+WORKDIR /build
+COPY . .
+RUN npm ci --ignore-scripts && npm rebuild esbuild && node codegen/build.ts \
+  && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
+
+FROM gcr.io/distroless/nodejs24-debian12:nonroot
+WORKDIR /custos
+COPY --from=build /build/package.json /build/LICENSE ./
+COPY --from=build /build/node_modules ./node_modules
+COPY --from=build /build/openapi/openapi.json /build/openapi/control-plane.json ./openapi/
+COPY --from=build /build/dist ./dist
+EXPOSE 4010
+HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=5 \
+  CMD ["/nodejs/bin/node", "dist/custos.js", "healthcheck"]
+ENTRYPOINT ["/nodejs/bin/node", "dist/custos.js"]
+CMD ["sandbox", "--host", "0.0.0.0", "--public-url", "https://localhost:4010"]

@@ -1,0 +1,219 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { readServeConfig } from '../../../src/config.ts';
+import { runCommand } from '../../support/run-custos.ts';
+import { startSandbox } from '../../support/sandbox.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'custos-packaging-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Step {
+  readonly run?: string;
+  readonly uses?: string;
+}
+
+describe('the package', () => {
+  const manifest = JSON.parse(read('package.json'));
+
+  test('depends on what the build leaves out of the bundle, and on nothing else', () => {
+    const [, external = ''] = /^const external = \[(.*)\];$/m.exec(read('codegen/build.ts')) ?? [];
+    const names = external.split(', ').map((name) => name.slice(1, -1));
+    expect(Object.keys(manifest.dependencies)).toEqual(names);
+  });
+
+  test('exports files that it contains', () => {
+    for (const path of Object.values<string | object>(manifest.exports)) {
+      for (const file of typeof path === 'string' ? [path] : Object.values(path)) {
+        const isBuilt = String(file).startsWith('./dist/');
+        expect(isBuilt || existsSync(join(root, String(file))), String(file)).toBe(true);
+      }
+    }
+  });
+});
+
+describe('the Dockerfile', () => {
+  const lines = read('Dockerfile').replaceAll('\\\n', ' ').split('\n');
+
+  test('copies what the project has, or what an earlier stage built', () => {
+    const copied = lines
+      .filter((line) => line.startsWith('COPY --from'))
+      .flatMap((line) => line.split(' ').slice(2, -1));
+    const inProject = copied
+      .map((path) => path.replace('/build/', ''))
+      .filter((path) => path !== 'dist' && path !== 'node_modules');
+    expect(inProject.length).toBeGreaterThan(2);
+    expect(inProject.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  test('has everything that the build reads in its context', () => {
+    const ignored = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'));
+    const context = ignored.map((line) => line.slice(1));
+    expect(context.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const record = JSON.parse(read('dist/build.json')) as { inputs: Record<string, string> };
+    const missing = Object.keys(record.inputs).filter(
+      (path) =>
+        !path.startsWith('node_modules/') &&
+        !context.some((known) => path === known || path.startsWith(`${known}/`)),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test('runs commands that exist, as a user without rights', async () => {
+    const from = lines.filter((line) => line.startsWith('FROM '));
+    expect(from.at(-1)).toMatch(/:nonroot$/);
+    const [, ...flags] = JSON.parse(
+      lines.find((line) => line.startsWith('CMD'))!.slice('CMD '.length),
+    ) as string[];
+    expect(await runCommand(['sandbox', ...flags, '--help'])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runCommand(['healthcheck', '--help'])).toMatchObject({ code: 0 });
+  });
+});
+
+test('the compose file has settings and commands that exist', async () => {
+  const { services } = parse(read('packaging/compose.yaml'), { merge: true });
+  expect(Object.keys(services)).toEqual(['postgres', 'migrate', 'custos']);
+  const environment = { ...services.custos.environment, CUSTOS_PUBLIC_URLS: 'https://api.acme.example' };
+  environment.DATABASE_URL = environment.DATABASE_URL.replace(/\$\{.*\}/, 'password');
+  const certificate = await loadOrCreateCertificate(folder, {
+    clock: systemClock,
+    entropy: systemEntropy,
+    hosts: ['127.0.0.1'],
+  });
+  const secrets: Record<string, string> = {
+    CUSTOS_MASTER_KEY_FILE: randomBytes(32).toString('hex'),
+    CUSTOS_TLS_CERT: certificate.cert,
+    CUSTOS_TLS_KEY: certificate.key,
+  };
+  for (const [name, content] of Object.entries(secrets)) {
+    expect(environment[name]).toMatch(/^\/run\/custos\//);
+    environment[name] = join(folder, name);
+    writeFileSync(environment[name], content);
+  }
+  expect(readServeConfig({}, environment)).toMatchObject({ host: '0.0.0.0', port: 4010, adminPort: 9464 });
+  for (const { command, healthcheck } of [services.migrate, services.custos]) {
+    expect((await runCommand([...command, '--help'])).code).toBe(0);
+    const [, , , ...check] = healthcheck.test ?? [];
+    if (check.length > 0) expect((await runCommand([...check, '--help'])).code).toBe(0);
+  }
+});
+
+test('custos healthcheck asks a sandbox or an admin port', async () => {
+  await using sandbox = await startSandbox({ adminPort: 0 });
+  const port = new URL(sandbox.adminUrl!).port;
+  const address = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+  expect(await runCommand(['healthcheck', ...address])).toEqual({ code: 0, stdout: '', stderr: '' });
+  expect(await runCommand(['healthcheck', '--admin-port', port])).toMatchObject({ code: 0 });
+  await sandbox.close();
+  expect(await runCommand(['healthcheck', ...address])).toMatchObject({ code: 1 });
+  expect(await runCommand(['healthcheck', '--admin-port', port])).toMatchObject({ code: 1 });
+  expect(await runCommand(['healthcheck', '--admin-port', 'x'])).toMatchObject({ code: 2 });
+});
+
+describe('the action', () => {
+  const { inputs, runs } = parse(read('packaging/action/action.yml')) as {
+    inputs: Record<string, { description: string; default: string }>;
+    runs: { steps: Step[] };
+  };
+  const scripts = runs.steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
+
+  test('has scripts that a shell can parse, and uses the inputs that it declares', () => {
+    for (const script of scripts) {
+      expect(spawnSync('bash', ['-n'], { input: script })).toMatchObject({ status: 0 });
+    }
+    const used = [...JSON.stringify(runs).matchAll(/inputs\.([a-z-]+)/g)].map(([, name]) => name);
+    expect([...new Set(used)].sort()).toEqual(Object.keys(inputs).sort());
+  });
+
+  test('sets the environment of the tests, writes the summary, and returns the exit code of the coverage', () => {
+    // A `custos` and an `npm` that write what the scripts expect of them; the commands have tests of their own.
+    const bin = join(folder, 'custos', 'node_modules', '.bin');
+    mkdirSync(bin, { recursive: true });
+    const script = (path: string, text: string) =>
+      writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+    const ready = JSON.stringify({
+      base_url: 'https://127.0.0.1:1',
+      app_id: 'a',
+      app_secret: 's',
+      ca_file: 'c',
+      pid: 999999999,
+    });
+    script(
+      join(bin, 'custos'),
+      `if [ "$1" = sandbox ]; then echo '${ready}' > ${folder}/custos/ready.json; else echo report > ${folder}/custos/coverage/summary.md; exit 1; fi`,
+    );
+    script(join(bin, 'npm'), 'exit 0');
+    symlinkSync(process.execPath, join(bin, 'node'));
+    const [env, path, summary] = ['env', 'path', 'summary'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const run = (text: string) =>
+      spawnSync('bash', ['-e', '-o', 'pipefail'], {
+        input: text,
+        encoding: 'utf8',
+        env: {
+          ...{ PATH: `${bin}:/usr/bin:/bin`, RUNNER_TEMP: folder, PACKAGE: 'custos', FLAGS: '--seed ci' },
+          ...{ GITHUB_ENV: env, GITHUB_PATH: path, GITHUB_STEP_SUMMARY: summary },
+        },
+      });
+    expect(run(scripts[0]!)).toMatchObject({ status: 0, stdout: '::add-mask::s\n' });
+    expect(readFileSync(env, 'utf8')).toBe(
+      'CUSTOS_BASE_URL=https://127.0.0.1:1\nCUSTOS_APP_ID=a\nCUSTOS_APP_SECRET=s\nNODE_EXTRA_CA_CERTS=c\n',
+    );
+    expect(run(scripts[1]!)).toMatchObject({ status: 1 });
+    expect(readFileSync(summary, 'utf8')).toBe('report\n');
+  });
+});
+
+// Installs from the registry or the cache of npm.
+describe.runIf(process.env.TEST_LONG === '1')('the packed tarball', () => {
+  const npm = (cwd: string, ...args: string[]) => spawnSync('npm', args, { cwd, encoding: 'utf8' });
+
+  test('installs in 15 s and 60 MB, and runs in an empty folder', { timeout: 180_000 }, () => {
+    expect(npm(root, 'pack', '--pack-destination', folder)).toMatchObject({ status: 0 });
+    const place = join(folder, 'empty');
+    mkdirSync(place);
+    expect(npm(place, 'init', '--yes')).toMatchObject({ status: 0 });
+    const startedMs = performance.now();
+    expect(npm(place, 'install', '--no-audit', join(folder, 'custos-0.1.0.tgz'))).toMatchObject({
+      status: 0,
+    });
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    const size = spawnSync('du', ['-sk', 'node_modules'], { cwd: place, encoding: 'utf8' }).stdout;
+    expect(Number.parseInt(size, 10)).toBeLessThan(60 * 1024);
+
+    const started = `
+      npx custos sandbox --port 0 --ready-file ready.json --quiet & sandbox=$!
+      timeout 30 sh -c 'until [ -f ready.json ]; do sleep 0.1; done'
+      base=$(node -p 'require("./ready.json").base_url') ca=$(node -p 'require("./ready.json").ca_file')
+      curl -sf --cacert "$ca" "$base/docs/swagger-ui-bundle.js" | wc -c
+      npx custos healthcheck --ready-file ready.json && echo healthy
+      kill "$(node -p 'require("./ready.json").pid')"; wait $sandbox`;
+    const { stdout } = spawnSync('bash', ['-c', started], { cwd: place, encoding: 'utf8' });
+    expect(stdout).toMatch(/^1\d{6}\nhealthy\n$/);
+  });
+});
