@@ -7,7 +7,10 @@ import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
+import { clockCommand } from './control/clock.ts';
 import { faultsCommand } from './control/faults.ts';
+import { snapshotCommand } from './control/snapshot.ts';
+import { faucetCommand, mineCommand, resetCommand } from './control/world.ts';
 import { eventsCommand } from './events.ts';
 import { healthcheckCommand } from './healthcheck.ts';
 import { keysCommand } from './keys.ts';
@@ -70,6 +73,11 @@ function makeProgram(): Command {
     listenCommand(),
     triggerCommand(),
     eventsCommand(),
+    snapshotCommand(),
+    resetCommand(),
+    clockCommand(),
+    faucetCommand(),
+    mineCommand(),
     faultsCommand(),
     envCommand(),
     openCommand(),

@@ -23,7 +23,7 @@ export interface SandboxClient {
   /** The sandbox's URL, or the default before the first call. */
   readonly url: () => string;
   /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
-  call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
+  call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
   /** Where the sandbox is now. @throws SandboxUnavailableError, StartError */
   place(): SandboxPlace;
   /** Sends any request and returns any response. @throws SandboxUnavailableError, StartError */
@@ -72,7 +72,7 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
   };
   return {
     url: () => connected?.url ?? address.url ?? DEFAULT_URL,
-    async call<Body>(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
+    async call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options: CallOptions = {}) {
       const { url, agent } = locate();
       const { body, signal, timeoutMs } = options;
       const { status, text } = await exchange(

@@ -1,0 +1,89 @@
+import { Command } from 'commander';
+import type { SandboxClock, SetSandboxClockRequest } from '../../client/world.ts';
+import {
+  addSandboxClientOptions,
+  invalidOption,
+  type SandboxClientFlags,
+  withSandbox,
+} from '../sandbox-options.ts';
+import { readDurationMs } from './duration.ts';
+
+const examples = `
+Examples:
+  $ custos clock
+  $ custos clock freeze
+  $ custos clock advance 1h
+  $ custos clock set 2026-07-01T12:00:00Z
+  $ custos clock resume`;
+
+/** `custos clock …`: the clock of a running sandbox. */
+export function clockCommand(): Command {
+  const clock = new Command('clock')
+    .description('show, freeze, set or advance the clock of a running sandbox')
+    .addHelpText('after', examples);
+  clock.addCommand(showCommand(), { isDefault: true });
+  clock.addCommand(changing('freeze', 'stop the clock', () => ({ frozen: true })));
+  clock.addCommand(changing('resume', 'let the clock run on', () => ({ frozen: false })));
+  clock.addCommand(
+    changing(
+      'set',
+      'set the time; what is due by then runs first',
+      (time) => ({ now_ms: readTimeMs(time) }),
+      {
+        name: '<time>',
+        description: 'ISO 8601, such as 2026-07-01T12:00:00Z, or Unix milliseconds',
+      },
+    ),
+  );
+  clock.addCommand(
+    changing(
+      'advance',
+      'move the time forward; what is due by then runs first',
+      (duration) => ({
+        advance_ms: readDurationMs('advance', duration),
+      }),
+      { name: '<duration>', description: '500ms, 5s, 2m, 3h, 4d' },
+    ),
+  );
+  return clock;
+}
+
+function showCommand(): Command {
+  return addSandboxClientOptions(new Command('show').description('print the time')).action(
+    (flags: SandboxClientFlags) =>
+      withSandbox(flags, async (client) => {
+        const { readClock } = await import('../../client/world.ts');
+        printClock(await readClock(client), flags);
+      }),
+  );
+}
+
+function changing(
+  name: string,
+  description: string,
+  changeOf: (text: string) => SetSandboxClockRequest,
+  argument?: { readonly name: string; readonly description: string },
+): Command {
+  const command = new Command(name).description(description);
+  if (argument !== undefined) command.argument(argument.name, argument.description);
+  return addSandboxClientOptions(command).action((...given: unknown[]) => {
+    const flags = given[argument === undefined ? 0 : 1] as SandboxClientFlags;
+    const change = changeOf(argument === undefined ? '' : String(given[0]));
+    return withSandbox(flags, async (client) => {
+      const { changeClock } = await import('../../client/world.ts');
+      printClock(await changeClock(client, change), flags);
+    });
+  });
+}
+
+/** Throws ConfigError. */
+function readTimeMs(text: string): number {
+  if (/^\d{10,15}$/.test(text)) return Number(text);
+  const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isFinite(timeMs)) return timeMs;
+  throw invalidOption(`set: expected a time such as 2026-07-01T12:00:00Z, got \`${text}\``);
+}
+
+function printClock(clock: SandboxClock, { json }: SandboxClientFlags): void {
+  console.log(json === true ? JSON.stringify(clock) : `${clock.now}  ${clock.frozen ? 'frozen' : 'running'}`);
+}

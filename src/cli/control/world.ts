@@ -1,0 +1,86 @@
+import { Command } from 'commander';
+import {
+  addSandboxClientOptions,
+  invalidOption,
+  type SandboxClientFlags,
+  withSandbox,
+} from '../sandbox-options.ts';
+
+/** `custos reset`: the state after the start. */
+export function resetCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('reset').description('return a running sandbox to the state after its start'),
+  ).action((flags: SandboxClientFlags) =>
+    withSandbox(flags, async (client) => {
+      const { resetSandbox } = await import('../../client/world.ts');
+      const reset = await resetSandbox(client);
+      const now = new Date(reset.now_ms).toISOString();
+      console.log(flags.json === true ? JSON.stringify(reset) : `reset; the clock shows ${now}`);
+    }),
+  );
+}
+
+interface FaucetFlags extends SandboxClientFlags {
+  chain: string;
+  asset?: string;
+  token?: string;
+}
+
+const faucetExamples = `
+Examples:
+  $ custos faucet ext_wal_acme-ethereum 2
+  $ custos faucet ext_wal_alice 250 --asset usdc
+  $ custos faucet 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 0.5 --chain ethereum`;
+
+/** `custos faucet`: funds for an address on a simulated chain. */
+export function faucetCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('faucet')
+      .description('add funds to a wallet or an address on a simulated chain')
+      .argument('<recipient>', 'the id of a wallet, or an address')
+      .argument('<amount>', 'in units: 0.5')
+      .option('--chain <chain>', 'name or CAIP-2 id of the chain', 'base')
+      .option('--asset <name>', 'an asset of the chain, such as usdc (default: the native one)')
+      .option('--token <address>', 'the contract or mint of any token, instead of --asset'),
+  )
+    .addHelpText('after', faucetExamples)
+    .action((recipient: string, amount: string, flags: FaucetFlags) =>
+      withSandbox(flags, async (client) => {
+        const { fund } = await import('../../client/world.ts');
+        const { chain, asset, token } = flags;
+        const deposit = await fund(client, recipient, {
+          ...{ chain, amount },
+          ...(asset === undefined ? {} : { asset }),
+          ...(token === undefined ? {} : { token_address: token }),
+        });
+        const { address, caip2, raw_balance: balance, transaction_hash: hash } = deposit;
+        const line = `${address} on ${caip2} has ${balance} base units  ${hash}`;
+        console.log(flags.json === true ? JSON.stringify(deposit) : line);
+      }),
+    );
+}
+
+interface MineFlags extends SandboxClientFlags {
+  chain?: string;
+}
+
+/** `custos mine`: blocks on simulated chains. */
+export function mineCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('mine')
+      .description('mine blocks on simulated chains, which confirms transactions')
+      .argument('[count]', 'number of blocks', '1')
+      .option('--chain <chain>', 'name or CAIP-2 id of a chain (default: all in use)'),
+  ).action((count: string, flags: MineFlags) => {
+    if (!/^[1-9]\d{0,4}$/.test(count)) {
+      throw invalidOption(`expected a number of blocks, got \`${count}\``);
+    }
+    const body = { count: Number(count), ...(flags.chain === undefined ? {} : { chain: flags.chain }) };
+    return withSandbox(flags, async (client) => {
+      const { mineBlocks } = await import('../../client/world.ts');
+      const mined = await mineBlocks(client, body);
+      if (flags.json === true) console.log(JSON.stringify(mined));
+      else for (const { caip2, block_number: block } of mined.data) console.log(`${caip2}  block ${block}`);
+    });
+  });
+}

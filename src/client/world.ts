@@ -1,0 +1,117 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import type {
+  FundSandboxAddressRequest,
+  LoadedSnapshot,
+  SandboxBlocks,
+  SandboxClock,
+  SandboxDeposit,
+  SandboxReset,
+  SandboxSnapshot,
+  SandboxSnapshots,
+  SetSandboxClockRequest,
+  SnapshotContent,
+} from '../sandbox/generated/schemas.ts';
+import { StartError } from '../start-error.ts';
+import type { SandboxClient } from './sandbox-client.ts';
+
+export type {
+  FundSandboxAddressRequest,
+  SandboxClock,
+  SandboxDeposit,
+  SandboxSnapshot,
+  SetSandboxClockRequest,
+};
+
+// Clients of the operations that change the state of a sandbox as a whole.
+
+/** Returns to the state after the start. */
+export function resetSandbox(client: SandboxClient): Promise<SandboxReset> {
+  return client.call('POST', '/reset');
+}
+
+export function readClock(client: SandboxClient): Promise<SandboxClock> {
+  return client.call('GET', '/clock');
+}
+
+export function changeClock(client: SandboxClient, body: SetSandboxClockRequest): Promise<SandboxClock> {
+  return client.call('PUT', '/clock', { body });
+}
+
+export function mineBlocks(
+  client: SandboxClient,
+  body: { readonly chain?: string; readonly count?: number },
+): Promise<SandboxBlocks> {
+  return client.call('POST', '/blocks', { body });
+}
+
+/** Adds funds to an address, or to that of a wallet. */
+export async function fund(
+  client: SandboxClient,
+  recipient: string,
+  deposit: Omit<FundSandboxAddressRequest, 'address'>,
+): Promise<SandboxDeposit> {
+  const address = isWalletId(recipient) ? await addressOf(client, recipient) : recipient;
+  return client.call('POST', '/faucet', { body: { ...deposit, address } });
+}
+
+/** Addresses have other lengths, or upper-case letters. */
+function isWalletId(text: string): boolean {
+  return /^([a-z0-9]{24}|ext_wal_.+)$/.test(text);
+}
+
+async function addressOf(client: SandboxClient, walletId: string): Promise<string> {
+  const { appId, appSecret, prefix } = client.place();
+  const { status, text } = await client.send({
+    method: 'GET',
+    target: `/v1/wallets/${encodeURIComponent(walletId)}`,
+    headers: {
+      authorization: `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`,
+      [`${prefix}-app-id`]: appId,
+    },
+    bodyText: undefined,
+  });
+  const body = JSON.parse(text) as { readonly address: string; readonly error?: string };
+  if (status !== 200) throw new StartError(`\`${walletId}\`: ${body.error}`);
+  return body.address;
+}
+
+export async function listSnapshots(client: SandboxClient): Promise<readonly SandboxSnapshot[]> {
+  return (await client.call<SandboxSnapshots>('GET', '/snapshots')).data;
+}
+
+/** Saves a snapshot, and writes it to a file if one is given. */
+export async function saveSnapshot(
+  client: SandboxClient,
+  name: string,
+  file: string | undefined,
+): Promise<SandboxSnapshot> {
+  const saved = await client.call<SandboxSnapshot>('POST', '/snapshots', { body: { name } });
+  if (file !== undefined) {
+    const { content } = await client.call<SnapshotContent>('GET', `${pathOf(name)}/content`);
+    // It contains keys.
+    await writeFile(file, gunzipSync(Buffer.from(content, 'base64')), { mode: 0o600 });
+  }
+  return saved;
+}
+
+/** Loads a snapshot; one from a file replaces that of the name. */
+export async function loadSnapshot(
+  client: SandboxClient,
+  name: string,
+  file: string | undefined,
+): Promise<LoadedSnapshot> {
+  if (file !== undefined) {
+    const content = gzipSync(await readFile(file)).toString('base64');
+    await client.call('PUT', pathOf(name), { body: { content } });
+  }
+  return client.call('POST', `${pathOf(name)}/load`);
+}
+
+export async function removeSnapshot(client: SandboxClient, name: string): Promise<void> {
+  await client.call('DELETE', pathOf(name));
+}
+
+function pathOf(name: string): string {
+  return `/snapshots/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { call } from '../../support/call.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'custos-cli-'));
+const readyFile = join(folder, 'ready.json');
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  const { baseUrl, caFile, appId, appSecret, prefix } = sandbox;
+  const ready = { base_url: baseUrl, ca_file: caFile, app_id: appId, app_secret: appSecret, prefix };
+  writeFileSync(readyFile, JSON.stringify(ready));
+});
+afterAll(async () => {
+  await sandbox[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** Runs a command in this process. */
+async function run(...args: string[]) {
+  const lines: string[] = [];
+  const errors: string[] = [];
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line));
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void errors.push(line));
+  const code = await runCommandLine([...args, '--ready-file', readyFile]);
+  return { code, output: lines.join('\n'), errors: errors.join('\n') };
+}
+
+async function countWallets(): Promise<number> {
+  return (await call(sandbox, 'listWallets', {})).body.data.length;
+}
+
+test('snapshots are saved, loaded, listed and removed, also as files', async () => {
+  const file = join(folder, 'empty.snapshot');
+  const before = await countWallets();
+  expect(await run('snapshot', 'save', 'empty', '--file', file)).toMatchObject({
+    code: 0,
+    output: expect.stringMatching(/^empty {2}\d+ kB {2}saved 20/),
+  });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+  expect(await run('snapshot', 'load', 'empty')).toMatchObject({
+    code: 0,
+    output: 'loaded empty; the clock shows 2026-01-01T00:00:00.000Z',
+  });
+  expect(await countWallets()).toBe(before);
+  expect((await run('snapshot', 'rm', 'empty')).output).toBe('removed empty');
+  expect(await run('snapshot', 'list')).toMatchObject({ code: 0, output: '' });
+  expect(await run('snapshot', 'load', 'empty')).toMatchObject({
+    code: 1,
+    errors: 'custos: Snapshot not found',
+  });
+  expect((await run('snapshot', 'load', 'copy', '--file', file, '--json')).output).toContain('"loaded":true');
+  expect((await run('snapshot', 'list', '--json')).output).toContain('"name":"copy"');
+  expect((await run('snapshot', 'save', 'Not a name')).code).toBe(2);
+});
+
+test('the clock is shown, set, advanced, frozen and resumed; a reset brings back the start', async () => {
+  expect((await run('clock')).output).toBe('2026-01-01T00:00:00.000Z  frozen');
+  expect((await run('clock', 'advance', '90m')).output).toBe('2026-01-01T01:30:00.000Z  frozen');
+  expect((await run('clock', 'set', '2026-07-01T12:00:00Z')).output).toBe('2026-07-01T12:00:00.000Z  frozen');
+  expect((await run('clock', 'resume')).output).toMatch(/^2026-07-01T12:00:.* running$/);
+  expect((await run('clock', 'freeze', '--json')).output).toContain('"frozen":true');
+  expect(await run('clock', 'set', 'noon')).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('`noon`'),
+  });
+  expect((await run('reset')).output).toBe('reset; the clock shows 2026-01-01T00:00:00.000Z');
+});
+
+test('the faucet funds wallets and addresses, and blocks are mined', async () => {
+  const wallet = 'ext_wal_acme-ethereum';
+  const { address } = (await call(sandbox, 'getWallet', { path: { wallet_id: wallet } })).body;
+  expect((await run('faucet', wallet, '2')).output).toContain(
+    `${address} on eip155:8453 has 2000000000000000000 base units`,
+  );
+  const funded = await run('faucet', address, '1.5', '--asset', 'usdc', '--chain', 'base', '--json');
+  expect(JSON.parse(funded.output)).toMatchObject({ address, raw_balance: '1500000', decimals: 6 });
+  expect(await run('faucet', 'ext_wal_nobody', '1')).toMatchObject({ code: 1 });
+  const [first, second] = [await run('mine', '3', '--chain', 'base'), await run('mine', '--chain', 'base')];
+  const heights = [first, second].map(({ output }) => Number(/block (\d+)$/.exec(output)?.[1]));
+  expect(heights[1]! - heights[0]!).toBe(1);
+  expect((await run('mine', 'many')).code).toBe(2);
+});
