@@ -10,6 +10,7 @@ import type { CardIssuers } from '../ports/card-issuers.ts';
 import type { Chains } from '../ports/chains.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Exchange } from '../ports/exchange.ts';
+import type { DrawTransactionFault } from '../ports/fault-injection.ts';
 import type { FiatProviders } from '../ports/fiat-providers.ts';
 import type { SwapRoutes } from '../ports/swap-routes.ts';
 import type { CardControls } from '../simulated/cards/issuers.ts';
@@ -38,6 +39,7 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   cardSecret(): Uint8Array;
   /** The initial state of simulated chains in memory. */
   readonly image?: Buffer | undefined;
+  readonly drawFault: DrawTransactionFault;
 }
 
 /**
@@ -52,11 +54,11 @@ export function sandboxChains(
     swapRouters,
     rewards,
   }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
-  { clock, log, ids, pageOf, cardSecret, image }: SandboxWorld,
+  { clock, log, ids, pageOf, cardSecret, image, drawFault }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
-    ...{ file, image, clock, confirmAfterMs, knownTokens: namedTokens },
+    ...{ file, image, clock, confirmAfterMs, drawFault, knownTokens: namedTokens },
     nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
   });
   // A deposit is reported as soon as it is in a block, as on simulated chains.

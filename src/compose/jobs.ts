@@ -15,6 +15,7 @@ import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
+import type { DelayDelivery } from '../ports/fault-injection.ts';
 
 /** The background work of a server, the same in every composition. */
 export interface BesideRequests {
@@ -28,8 +29,13 @@ export interface BesideRequests {
  *
  * @param units units of work on the database.
  * @param owner identifies this process among those that share the database.
+ * @param delay the delays of deliveries; none by default.
  */
-export function startBesideRequests(services: Services, units: OpenUnit, owner: string): BesideRequests {
+export function startBesideRequests(
+  services: Services,
+  units: OpenUnit,
+  { owner, delay }: { readonly owner: string; readonly delay?: DelayDelivery },
+): BesideRequests {
   const openUnit: OpenUnit = async (write) => {
     const unit = await units(write);
     return {
@@ -55,7 +61,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
       followFiatCustomers(context),
       keepCards(context),
       runWalletActions(context),
-      deliverEvents({ ...context, owner, writePayload }),
+      deliverEvents({ ...context, owner, delay, writePayload }),
       sweepExpired(context),
       expireIntents(context),
     ],

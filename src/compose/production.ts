@@ -94,7 +94,7 @@ export async function startProduction(
     safeguards: strictSafeguards,
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
-  const { jobs, openUnit } = startBesideRequests(services, units, ids.uuid());
+  const { jobs, openUnit } = startBesideRequests(services, units, { owner: ids.uuid() });
   const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses

@@ -41,6 +41,8 @@ import type { ControllableSnapshots } from '../sandbox/control-plane.ts';
 import { DEVICE_PAGE } from '../sandbox/device-page.ts';
 import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
 import { findRequestFault } from '../sandbox/faults/request-faults.ts';
+import { drawTransactionFault } from '../sandbox/faults/transaction-faults.ts';
+import { delayByRules, withAttemptFaults } from '../sandbox/faults/webhook-faults.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { verifyPagePath } from '../sandbox/verify-page.ts';
@@ -154,7 +156,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  const { jobs, openUnit } = startBesideRequests(services, units, OWNER);
+  const { jobs, openUnit } = startBesideRequests(services, units, {
+    owner: OWNER,
+    delay: delayByRules(faults),
+  });
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
@@ -324,7 +329,10 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
   const cardSecret = (): Uint8Array =>
     createHmac('sha256', kept.state.masterKeyHex).update('simulated card issuer').digest();
   const image = config.dataFolder === undefined ? snapshot?.chains : undefined;
-  const world = sandboxChains(config, { clock, log, ids, pageOf, cardSecret, image });
+  const world = sandboxChains(config, {
+    ...{ clock, log, ids, pageOf, cardSecret, image },
+    drawFault: drawTransactionFault(faults),
+  });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
   const vault = sandboxVault(memory.masterKeyHex);
@@ -347,7 +355,7 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
     swapRoutes,
     fiatProviders,
     cardIssuers,
-    webhooks: createWebhookSender({ guard: anyAddress }),
+    webhooks: withAttemptFaults(createWebhookSender({ guard: anyAddress }), faults),
     log,
     prefix: config.prefix,
     diagnostics: true,

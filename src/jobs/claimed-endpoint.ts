@@ -15,8 +15,9 @@ import {
 } from '../domain/access/webhooks/webhook-secrets.ts';
 import type { JobContext } from './job-context.ts';
 
-/** The URL to send to and the secrets to sign with. */
+/** The app, the URL to send to and the secrets to sign with. */
 interface Target {
+  readonly appId: string;
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
 }
@@ -98,7 +99,7 @@ export function claimedEndpoint(
   }
 
   async function learn(
-    { url, leased_until_ms: leasedUntilMs }: EndpointRow,
+    { app_id: appId, url, leased_until_ms: leasedUntilMs }: EndpointRow,
     rows: readonly SecretRow[],
   ): Promise<Known> {
     const opened = rows.map(async (row) => {
@@ -106,7 +107,11 @@ export function claimedEndpoint(
       return [row.id, { text, expiresAtMs: row.expires_at_ms }] as const;
     });
     const secrets = new Map(await Promise.all(opened));
-    return { target: { url, secrets: [...secrets.values()] }, secrets, leasedUntilMs: leasedUntilMs ?? 0 };
+    return {
+      target: { appId, url, secrets: [...secrets.values()] },
+      secrets,
+      leasedUntilMs: leasedUntilMs ?? 0,
+    };
   }
 
   async function refresh(): Promise<void> {

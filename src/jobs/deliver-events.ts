@@ -1,5 +1,6 @@
 import { claimEndpoints, isAnyEndpointWaiting } from '../domain/access/webhooks/claim-endpoints.ts';
 import { fanOutEvents } from '../domain/access/webhooks/fan-out-events.ts';
+import type { DelayDelivery } from '../ports/fault-injection.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
 import type { Job } from './runner.ts';
@@ -25,8 +26,10 @@ const REST_MS = 5_000;
  * concurrently, so a slow one does not delay the others. All state is in the database: after a crash, another process
  * or a restarted one continues, and repeats at most the requests that were in progress.
  */
-export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
-  const { services, inUnit, owner } = context;
+export function deliverEvents(
+  context: Omit<WorkerOptions, 'journal'> & { readonly delay?: DelayDelivery | undefined },
+): Job {
+  const { services, inUnit, owner, delay } = context;
   const options = { ...context, journal: startAttemptJournal(context) };
   const workers = new Map<string, EndpointWorker>();
   const resting = new Map<string, NodeJS.Timeout>();
@@ -59,7 +62,9 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
     everyMs: EVERY_MS,
     async run(again) {
       const nowMs = services.clock.now();
-      const { eventCount, endpointIds } = await inUnit((em) => fanOutEvents(em, nowMs, EVENTS_AT_ONCE));
+      const { eventCount, endpointIds } = await inUnit((em) =>
+        fanOutEvents(em, nowMs, EVENTS_AT_ONCE, delay),
+      );
       // Any endpoint may have changed, whatever caused this run.
       for (const worker of workers.values()) worker.invalidate();
       // Without new events, retries, replays or tests may be due to any of them.

@@ -4,6 +4,8 @@ export interface WebhookRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON, sent unchanged. */
   readonly bodyText: string;
+  /** The event that is delivered. */
+  readonly event: { readonly type: string; readonly appId: string };
   /** Time limit for the response. */
   readonly timeoutMs: number;
 }

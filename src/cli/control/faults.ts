@@ -13,6 +13,8 @@ Examples:
   $ custos faults add error --code unavailable --operation walletRpc --probability 25%
   $ custos faults add cut_after_commit --operation transferFromWallet --count 1
   $ custos faults add latency --delay 200ms-2s
+  $ custos faults add transaction_revert --wallet ext_wal_alice --count 1
+  $ custos faults add webhook_duplicate --event transaction.confirmed
   $ custos faults list
   $ custos faults clear`;
 
@@ -25,12 +27,22 @@ Effects on requests:
   cut_after_commit   execute the request, and close the connection instead of responding
   truncated_body     close the connection after half of the response
   slow_body          send the response slowly (--delay)
+
+Effects on transactions of simulated chains, by --chain and --wallet:
+  transaction_revert, transaction_drop
+  transaction_delay           include it later (--delay)
+  transaction_reorganization  abandon the block that includes it, --blocks later
+
+Effects on deliveries to webhook endpoints, by --event, --app and --wallet:
+  webhook_duplicate, webhook_bad_signature
+  webhook_delay    deliver later (--delay)
+  webhook_reorder  deliver later (--delay), after later events of the resource
 ${examples}`;
 
 /** `custos faults …`: what fails in a running sandbox on purpose. */
 export function faultsCommand(): Command {
   const faults = new Command('faults')
-    .description('make requests to a running sandbox fail on purpose')
+    .description('make requests, transactions and webhooks of a running sandbox fail on purpose')
     .addHelpText('after', examples);
   faults.addCommand(addCommand());
   faults.addCommand(listCommand());
@@ -48,6 +60,9 @@ interface AddFlags extends SandboxClientFlags {
   undocumented?: true;
   delay?: string;
   retryAfter?: string;
+  chain?: string;
+  event?: string;
+  blocks?: string;
 }
 
 function addCommand(): Command {
@@ -58,13 +73,16 @@ function addCommand(): Command {
       )
       .argument('<effect>', 'what happens; see below')
       .option('--operation <id>', 'only requests of this operation')
-      .option('--app <id>', 'only requests of this app')
-      .option('--wallet <id>', 'only requests about this wallet')
+      .option('--app <id>', 'only requests or events of this app')
+      .option('--wallet <id>', 'only requests, transactions or events of this wallet')
+      .option('--chain <chain>', 'only transactions on this chain, such as base')
+      .option('--event <type>', 'only events of this type')
       .option('--probability <share>', 'how often: 0.25 or 25% (default: always)')
       .option('--count <number>', 'how many times at most (default: no limit)')
       .option('--code <code>', 'the error code of error')
       .option('--undocumented', 'also where the document does not list the error')
       .option('--delay <duration>', 'how long: 500ms, 2s, or a range such as 200ms-2s')
+      .option('--blocks <number>', 'how many blocks later a block is abandoned (default: 2)')
       .option('--retry-after <duration>', 'the Retry-After of rate_limit (default: 1s)'),
   )
     .addHelpText('after', addHelp)
@@ -111,6 +129,9 @@ function ruleOf(effect: string, flags: AddFlags): AddSandboxFaultRequest {
     operation: flags.operation,
     app_id: flags.app,
     wallet_id: flags.wallet,
+    chain: flags.chain,
+    event_type: flags.event,
+    blocks: flags.blocks === undefined ? undefined : readCount('--blocks', flags.blocks),
     probability: flags.probability === undefined ? undefined : readShare(flags.probability),
     count: flags.count === undefined ? undefined : readCount('--count', flags.count),
     code: flags.code,
@@ -155,6 +176,8 @@ function faultLine(fault: SandboxFault): string {
     operation: fault.operation,
     app: fault.app_id,
     wallet: fault.wallet_id,
+    chain: fault.chain,
+    event: fault.event_type,
   }).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
   const details = [
     effect,

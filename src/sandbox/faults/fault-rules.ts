@@ -7,6 +7,16 @@ export const MAX_FAULTS = 100;
 /** A rule. `hits` counts how often it has applied. */
 export type FaultRule = SandboxFault;
 
+/** What a rule selects by, as the server names it. */
+export interface Selection {
+  /** CAIP-2. */
+  readonly chain?: string | undefined;
+  readonly walletId?: string | undefined;
+  /** As its chain notes it; those of EVM chains in lower case. */
+  readonly address?: string | undefined;
+  readonly eventType?: string | undefined;
+}
+
 /** A rule that applies. */
 export interface FaultHit {
   readonly rule: FaultRule;
@@ -21,7 +31,7 @@ export interface FaultHit {
  */
 export interface FaultRules {
   /** Undefined when there are too many. */
-  add(rule: Omit<FaultRule, 'id' | 'hits'>): FaultRule | undefined;
+  add(rule: Omit<FaultRule, 'id' | 'hits'>, selection: Selection): FaultRule | undefined;
   all(): readonly FaultRule[];
   find(id: string): FaultRule | undefined;
   remove(id: string): FaultRule | undefined;
@@ -35,12 +45,16 @@ export interface FaultRules {
    * CHOICE: at most one rule applies to an occasion; those after it are not tried. A rule with the probability 1 draws
    * nothing.
    */
-  draw(effects: ReadonlySet<SandboxFaultEffect>, selects: (rule: FaultRule) => boolean): FaultHit | undefined;
+  draw(
+    effects: ReadonlySet<SandboxFaultEffect>,
+    selects: (rule: FaultRule, selection: Selection) => boolean,
+  ): FaultHit | undefined;
 }
 
 /** @param entropy draws which occasions a rule applies to, and delays. */
 export function createFaultRules(entropy: Entropy): FaultRules {
   let rules: FaultRule[] = [];
+  const selections = new WeakMap<FaultRule, Selection>();
   let lastNumber = 0;
   /** From 0 to less than 1. */
   const share = (): number => Buffer.from(entropy.bytes(4)).readUInt32BE() / 2 ** 32;
@@ -53,11 +67,12 @@ export function createFaultRules(entropy: Entropy): FaultRules {
     return most === null ? least : least + Math.floor(share() * (most - least + 1));
   };
   return {
-    add(rule) {
+    add(rule, selection) {
       if (rules.length >= MAX_FAULTS) return undefined;
       lastNumber += 1;
       const added = { ...rule, id: `fault_${lastNumber}`, hits: 0 };
       rules.push(added);
+      selections.set(added, selection);
       return added;
     },
     all: () => rules,
@@ -78,7 +93,9 @@ export function createFaultRules(entropy: Entropy): FaultRules {
     },
     draw(effects, selects) {
       if (rules.length === 0) return undefined;
-      const rule = rules.find((each) => effects.has(each.effect) && selects(each) && applies(each));
+      const rule = rules.find(
+        (each) => effects.has(each.effect) && selects(each, selections.get(each)!) && applies(each),
+      );
       if (rule === undefined) return undefined;
       rule.hits += 1;
       return { rule, delayMs: delayOf(rule) };

@@ -9,9 +9,16 @@ type Field = Exclude<keyof AddSandboxFaultRequest, 'effect' | 'probability' | 'c
 
 /** CHOICE: what a rule uses if it is not given. */
 const DEFAULT_DELAY_MS = 1_000;
+const DEFAULT_LONG_DELAY_MS = 60_000;
+const DEFAULT_BLOCKS = 2;
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
+/** The most that a request is delayed: it holds a connection of the client. */
+const MAX_REQUEST_DELAY_MS = 30_000;
+
 const requestFields: readonly Field[] = ['operation', 'app_id', 'wallet_id'];
+const transactionFields: readonly Field[] = ['chain', 'wallet_id'];
+const webhookFields: readonly Field[] = ['event_type', 'app_id', 'wallet_id'];
 
 /** The fields that rules of each effect use. */
 const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly Field[]>> = {
@@ -22,6 +29,14 @@ const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly Field[]>> = {
   cut_after_commit: requestFields,
   truncated_body: requestFields,
   slow_body: [...requestFields, 'delay_ms', 'max_delay_ms'],
+  transaction_revert: transactionFields,
+  transaction_drop: transactionFields,
+  transaction_delay: [...transactionFields, 'delay_ms', 'max_delay_ms'],
+  transaction_reorganization: [...transactionFields, 'blocks'],
+  webhook_duplicate: webhookFields,
+  webhook_reorder: [...webhookFields, 'delay_ms', 'max_delay_ms'],
+  webhook_delay: [...webhookFields, 'delay_ms', 'max_delay_ms'],
+  webhook_bad_signature: webhookFields,
 };
 
 /**
@@ -41,20 +56,26 @@ export function readFault(
     if (!isUsed)
       throw invalidField(`/${field}`, `expected no \`${field}\` for \`${effect}\`, which uses ${list(used)}`);
   }
-  const hasDelay = used.includes('delay_ms');
+  const isRequest = (requestEffects as readonly string[]).includes(effect);
+  const defaultDelayMs = isRequest ? DEFAULT_DELAY_MS : DEFAULT_LONG_DELAY_MS;
   const rule = {
     effect,
     operation: body.operation ?? null,
     app_id: body.app_id ?? null,
     wallet_id: body.wallet_id ?? null,
+    event_type: body.event_type ?? null,
+    chain: body.chain ?? null,
     probability,
     count,
     code: body.code ?? null,
     is_undocumented: body.is_undocumented ?? false,
-    delay_ms: hasDelay ? (body.delay_ms ?? Math.min(DEFAULT_DELAY_MS, body.max_delay_ms ?? Infinity)) : null,
+    delay_ms: used.includes('delay_ms')
+      ? (body.delay_ms ?? Math.min(defaultDelayMs, body.max_delay_ms ?? Infinity))
+      : null,
     max_delay_ms: body.max_delay_ms ?? null,
     retry_after_seconds:
       effect === 'rate_limit' ? (body.retry_after_seconds ?? DEFAULT_RETRY_AFTER_SECONDS) : null,
+    blocks: used.includes('blocks') ? (body.blocks ?? DEFAULT_BLOCKS) : null,
   };
   if (rule.max_delay_ms !== null && rule.delay_ms !== null && rule.max_delay_ms < rule.delay_ms) {
     throw invalidField(
@@ -62,7 +83,16 @@ export function readFault(
       `expected at least \`delay_ms\`, ${rule.delay_ms}, got \`${rule.max_delay_ms}\``,
     );
   }
-  if ((requestEffects as readonly string[]).includes(effect)) requireKnown(rule, documented());
+  if (isRequest) {
+    const field = rule.max_delay_ms === null ? 'delay_ms' : 'max_delay_ms';
+    if ((rule[field] ?? 0) > MAX_REQUEST_DELAY_MS) {
+      throw invalidField(
+        `/${field}`,
+        `expected at most ${MAX_REQUEST_DELAY_MS} for \`${effect}\`, got \`${rule[field]}\``,
+      );
+    }
+    requireKnown(rule, documented());
+  }
   return rule;
 }
 

@@ -251,22 +251,22 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
          var valid0 = true;
         }
         if (valid0) {
-         if (data.probability !== void 0) {
-          let data4 = data.probability;
+         if (data.event_type !== void 0) {
+          let data4 = data.event_type;
           const _errs9 = errors;
           if (errors === _errs9) {
-           if (typeof data4 == "number" && isFinite(data4)) {
-            if (data4 > 1 || isNaN(data4)) {
-             validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1 }, message: "must be <= 1" }];
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 100) {
+             validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/event_type", schemaPath: "#/properties/event_type/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
              return false;
             } else {
-             if (data4 <= 0 || isNaN(data4)) {
-              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/exclusiveMinimum", keyword: "exclusiveMinimum", params: { comparison: ">", limit: 0 }, message: "must be > 0" }];
+             if (ucs2length(data4) < 1) {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/event_type", schemaPath: "#/properties/event_type/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
               return false;
              }
             }
            } else {
-            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/event_type", schemaPath: "#/properties/event_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
             return false;
            }
           }
@@ -275,24 +275,23 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
           var valid0 = true;
          }
          if (valid0) {
-          if (data.count !== void 0) {
-           let data5 = data.count;
+          if (data.chain !== void 0) {
+           let data5 = data.chain;
            const _errs11 = errors;
-           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
-            validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-            return false;
-           }
            if (errors === _errs11) {
-            if (typeof data5 == "number" && isFinite(data5)) {
-             if (data5 > 1e6 || isNaN(data5)) {
-              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e6 }, message: "must be <= 1000000" }];
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 100) {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
               return false;
              } else {
-              if (data5 < 1 || isNaN(data5)) {
-               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              if (ucs2length(data5) < 1) {
+               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
+            } else {
+             validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
             }
            }
            var valid0 = _errs11 === errors;
@@ -300,22 +299,22 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
            var valid0 = true;
           }
           if (valid0) {
-           if (data.code !== void 0) {
-            let data6 = data.code;
+           if (data.probability !== void 0) {
+            let data6 = data.probability;
             const _errs13 = errors;
             if (errors === _errs13) {
-             if (typeof data6 === "string") {
-              if (ucs2length(data6) > 100) {
-               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 1 || isNaN(data6)) {
+               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1 }, message: "must be <= 1" }];
                return false;
               } else {
-               if (ucs2length(data6) < 1) {
-                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               if (data6 <= 0 || isNaN(data6)) {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/exclusiveMinimum", keyword: "exclusiveMinimum", params: { comparison: ">", limit: 0 }, message: "must be > 0" }];
                 return false;
                }
               }
              } else {
-              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
               return false;
              }
             }
@@ -324,35 +323,48 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
             var valid0 = true;
            }
            if (valid0) {
-            if (data.is_undocumented !== void 0) {
+            if (data.count !== void 0) {
+             let data7 = data.count;
              const _errs15 = errors;
-             if (typeof data.is_undocumented !== "boolean") {
-              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+             if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+              validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
               return false;
+             }
+             if (errors === _errs15) {
+              if (typeof data7 == "number" && isFinite(data7)) {
+               if (data7 > 1e6 || isNaN(data7)) {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e6 }, message: "must be <= 1000000" }];
+                return false;
+               } else {
+                if (data7 < 1 || isNaN(data7)) {
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                 return false;
+                }
+               }
+              }
              }
              var valid0 = _errs15 === errors;
             } else {
              var valid0 = true;
             }
             if (valid0) {
-             if (data.delay_ms !== void 0) {
-              let data8 = data.delay_ms;
+             if (data.code !== void 0) {
+              let data8 = data.code;
               const _errs17 = errors;
-              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
-               validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-               return false;
-              }
               if (errors === _errs17) {
-               if (typeof data8 == "number" && isFinite(data8)) {
-                if (data8 > 3e4 || isNaN(data8)) {
-                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
+               if (typeof data8 === "string") {
+                if (ucs2length(data8) > 100) {
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
                  return false;
                 } else {
-                 if (data8 < 1 || isNaN(data8)) {
-                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                 if (ucs2length(data8) < 1) {
+                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                   return false;
                  }
                 }
+               } else {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
                }
               }
               var valid0 = _errs17 === errors;
@@ -360,46 +372,32 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
               var valid0 = true;
              }
              if (valid0) {
-              if (data.max_delay_ms !== void 0) {
-               let data9 = data.max_delay_ms;
+              if (data.is_undocumented !== void 0) {
                const _errs19 = errors;
-               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
-                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               if (typeof data.is_undocumented !== "boolean") {
+                validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
                 return false;
-               }
-               if (errors === _errs19) {
-                if (typeof data9 == "number" && isFinite(data9)) {
-                 if (data9 > 3e4 || isNaN(data9)) {
-                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
-                  return false;
-                 } else {
-                  if (data9 < 1 || isNaN(data9)) {
-                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
-                   return false;
-                  }
-                 }
-                }
                }
                var valid0 = _errs19 === errors;
               } else {
                var valid0 = true;
               }
               if (valid0) {
-               if (data.retry_after_seconds !== void 0) {
-                let data10 = data.retry_after_seconds;
+               if (data.delay_ms !== void 0) {
+                let data10 = data.delay_ms;
                 const _errs21 = errors;
                 if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
-                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                  return false;
                 }
                 if (errors === _errs21) {
                  if (typeof data10 == "number" && isFinite(data10)) {
-                  if (data10 > 86400 || isNaN(data10)) {
-                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 86400 }, message: "must be <= 86400" }];
+                  if (data10 > 2592e6 || isNaN(data10)) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
                    return false;
                   } else {
                    if (data10 < 1 || isNaN(data10)) {
-                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                     return false;
                    }
                   }
@@ -408,6 +406,84 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
                 var valid0 = _errs21 === errors;
                } else {
                 var valid0 = true;
+               }
+               if (valid0) {
+                if (data.max_delay_ms !== void 0) {
+                 let data11 = data.max_delay_ms;
+                 const _errs23 = errors;
+                 if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11))) {
+                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                  return false;
+                 }
+                 if (errors === _errs23) {
+                  if (typeof data11 == "number" && isFinite(data11)) {
+                   if (data11 > 2592e6 || isNaN(data11)) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
+                    return false;
+                   } else {
+                    if (data11 < 1 || isNaN(data11)) {
+                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                     return false;
+                    }
+                   }
+                  }
+                 }
+                 var valid0 = _errs23 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.retry_after_seconds !== void 0) {
+                  let data12 = data.retry_after_seconds;
+                  const _errs25 = errors;
+                  if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12))) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                   return false;
+                  }
+                  if (errors === _errs25) {
+                   if (typeof data12 == "number" && isFinite(data12)) {
+                    if (data12 > 86400 || isNaN(data12)) {
+                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 86400 }, message: "must be <= 86400" }];
+                     return false;
+                    } else {
+                     if (data12 < 1 || isNaN(data12)) {
+                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                      return false;
+                     }
+                    }
+                   }
+                  }
+                  var valid0 = _errs25 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.blocks !== void 0) {
+                   let data13 = data.blocks;
+                   const _errs27 = errors;
+                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                    return false;
+                   }
+                   if (errors === _errs27) {
+                    if (typeof data13 == "number" && isFinite(data13)) {
+                     if (data13 > 100 || isNaN(data13)) {
+                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+                      return false;
+                     } else {
+                      if (data13 < 1 || isNaN(data13)) {
+                       validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                       return false;
+                      }
+                     }
+                    }
+                   }
+                   var valid0 = _errs27 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                 }
+                }
                }
               }
              }
@@ -430,7 +506,7 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
  return errors === 0;
 }
 
-const schemaAddSandboxFaultRequest = { "$id": "AddSandboxFaultRequest", "type": "object", "required": ["effect"], "additionalProperties": false, "properties": { "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": "string", "minLength": 1, "maxLength": 100 }, "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "wallet_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "probability": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, "count": { "type": "integer", "minimum": 1, "maximum": 1e6 }, "code": { "type": "string", "minLength": 1, "maxLength": 100 }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": "integer", "minimum": 1, "maximum": 3e4 }, "max_delay_ms": { "type": "integer", "minimum": 1, "maximum": 3e4 }, "retry_after_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 } } };
+const schemaAddSandboxFaultRequest = { "$id": "AddSandboxFaultRequest", "type": "object", "required": ["effect"], "additionalProperties": false, "properties": { "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": "string", "minLength": 1, "maxLength": 100 }, "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "wallet_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "event_type": { "type": "string", "minLength": 1, "maxLength": 100 }, "chain": { "type": "string", "minLength": 1, "maxLength": 100 }, "probability": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, "count": { "type": "integer", "minimum": 1, "maximum": 1e6 }, "code": { "type": "string", "minLength": 1, "maxLength": 100 }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "max_delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "retry_after_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 }, "blocks": { "type": "integer", "minimum": 1, "maximum": 100 } } };
 const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateAddOperatorRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;

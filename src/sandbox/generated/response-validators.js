@@ -185,7 +185,7 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds")) {
+   if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.event_type === void 0 && (missing0 = "event_type") || data.chain === void 0 && (missing0 = "chain") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds") || data.blocks === void 0 && (missing0 = "blocks")) {
     validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -256,11 +256,11 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
           var valid0 = true;
          }
          if (valid0) {
-          if (data.probability !== void 0) {
-           let data5 = data.probability;
+          if (data.event_type !== void 0) {
+           let data5 = data.event_type;
            const _errs11 = errors;
-           if (!(typeof data5 == "number" && isFinite(data5))) {
-            validateSandboxFault.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateSandboxFault.errors = [{ instancePath: instancePath + "/event_type", schemaPath: "#/properties/event_type/type", keyword: "type", params: { type: schemaSandboxFault.properties.event_type.type }, message: "must be string,null" }];
             return false;
            }
            var valid0 = _errs11 === errors;
@@ -268,11 +268,11 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
            var valid0 = true;
           }
           if (valid0) {
-           if (data.count !== void 0) {
-            let data6 = data.count;
+           if (data.chain !== void 0) {
+            let data6 = data.chain;
             const _errs13 = errors;
-            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) && data6 !== null) {
-             validateSandboxFault.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: schemaSandboxFault.properties.count.type }, message: "must be integer,null" }];
+            if (typeof data6 !== "string" && data6 !== null) {
+             validateSandboxFault.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: schemaSandboxFault.properties.chain.type }, message: "must be string,null" }];
              return false;
             }
             var valid0 = _errs13 === errors;
@@ -280,31 +280,23 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
             var valid0 = true;
            }
            if (valid0) {
-            if (data.hits !== void 0) {
-             let data7 = data.hits;
+            if (data.probability !== void 0) {
+             let data7 = data.probability;
              const _errs15 = errors;
-             if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
-              validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             if (!(typeof data7 == "number" && isFinite(data7))) {
+              validateSandboxFault.errors = [{ instancePath: instancePath + "/probability", schemaPath: "#/properties/probability/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
               return false;
-             }
-             if (errors === _errs15) {
-              if (typeof data7 == "number" && isFinite(data7)) {
-               if (data7 < 0 || isNaN(data7)) {
-                validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
-                return false;
-               }
-              }
              }
              var valid0 = _errs15 === errors;
             } else {
              var valid0 = true;
             }
             if (valid0) {
-             if (data.code !== void 0) {
-              let data8 = data.code;
+             if (data.count !== void 0) {
+              let data8 = data.count;
               const _errs17 = errors;
-              if (typeof data8 !== "string" && data8 !== null) {
-               validateSandboxFault.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaSandboxFault.properties.code.type }, message: "must be string,null" }];
+              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8)) && data8 !== null) {
+               validateSandboxFault.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: schemaSandboxFault.properties.count.type }, message: "must be integer,null" }];
                return false;
               }
               var valid0 = _errs17 === errors;
@@ -312,22 +304,31 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
               var valid0 = true;
              }
              if (valid0) {
-              if (data.is_undocumented !== void 0) {
+              if (data.hits !== void 0) {
+               let data9 = data.hits;
                const _errs19 = errors;
-               if (typeof data.is_undocumented !== "boolean") {
-                validateSandboxFault.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+                validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                 return false;
+               }
+               if (errors === _errs19) {
+                if (typeof data9 == "number" && isFinite(data9)) {
+                 if (data9 < 0 || isNaN(data9)) {
+                  validateSandboxFault.errors = [{ instancePath: instancePath + "/hits", schemaPath: "#/properties/hits/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                  return false;
+                 }
+                }
                }
                var valid0 = _errs19 === errors;
               } else {
                var valid0 = true;
               }
               if (valid0) {
-               if (data.delay_ms !== void 0) {
-                let data10 = data.delay_ms;
+               if (data.code !== void 0) {
+                let data10 = data.code;
                 const _errs21 = errors;
-                if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10)) && data10 !== null) {
-                 validateSandboxFault.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.delay_ms.type }, message: "must be integer,null" }];
+                if (typeof data10 !== "string" && data10 !== null) {
+                 validateSandboxFault.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaSandboxFault.properties.code.type }, message: "must be string,null" }];
                  return false;
                 }
                 var valid0 = _errs21 === errors;
@@ -335,11 +336,10 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.max_delay_ms !== void 0) {
-                 let data11 = data.max_delay_ms;
+                if (data.is_undocumented !== void 0) {
                  const _errs23 = errors;
-                 if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11)) && data11 !== null) {
-                  validateSandboxFault.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.max_delay_ms.type }, message: "must be integer,null" }];
+                 if (typeof data.is_undocumented !== "boolean") {
+                  validateSandboxFault.errors = [{ instancePath: instancePath + "/is_undocumented", schemaPath: "#/properties/is_undocumented/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
                   return false;
                  }
                  var valid0 = _errs23 === errors;
@@ -347,16 +347,55 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
                  var valid0 = true;
                 }
                 if (valid0) {
-                 if (data.retry_after_seconds !== void 0) {
-                  let data12 = data.retry_after_seconds;
+                 if (data.delay_ms !== void 0) {
+                  let data12 = data.delay_ms;
                   const _errs25 = errors;
                   if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12)) && data12 !== null) {
-                   validateSandboxFault.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: schemaSandboxFault.properties.retry_after_seconds.type }, message: "must be integer,null" }];
+                   validateSandboxFault.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.delay_ms.type }, message: "must be integer,null" }];
                    return false;
                   }
                   var valid0 = _errs25 === errors;
                  } else {
                   var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.max_delay_ms !== void 0) {
+                   let data13 = data.max_delay_ms;
+                   const _errs27 = errors;
+                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13)) && data13 !== null) {
+                    validateSandboxFault.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.max_delay_ms.type }, message: "must be integer,null" }];
+                    return false;
+                   }
+                   var valid0 = _errs27 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.retry_after_seconds !== void 0) {
+                    let data14 = data.retry_after_seconds;
+                    const _errs29 = errors;
+                    if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14)) && data14 !== null) {
+                     validateSandboxFault.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: schemaSandboxFault.properties.retry_after_seconds.type }, message: "must be integer,null" }];
+                     return false;
+                    }
+                    var valid0 = _errs29 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.blocks !== void 0) {
+                     let data15 = data.blocks;
+                     const _errs31 = errors;
+                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15)) && data15 !== null) {
+                      validateSandboxFault.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: schemaSandboxFault.properties.blocks.type }, message: "must be integer,null" }];
+                      return false;
+                     }
+                     var valid0 = _errs31 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                   }
+                  }
                  }
                 }
                }
@@ -381,7 +420,7 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
-const schemaSandboxFault = { "$id": "SandboxFault", "type": "object", "required": ["id", "effect", "operation", "app_id", "wallet_id", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "probability": { "type": "number" }, "count": { "type": ["integer", "null"] }, "hits": { "type": "integer", "minimum": 0 }, "code": { "type": ["string", "null"] }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": ["integer", "null"] }, "max_delay_ms": { "type": ["integer", "null"] }, "retry_after_seconds": { "type": ["integer", "null"] } } };
+const schemaSandboxFault = { "$id": "SandboxFault", "type": "object", "required": ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "event_type": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "probability": { "type": "number" }, "count": { "type": ["integer", "null"] }, "hits": { "type": "integer", "minimum": 0 }, "code": { "type": ["string", "null"] }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": ["integer", "null"] }, "max_delay_ms": { "type": ["integer", "null"] }, "retry_after_seconds": { "type": ["integer", "null"] }, "blocks": { "type": ["integer", "null"] } } };
 function validateAddedOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6879,7 +6918,7 @@ function validateSandboxUserAccounts(data, { instancePath = "", parentData, pare
 
 const responseValidators = {
  addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
- addFault: { 200: validateSandboxFault, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ addFault: { 200: validateSandboxFault, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  addOperator: { 200: validateAddedOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  authorizeCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  captureCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -23,10 +23,14 @@ export type AddSandboxFaultRequest = {
   effect: SandboxFaultEffect;
   /** Only requests of this operation, for example `createWallet`. Defaults to all. */
   operation?: string | undefined;
-  /** Only requests of this app. Defaults to all. */
+  /** Only requests or events of this app. Defaults to all. */
   app_id?: string | undefined;
-  /** Only requests that name this wallet in their path, query or body, as the client writes it. Defaults to all. */
+  /** Requests: only those that name this wallet in their path, query or body, as the client writes it. Events: only those with this wallet id. Transactions: only those that this wallet sends. Defaults to all. */
   wallet_id?: string | undefined;
+  /** Only events of this type. Defaults to all. */
+  event_type?: string | undefined;
+  /** Only transactions on this chain, CAIP-2. Defaults to all. */
+  chain?: string | undefined;
   /** How often the rule applies to what it selects. Defaults to 1, always. */
   probability?: number | undefined;
   /** How many times the rule applies at most. Defaults to no limit. */
@@ -35,12 +39,14 @@ export type AddSandboxFaultRequest = {
   code?: string | undefined;
   /** `error`, `rate_limit`: also for operations that do not document the error. Defaults to false. */
   is_undocumented?: boolean | undefined;
-  /** `latency`, `slow_body`: defaults to 1000. */
+  /** `latency`, `slow_body`: defaults to 1000. `transaction_delay`, `webhook_delay`, `webhook_reorder`: defaults to 60000. */
   delay_ms?: number | undefined;
   /** If it is set, each delay is drawn between `delay_ms` and this. */
   max_delay_ms?: number | undefined;
   /** `rate_limit`: the `Retry-After` of the response. Defaults to 1. */
   retry_after_seconds?: number | undefined;
+  /** `transaction_reorganization`: how many blocks later the block is abandoned. Defaults to 2. */
+  blocks?: number | undefined;
 };
 
 export type AddedOperator = {
@@ -836,6 +842,8 @@ export type SandboxFault = {
   operation: string | null;
   app_id: string | null;
   wallet_id: string | null;
+  event_type: string | null;
+  chain: string | null;
   probability: number;
   /** Null is no limit. */
   count: number | null;
@@ -846,10 +854,11 @@ export type SandboxFault = {
   delay_ms: number | null;
   max_delay_ms: number | null;
   retry_after_seconds: number | null;
+  blocks: number | null;
 };
 
 /** What a rule does. */
-export type SandboxFaultEffect = "latency" | "error" | "rate_limit" | "cut_before_commit" | "cut_after_commit" | "truncated_body" | "slow_body";
+export type SandboxFaultEffect = "latency" | "error" | "rate_limit" | "cut_before_commit" | "cut_after_commit" | "truncated_body" | "slow_body" | "transaction_revert" | "transaction_drop" | "transaction_delay" | "transaction_reorganization" | "webhook_duplicate" | "webhook_reorder" | "webhook_delay" | "webhook_bad_signature";
 
 export type SandboxFaults = {
   data: SandboxFault[];

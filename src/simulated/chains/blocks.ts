@@ -1,6 +1,7 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { ChainTerms } from './chain-terms.ts';
 import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
+import { rollBack } from './roll-back.ts';
 import type { ChainStore } from './store.ts';
 
 /** The execution rules of one kind of chain. */
@@ -58,6 +59,10 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     return { number: row.height, seconds: Math.floor(atMs / 1000) };
   }
 
+  /** The number that `makeBlock` would give. */
+  const nextNumber = (row: ChainRow, atMs: number, isExtra: boolean): number =>
+    heightAt(row, atMs) + (isExtra ? 1 : 0);
+
   function catchUp(): ChainRow {
     const nowMs = clock.now();
     const row = chain.read(nowMs);
@@ -66,14 +71,21 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       const isExtra = confirmAfterMs !== undefined;
       // Checked at each due time, and at the current time for validity windows that opened or closed since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
-        fillBlock(options, { untilMs: atMs, atMs, makeBlock: () => makeBlock(row, atMs, isExtra) });
+        const makeNext = () => makeBlock(row, atMs, isExtra);
+        fillBlock(options, {
+          untilMs: atMs,
+          atMs,
+          next: nextNumber(row, atMs, isExtra),
+          makeBlock: makeNext,
+        });
       }
       row.height = heightAt(row, nowMs);
       row.seen_ms = nowMs;
       chain.write(row);
     } else if (confirmAfterMs === 0) {
       const makeNow = () => makeBlock(row, nowMs, true);
-      if (fillBlock(options, { untilMs: nowMs, atMs: nowMs, makeBlock: makeNow })) chain.write(row);
+      const next = nextNumber(row, nowMs, true);
+      if (fillBlock(options, { untilMs: nowMs, atMs: nowMs, next, makeBlock: makeNow })) chain.write(row);
     }
     return row;
   }
@@ -87,7 +99,11 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       const row = catchUp();
       let block = makeBlock(row, row.seen_ms, true);
       const first = block;
-      fillBlock(options, { untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, makeBlock: () => first });
+      const next = first.number;
+      fillBlock(options, {
+        ...{ untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, next },
+        makeBlock: () => first,
+      });
       for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
       chain.write(row);
       return block;
@@ -141,11 +157,17 @@ function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number):
   );
 }
 
-/** Includes ready transactions in one block, created on the first of them. Returns whether there was any. */
+/**
+ * Includes ready transactions in one block, created on the first of them. Returns whether there was any.
+ *
+ * CHOICE: in a block that a reorganization will abandon, a transaction only has a status. Its transfers, and what it does
+ * to balances, come with the block that finally includes it.
+ */
 function fillBlock<Plan>(
   { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
-  { untilMs, atMs, makeBlock }: { untilMs: number; atMs: number; makeBlock: () => Block },
+  filling: { untilMs: number; atMs: number; next: number; makeBlock: () => Block },
 ): boolean {
+  const { untilMs, atMs, next, makeBlock } = filling;
   let block: Block | undefined;
   // A transaction can make another one ready, so this repeats until nothing changes.
   for (let hasChanged = true; hasChanged; ) {
@@ -153,6 +175,18 @@ function fillBlock<Plan>(
     for (const entry of pool.due(untilMs)) {
       const readiness = machine.readiness(entry, Math.floor(atMs / 1000));
       if (readiness === 'waits') continue;
+      const { blocks = 0, abandonedBlock } = entry.reorganization ?? {};
+      if (readiness === 'ready' && blocks > 0 && abandonedBlock === undefined) {
+        block ??= makeBlock();
+        const abandoned = block;
+        pool.includeForNow(
+          entry,
+          abandoned,
+          rollBack(store, () => machine.run(entry, abandoned)),
+        );
+        continue;
+      }
+      if (abandonedBlock !== undefined && next <= abandonedBlock + blocks) continue;
       hasChanged = true;
       if (readiness === 'drop') pool.drop(entry.hash);
       else if (readiness === 'replaced') {

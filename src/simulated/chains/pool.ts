@@ -1,4 +1,5 @@
 import type { ChainStatus } from '../../ports/chains.ts';
+import type { DrawTransactionFault } from '../../ports/fault-injection.ts';
 import { readWithBigints, writeWithBigints } from './bigint-json.ts';
 import type { Movement } from './ledger.ts';
 import type { ChainStore } from './store.ts';
@@ -13,6 +14,28 @@ export interface PoolEntry<Plan> {
   readonly nonce: number | undefined;
   readonly plan: Plan;
   readonly dueMs: number;
+  /** Undefined unless a reorganization abandons the block that first includes it. */
+  readonly reorganization?: Reorganization | undefined;
+}
+
+interface Reorganization {
+  /** How many blocks after it the block is abandoned. */
+  readonly blocks: number;
+  /** Undefined before the first inclusion. */
+  readonly abandonedBlock: number | undefined;
+}
+
+/** A transaction that enters a pool. */
+interface NewEntry<Plan> extends Omit<PoolEntry<Plan>, 'id' | 'reorganization'> {
+  readonly receivedMs: number;
+  /** Addresses that signed it; the sender by default. */
+  readonly signers?: readonly string[];
+}
+
+/** The latest block of a chain, and which blocks are final. */
+interface Head {
+  head(): Block;
+  isFinal(blockNumber: number): boolean;
 }
 
 export interface Block {
@@ -42,26 +65,37 @@ interface TransactionRow {
   fee: string | null;
   reason: string | null;
   replaced_by: string | null;
+  abandoned_after: number | null;
 }
 
 /** The transactions of one chain, pending and included. */
 export interface Pool<Plan> {
-  add(entry: Omit<PoolEntry<Plan>, 'id'> & { receivedMs: number }): void;
+  add(entry: NewEntry<Plan>): void;
   isKnown(hash: string): boolean;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Pending transactions due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
   include(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
+  /** Reports an entry as included in a block that will be abandoned. It stays pending. */
+  includeForNow(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   replace(hash: string, byHash: string | null): void;
   drop(hash: string): void;
   /** The hash of the included transaction with this nonce. */
   ofNonce(sender: string, lane: string, nonce: number): string | undefined;
-  /** Undefined for an unknown transaction. `isFinal` takes a block number. */
-  status(hash: string, isFinal: (block: number) => boolean): ChainStatus | undefined;
+  /** Undefined for an unknown transaction. */
+  status(hash: string, head: Head): ChainStatus | undefined;
 }
 
-/** The pool of one chain. A dropped transaction may be broadcast again. */
-export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
+/**
+ * The pool of one chain. A dropped transaction may be broadcast again.
+ *
+ * @param drawFault the faults of transactions; none by default.
+ */
+export function makePool<Plan>(
+  store: ChainStore,
+  caip2: string,
+  drawFault: DrawTransactionFault = () => undefined,
+): Pool<Plan> {
   const rowOf = (hash: string) =>
     store.first<TransactionRow>('select * from transactions where caip2 = ? and hash = ?', caip2, hash);
   const setState = (hash: string, state: TransactionRow['state'], replacedBy: string | null) =>
@@ -70,13 +104,20 @@ export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
       ...[state, replacedBy, caip2, hash],
     );
   return {
-    add({ hash, sender, lane, nonce, plan, receivedMs, dueMs }) {
+    add({ hash, sender, signers = [sender], lane, nonce, plan, receivedMs, dueMs }) {
+      const fault = drawFault({ caip2, signers });
+      const isReverted = fault?.effect === 'revert';
+      const delayMs = fault?.effect === 'delay' ? fault.delayMs : 0;
       store.run("delete from transactions where caip2 = ? and hash = ? and state = 'dropped'", caip2, hash);
       store.run(
-        `insert into transactions (caip2, hash, sender, lane, nonce, plan, state, received_ms, due_ms)
-         values (?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
-        ...[caip2, hash, sender, lane, nonce ?? null, writeWithBigints(plan), receivedMs, dueMs],
+        `insert into transactions
+           (caip2, hash, sender, lane, nonce, plan, state, received_ms, due_ms, abandoned_after)
+         values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?)`,
+        ...[caip2, hash, sender, lane, nonce ?? null],
+        ...[writeWithBigints(isReverted ? { ...plan, sentinel: 'reverted' } : plan), receivedMs],
+        ...[dueMs + delayMs, fault?.effect === 'reorganization' ? fault.blocks : null],
       );
+      if (fault?.effect === 'drop') setState(hash, 'dropped', null);
     },
     isKnown: (hash) => {
       const row = rowOf(hash);
@@ -97,6 +138,11 @@ export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
         )
         .map((row) => toEntry<Plan>(row)),
     include: (entry, block, execution) => include(store, caip2, { entry, block, execution }),
+    includeForNow: ({ id }, block, { fee, failure }) =>
+      store.run(
+        'update transactions set block_number = ?, block_seconds = ?, fee = ?, reason = ? where id = ?',
+        ...[block.number, block.seconds, String(fee), failure ?? null, id],
+      ),
     replace: (hash, byHash) => setState(hash, 'replaced', byHash),
     drop: (hash) => setState(hash, 'dropped', null),
     ofNonce: (sender, lane, nonce) =>
@@ -105,9 +151,9 @@ export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
          where caip2 = ? and sender = ? and lane = ? and nonce = ? and state in ('included', 'reverted')`,
         ...[caip2, sender, lane, nonce],
       )?.hash,
-    status: (hash, isFinal) => {
+    status: (hash, head) => {
       const row = rowOf(hash);
-      return row && statusOf(row, isFinal);
+      return row && statusOf(row, head);
     },
   };
 }
@@ -140,19 +186,20 @@ export function recordTransfer(
   );
 }
 
-function statusOf(row: TransactionRow, isFinal: (block: number) => boolean): ChainStatus {
-  if (row.state === 'pending') return { kind: 'pending' };
+function statusOf(row: TransactionRow, head: Head): ChainStatus {
+  const isAbandoned = (row.block_number ?? 0) + (row.abandoned_after ?? 0) <= head.head().number;
+  if (row.state === 'pending' && (row.block_number === null || isAbandoned)) return { kind: 'pending' };
   if (row.state === 'replaced') return { kind: 'replaced', byHash: row.replaced_by ?? undefined };
   if (row.state === 'dropped') return { kind: 'unknown', isExpired: false };
   const block = row.block_number ?? 0;
   const inclusion = {
-    isFinal: isFinal(block),
+    isFinal: row.state !== 'pending' && head.isFinal(block),
     blockNumber: BigInt(block),
     blockTimestampSeconds: row.block_seconds ?? 0,
     feePaid: BigInt(row.fee ?? 0),
   };
-  if (row.state === 'included') return { kind: 'included', ...inclusion };
-  return { kind: 'reverted', reason: row.reason ?? '', ...inclusion };
+  if (row.reason === null) return { kind: 'included', ...inclusion };
+  return { kind: 'reverted', reason: row.reason, ...inclusion };
 }
 
 function toEntry<Plan>(row: TransactionRow): PoolEntry<Plan> {
@@ -164,5 +211,9 @@ function toEntry<Plan>(row: TransactionRow): PoolEntry<Plan> {
     nonce: row.nonce ?? undefined,
     plan: readWithBigints(row.plan) as Plan,
     dueMs: row.due_ms,
+    reorganization:
+      row.abandoned_after === null
+        ? undefined
+        : { blocks: row.abandoned_after, abandonedBlock: row.block_number ?? undefined },
   };
 }

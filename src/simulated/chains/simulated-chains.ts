@@ -201,7 +201,7 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
  * Independent of the server's database, so calls inside its transactions are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
-  const { file, clock, confirmAfterMs, knownTokens = () => [] } = options;
+  const { file, clock, confirmAfterMs, drawFault, knownTokens = () => [] } = options;
   const chains = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
   const planned = new Map<string, VaultPlan>();
   let tokenList: readonly KnownToken[] | undefined;
@@ -223,7 +223,8 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const [store, simulate] = await Promise.all([open(), kind.load()]);
       const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
       const plannedVault = (named: string, address: string) => planned.get(`${named} ${address}`);
-      const common = { store, clock, confirmAfterMs, knownTokens: tokens, nativeSymbol, plannedVault };
+      const named = { knownTokens: tokens, nativeSymbol, plannedVault };
+      const common = { store, clock, confirmAfterMs, drawFault, ...named };
       return simulate(common, caip2);
     });
     const entry = { chain: kind.proxy(caip2, make), make };

@@ -151,5 +151,17 @@ create index issuer_payments_of_parent on issuer_payments (parent_id) where pare
 create index issuer_payments_due on issuer_payments (environment, expires_ms) where expires_ms is not null;
 `;
 
+// The block of a transaction that is still pending is abandoned this many blocks later.
+const reorganizations = `
+alter table transactions add column abandoned_after integer;
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
-export const chainStoreSteps: readonly string[] = [initial, fiat, contractState, movedPrices, cards];
+export const chainStoreSteps: readonly string[] = [
+  initial,
+  fiat,
+  contractState,
+  movedPrices,
+  cards,
+  reorganizations,
+];

@@ -6,6 +6,7 @@ import type {
 } from '../../ports/chain-transfers.ts';
 import type { AnyChain, TransactionMovements } from '../../ports/chains.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { DrawTransactionFault } from '../../ports/fault-injection.ts';
 import type { VaultPlan } from './evm/programs/deploy-vault.ts';
 import type { ProgramView } from './evm/programs/program.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
@@ -26,6 +27,8 @@ export interface World {
   readonly clock: Clock;
   /** See `--confirm-after`; undefined: with the next block. */
   readonly confirmAfterMs: number | undefined;
+  /** Undefined: transactions meet no faults. */
+  readonly drawFault?: DrawTransactionFault | undefined;
   knownTokens(): readonly KnownToken[];
   /** The symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;

@@ -176,7 +176,8 @@ describe('/_sandbox/faults', () => {
     await addFault({ effect: 'latency' });
     const id = await addFault({ effect: 'cut_after_commit', count: 1 });
     const rule: SandboxFault = {
-      ...{ id, effect: 'cut_after_commit', operation: null, app_id: null, wallet_id: null, probability: 1 },
+      ...{ id, effect: 'cut_after_commit', operation: null, app_id: null, wallet_id: null, event_type: null },
+      ...{ chain: null, probability: 1, blocks: null },
       ...{ count: 1, hits: 0, code: null, is_undocumented: false, delay_ms: null, max_delay_ms: null },
       retry_after_seconds: null,
     };

@@ -52,7 +52,10 @@ test('a webhook is delivered although the first one could not load its client', 
   const port = await serve((request, response) => request.resume().on('end', () => response.end()));
   const sender = createWebhookSender({ guard: anyAddress });
   const send = () =>
-    sender.send({ url: `http://127.0.0.1:${port}/`, headers: {}, bodyText: '{}', timeoutMs: 5_000 });
+    sender.send({
+      ...{ url: `http://127.0.0.1:${port}/`, headers: {}, bodyText: '{}', timeoutMs: 5_000 },
+      event: { type: 'wallet.archived', appId: 'acme' },
+    });
   expect(await send()).toMatchObject({ status: undefined, failure: 'connection_failed' });
   isBroken = false;
   vi.resetModules();

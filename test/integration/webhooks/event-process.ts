@@ -65,7 +65,8 @@ const contextIn = (em: SqlEntityManager): OperationContext => ({
 async function work({ verb, about, handle }: Order): Promise<unknown> {
   if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
   // It is loaded while the previous process still runs, and waits for its turn.
-  if (verb === 'begin') ({ openUnit, jobs } = startBesideRequests(services, openUnit, values.owner!));
+  if (verb === 'begin')
+    ({ openUnit, jobs } = startBesideRequests(services, openUnit, { owner: values.owner! }));
   if (verb === 'advance') return jobs?.settle();
   return inUnitOf(openUnit)(async (em) => {
     const context = contextIn(em);

@@ -58,7 +58,10 @@ async function withSender<T>(
 }
 
 const post = (sender: WebhookSender, url: string, timeoutMs = 15_000) =>
-  sender.send({ url, headers: { 'webhook-id': 'msg_1' }, bodyText: '{"type":"wallet.archived"}', timeoutMs });
+  sender.send({
+    ...{ url, headers: { 'webhook-id': 'msg_1' }, bodyText: '{"type":"wallet.archived"}', timeoutMs },
+    event: { type: 'wallet.archived', appId: 'acme' },
+  });
 
 const refused = { status: undefined, failure: 'address_not_allowed', durationMs: expect.any(Number) };
 

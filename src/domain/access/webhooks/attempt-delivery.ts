@@ -14,6 +14,7 @@ export interface SigningSecret {
 
 /** What all deliveries to an endpoint share. */
 export interface Destination {
+  readonly appId: string;
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
   /** Translates a stored payload to the brand of this server. */
@@ -30,7 +31,7 @@ export interface Destination {
 export async function attemptDelivery(
   { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,
   delivery: DueDelivery,
-  { url, secrets, writePayload }: Destination,
+  { appId, url, secrets, writePayload }: Destination,
 ): Promise<FinishedAttempt> {
   const startedMs = clock.now();
   const bodyText = writePayload(delivery.payload);
@@ -45,6 +46,7 @@ export async function attemptDelivery(
     url,
     headers: { ...headers },
     bodyText,
+    event: { type: delivery.eventType, appId },
     timeoutMs: ATTEMPT_TIMEOUT_MS,
   });
   const { status = null, failure = null, durationMs } = outcome;

@@ -10,6 +10,7 @@ export interface DueDelivery {
   readonly endpointId: string;
   readonly eventSequence: number;
   readonly eventId: string;
+  readonly eventType: string;
   readonly orderKey: string | null;
   readonly failures: number;
   readonly attemptCount: number;
@@ -99,7 +100,8 @@ function selectWhole(em: SqlEntityManager, endpointId: string) {
     .getKysely<Tables>()
     .selectFrom('webhook_deliveries as d')
     .innerJoin('outbox_events as e', 'e.sequence', 'd.event_sequence')
-    .select(['d.id', 'd.endpoint_id', 'd.event_sequence', 'd.event_id', 'd.order_key', 'd.failures'])
+    .select(['d.id', 'd.endpoint_id', 'd.event_sequence', 'd.event_id', 'd.event_type'])
+    .select(['d.order_key', 'd.failures'])
     .select(['d.attempt_count', 'd.attempts', 'd.next_attempt_at_ms', 'e.payload'])
     .where('d.endpoint_id', '=', endpointId)
     .where('d.next_attempt_at_ms', 'is not', null);
@@ -113,6 +115,7 @@ function dueDelivery(row: WholeRow): DueDelivery {
     endpointId: row.endpoint_id,
     eventSequence: row.event_sequence,
     eventId: row.event_id,
+    eventType: row.event_type,
     orderKey: row.order_key,
     failures: row.failures,
     attemptCount: row.attempt_count,
@@ -147,7 +150,7 @@ export async function holdBack(
     orderKey,
     eventSequence,
     nextAttemptAtMs,
-  }: Omit<DueDelivery, 'id' | 'payload' | 'attempts' | 'attemptCount' | 'failures' | 'eventId'>,
+  }: Omit<DueDelivery, 'id' | 'payload' | 'attempts' | 'attemptCount' | 'failures' | 'eventId' | 'eventType'>,
 ): Promise<number> {
   if (orderKey === null) return 0;
   const { numUpdatedRows } = await em

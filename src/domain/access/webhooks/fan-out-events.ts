@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Insertable } from 'kysely';
+import type { DelayDelivery } from '../../../ports/fault-injection.ts';
 import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { isSubscribedTo } from './check-webhook-endpoint.ts';
@@ -20,17 +21,20 @@ const ROWS_AT_ONCE = 500;
  * commit later, so its events would be behind the position.
  *
  * @param limit the maximum of events.
+ * @param delay the delays of deliveries; none by default.
  * @returns the number of events and the endpoints with new deliveries.
  */
 export async function fanOutEvents(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
+  delay?: DelayDelivery,
 ): Promise<{ eventCount: number; endpointIds: string[] }> {
   const database = em.getKysely<Tables>();
   const pending = database
     .selectFrom('outbox_events')
     .select(['sequence', 'id', 'app_id', 'type', 'resource_id'])
+    .$if(delay !== undefined, (query) => query.select('payload'))
     .where('fanned_out_at_ms', 'is', null)
     .orderBy('sequence')
     .limit(limit);
@@ -66,6 +70,7 @@ export async function fanOutEvents(
       ),
   );
   const endpointIds = [...new Set(deliveries.map((delivery) => delivery.endpoint_id))];
+  if (delay !== undefined) delayDeliveries(deliveries, events, delay);
   await waitBehindRetries(em, deliveries, endpointIds);
   for (let begin = 0; begin < deliveries.length; begin += ROWS_AT_ONCE) {
     await database
@@ -85,6 +90,20 @@ export async function fanOutEvents(
     )
     .execute();
   return { eventCount: events.length, endpointIds };
+}
+
+function delayDeliveries(
+  deliveries: readonly NewDelivery[],
+  events: readonly { id: string; type: string; app_id: string; payload?: string }[],
+  delay: DelayDelivery,
+): void {
+  const byId = new Map(events.map((event) => [event.id, event]));
+  for (const delivery of deliveries) {
+    const { type, app_id: appId, payload = '' } = byId.get(delivery.event_id)!;
+    const { delayMs = 0, keepsOrder = true } = delay({ type, appId, payload }) ?? {};
+    if (delayMs > 0) delivery.next_attempt_at_ms = delivery.next_attempt_at_ms! + delayMs;
+    if (!keepsOrder) delivery.order_key = null;
+  }
 }
 
 /** Locked until the transaction ends, so that no endpoint is deleted meanwhile. */

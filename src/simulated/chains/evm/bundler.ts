@@ -46,7 +46,7 @@ export function simulateBundler(parts: EvmParts): Bundler {
       // CHOICE: with the sentinel of a provider error, the bundler accepts the operation and then loses it.
       if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
       return atHead(() => {
-        const status = pool.status(bundleHash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false };
+        const status = pool.status(bundleHash, blocks) ?? { kind: 'unknown', isExpired: false };
         return withBundleTransaction(status, bundleHash, priceOf(parts, plan));
       });
     },

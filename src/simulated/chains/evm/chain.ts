@@ -112,7 +112,7 @@ function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'>
     async statusOf(hash, signedBytes) {
       const { plan, lane, nonce } = await decodeSigned(signedBytes);
       return atHead(() => {
-        const status = pool.status(hash, blocks.isFinal);
+        const status = pool.status(hash, blocks);
         if (status !== undefined && status.kind !== 'unknown') return status;
         const isNonceUsed = nonce < BigInt(state.accounts.nonce(plan.sender, lane));
         const isExpired = plan.validBefore !== null && world.clock.now() >= plan.validBefore * 1000;

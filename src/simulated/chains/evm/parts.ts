@@ -33,7 +33,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
     accounts: makeContractAccounts(store, caip2),
     contracts: makeContractState(store, caip2),
   };
-  const pool = makePool<EvmPlan>(store, caip2);
+  const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
   const machine = makeEvmMachine(state, pool);
   const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
   const atHead = async <T>(work: () => T): Promise<T> =>

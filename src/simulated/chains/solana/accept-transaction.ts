@@ -20,7 +20,8 @@ export function acceptTransaction(
   const run = preflight(parts, plan);
   if ('isAccepted' in run) return run;
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
-  pool.add({ hash, sender: plan.feePayer, lane: '', nonce: undefined, plan, ...times });
+  const { feePayer: sender, signers } = plan;
+  pool.add({ hash, sender, signers, lane: '', nonce: undefined, plan, ...times });
   blocks.head();
   return { isAccepted: true, hash };
 }

@@ -75,7 +75,7 @@ function transactions(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'stat
     },
     statusOf: (hash, signedBytes) =>
       atHead(() => {
-        const status = pool.status(hash, blocks.isFinal);
+        const status = pool.status(hash, blocks);
         if (status !== undefined && status.kind !== 'unknown') return status;
         return { kind: 'unknown', isExpired: !isAlive(decodeSolana(signedBytes).plan.blockhash) };
       }),

@@ -28,7 +28,7 @@ export interface SolanaParts {
 export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   const { store, clock, confirmAfterMs } = world;
   const state = makeSolanaState(world, caip2);
-  const pool = makePool<SolanaPlan>(store, caip2);
+  const pool = makePool<SolanaPlan>(store, caip2, world.drawFault);
   const blockhashAt = (height: number): string =>
     bytesToBase58(sha256(utf8ToBytes(`block ${height} of ${caip2}`)));
   const isAlive = (blockhash: string): boolean => {

@@ -85,8 +85,7 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
         const decoded = await decodeOrRefuse(() => decodeSparkOperation(bytes));
         return 'isAccepted' in decoded ? decoded : atHead(() => execute(parts, decoded));
       },
-      statusOf: (hash) =>
-        atHead(() => pool.status(hash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false }),
+      statusOf: (hash) => atHead(() => pool.status(hash, blocks) ?? { kind: 'unknown', isExpired: false }),
       transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
       transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text })),
     },

@@ -55,7 +55,7 @@ function makeParts(world: World, caip2: string): TronParts {
   const { store, clock, confirmAfterMs } = world;
   const ledger = makeLedger(store, caip2);
   const state = { store, ledger, accounts: makeContractAccounts(store, caip2) };
-  const pool = makePool<TronPlan>(store, caip2);
+  const pool = makePool<TronPlan>(store, caip2, world.drawFault);
   const machine = makeTronMachine(state);
   const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
   const atHead = async <T>(work: () => T): Promise<T> =>
@@ -91,7 +91,7 @@ function transactions(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf
     },
     statusOf: (hash, signedBytes) =>
       atHead(() => {
-        const status = pool.status(hash, blocks.isFinal);
+        const status = pool.status(hash, blocks);
         if (status !== undefined && status.kind !== 'unknown') return status;
         return {
           kind: 'unknown',
