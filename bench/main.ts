@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { Bench } from './bench-case.ts';
 import { cases } from './cases.ts';
+import { printComparison, readGoals } from './compare.ts';
 import { hangUp } from './measure/ask.ts';
 import { startLoad } from './measure/load.ts';
 import { canMeasureProcesses } from './measure/process-usage.ts';
@@ -16,7 +17,13 @@ interface Flags {
   readonly starts: number;
   readonly only?: readonly string[];
   readonly json?: string;
+  readonly short?: boolean;
+  readonly compare?: string;
 }
+
+/** The cases of `--short`: ratios of CPU times, which are stable in short rounds. */
+const shortCases = ['routing', 'request-log', 'recorder', 'sqlite'];
+const shortRounds = { rounds: 3, seconds: 0.7 };
 
 const help = `
 Cases:
@@ -28,6 +35,7 @@ Examples:
   $ npm run bench
   $ npm run bench -- --only start-up --only routing
   $ npm run bench -- --rounds 2 --seconds 0.7       quicker, rougher
+  $ npm run bench -- --short --compare before.json  two minutes; warns of what got worse
 
 Exit codes: 0 measured, whatever the goals say; 1 failed; 2 called wrongly.`;
 
@@ -48,11 +56,14 @@ function readFlags(args: readonly string[]): Flags {
       ),
     )
     .option('--json <file>', 'where the results are written (default: bench/results/<time>.json)')
+    .option('--short', `only ${shortCases.join(', ')}, with few and short rounds`)
+    .option('--compare <file>', 'print the change against the results in this file')
     .addHelpText('after', help)
     .showHelpAfterError('(see --help)')
     .exitOverride();
   program.parse(args, { from: 'user' });
-  return program.opts<Flags>();
+  const flags = program.opts<Flags>();
+  return flags.short === true ? { ...flags, only: shortCases, ...shortRounds } : flags;
 }
 
 function number(least: number, most: number, isWhole: boolean): (text: string) => number {
@@ -98,8 +109,12 @@ function clearProgress(): void {
 /** Above this many busy cores, elapsed times mostly measure other processes. */
 const TOO_BUSY = 0.2;
 
+function goalsOf(results: ReadonlyMap<string, CaseResult>): Goal[] {
+  return [...results.values()].flatMap((result) => result.goals);
+}
+
 function printGoals(results: ReadonlyMap<string, CaseResult>): void {
-  const goals: Goal[] = [...results.values()].flatMap((result) => result.goals);
+  const goals = goalsOf(results);
   if (goals.length > 0) console.log(goalsText(goals));
   const missed = goals.filter(({ met }) => !met).length;
   if (goals.length > 0) console.log(`\n${goals.length - missed} of ${goals.length} met, ${missed} missed`);
@@ -150,6 +165,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const names = Object.keys(cases).filter((name) => flags.only === undefined || flags.only.includes(name));
   try {
+    const earlier = flags.compare === undefined ? undefined : readGoals(resolve(flags.compare));
     const missing = names.some((name) => cases[name]?.needsPeers) ? missingPeers() : [];
     if (missing.length > 0) {
       console.error(
@@ -161,6 +177,7 @@ async function main(args: readonly string[]): Promise<number> {
     const [loadBefore = 0] = loadavg();
     const results = await runCases(names, flags);
     printGoals(results);
+    if (earlier !== undefined) printComparison(earlier, goalsOf(results));
     const stamp = new Date().toISOString().replaceAll(':', '-').slice(0, 19);
     const file =
       flags.json === undefined ? join(import.meta.dirname, 'results', `${stamp}.json`) : resolve(flags.json);
