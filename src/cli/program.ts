@@ -7,6 +7,7 @@ import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
+import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
 import { faultsCommand } from './control/faults.ts';
 import { snapshotCommand } from './control/snapshot.ts';
@@ -69,6 +70,7 @@ function makeProgram(): Command {
     logsCommand(),
     whyCommand(),
     coverageCommand(),
+    verifyCommand(),
     contractCommand(),
     listenCommand(),
     triggerCommand(),

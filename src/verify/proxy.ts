@@ -1,0 +1,211 @@
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { SeenExchange } from './judge-exchange.ts';
+
+/** A server that requests are passed to. */
+export interface Upstream {
+  readonly url: URL;
+  /** PEM of the authority to trust besides those of Node. */
+  readonly ca: string | undefined;
+  /** Replaces the `host` that the client sent, for servers that several hosts share. */
+  readonly host: string | undefined;
+}
+
+export interface ProxyOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly key: string; readonly cert: string };
+  readonly upstream: Upstream;
+  readonly limits?: Partial<ProxyLimits>;
+  /** Called with every exchange, after its response was passed on. `rawHeaders`: as the client sent them. */
+  readonly onExchange: (exchange: SeenExchange, timing: ExchangeTiming) => void;
+  /** Called when the server did not answer. */
+  readonly onFailure: (
+    request: { readonly method: string; readonly target: string },
+    message: string,
+  ) => void;
+}
+
+export interface ExchangeTiming {
+  readonly rawHeaders: readonly string[];
+  readonly startedMs: number;
+  readonly durationMs: number;
+}
+
+export interface ProxyLimits {
+  readonly bodyBytes: number;
+  readonly timeoutMs: number;
+  readonly connections: number;
+}
+
+const defaultLimits: ProxyLimits = { bodyBytes: 64 * 1024 * 1024, timeoutMs: 60_000, connections: 200 };
+
+export interface RunningProxy {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+// RFC 9110 §7.6.1: they concern one connection.
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/**
+ * Passes requests on to a server, byte for byte, and shows both messages. `Host` and path are kept as sent, because
+ * clients sign them.
+ */
+export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const send = openUpstream(options.upstream, limits);
+  const server = createTlsServer(
+    { ...options.tls, requestTimeout: limits.timeoutMs },
+    (request, response) => {
+      void pass(request, response, { options, limits, send });
+    },
+  );
+  server.maxConnections = limits.connections;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          send.close();
+          resolve();
+        });
+        server.closeIdleConnections();
+        // What is still open after a second is cut.
+        setTimeout(() => server.closeAllConnections(), 1_000).unref();
+      }),
+  };
+}
+
+interface Passing {
+  readonly options: ProxyOptions;
+  readonly limits: ProxyLimits;
+  readonly send: ReturnType<typeof openUpstream>;
+}
+
+async function pass(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { options, limits, send }: Passing,
+): Promise<void> {
+  const { method = 'GET', url: target = '/', headers } = request;
+  const startedMs = performance.now();
+  try {
+    const requestBody = await readBounded(request, limits.bodyBytes);
+    const answer = await send.request({ method, target, headers, body: requestBody });
+    const forwarded = withoutHops(answer.headers);
+    response.writeHead(answer.status, { ...forwarded, 'content-length': String(answer.body.length) });
+    response.end(method === 'HEAD' ? undefined : answer.body);
+    const durationMs = performance.now() - startedMs;
+    options.onExchange(
+      {
+        ...{ method, target, requestHeaders: headers, requestBody },
+        ...{ status: answer.status, responseHeaders: answer.headers, responseBody: answer.body },
+      },
+      { rawHeaders: request.rawHeaders, startedMs: performance.timeOrigin + startedMs, durationMs },
+    );
+  } catch (error) {
+    const { message } = error as Error;
+    options.onFailure({ method, target }, message);
+    const text = JSON.stringify({ error: `the server behind this proxy did not answer: ${message}` });
+    if (response.headersSent) response.destroy();
+    else response.writeHead(502, { 'content-type': 'application/json' }).end(text);
+  }
+}
+
+interface Sent {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Sends requests to a server, over connections that are kept. */
+export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = defaultLimits) {
+  const isTls = url.protocol === 'https:';
+  const settings = { keepAlive: true, maxSockets: limits.connections };
+  const agent = isTls
+    ? new HttpsAgent({ ...settings, ...(ca === undefined ? {} : { ca }) })
+    : new HttpAgent(settings);
+  const base = url.pathname.replace(/\/$/, '');
+  return {
+    close: () => agent.destroy(),
+    request: ({ method, target, headers, body }: Sent): Promise<UpstreamAnswer> =>
+      new Promise((resolve, reject) => {
+        const {
+          'accept-encoding': _compressed,
+          'content-length': _length,
+          expect: _expect,
+          ...rest
+        } = headers;
+        const sent = (isTls ? httpsRequest : httpRequest)(
+          {
+            ...{ protocol: url.protocol, hostname: url.hostname, port: url.port, agent, method },
+            path: `${base}${target}`,
+            headers: {
+              ...withoutHops(rest),
+              ...(host === undefined ? {} : { host }),
+              ...(body.length > 0 ? { 'content-length': String(body.length) } : {}),
+            },
+            // The certificate is that of the server, whatever host the client has named.
+            ...(isTls ? { servername: /^[\d.]+$|:/.test(url.hostname) ? '' : url.hostname } : {}),
+            signal: AbortSignal.timeout(limits.timeoutMs),
+          },
+          (answer) => {
+            readBounded(answer, limits.bodyBytes).then(
+              (read) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: read }),
+              reject,
+            );
+          },
+        );
+        sent.once('error', reject);
+        sent.end(body);
+      }),
+  };
+}
+
+function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));
+}
+
+/** @throws Error when there is more than `most`. */
+async function readBounded(message: IncomingMessage, most: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of message) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > most) throw new Error(`expected a body of at most ${most} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,81 @@
+import { packageVersion } from '../package-root.ts';
+import { junitOf } from '../reports/junit.ts';
+import type { Check, Report } from '../reports/report.ts';
+import { sarifOf } from '../reports/sarif.ts';
+import { type Finding, verifyRules } from './judge-exchange.ts';
+
+/** A finding, how often it was made, and the first request that it was made about. */
+export interface CountedFinding extends Finding {
+  readonly count: number;
+  readonly example: string;
+}
+
+/** What a verification has found so far. */
+export interface Verification {
+  readonly requests: number;
+  /** Requests to operations of the contract. */
+  readonly judged: number;
+  readonly findings: readonly CountedFinding[];
+}
+
+const MAX_FINDINGS = 1_000;
+
+/** Counts findings; the same one about the same operation counts as one. */
+export function collectFindings() {
+  const found = new Map<string, CountedFinding>();
+  let [requests, judged] = [0, 0];
+  return {
+    add(findings: readonly Finding[], example: string, isOperation: boolean): void {
+      requests += 1;
+      if (isOperation) judged += 1;
+      for (const finding of findings) {
+        const key = `${finding.rule} ${finding.place} ${finding.message}`;
+        const { count = 0, example: first = example } = found.get(key) ?? {};
+        if (count > 0 || found.size < MAX_FINDINGS)
+          found.set(key, { ...finding, count: count + 1, example: first });
+      }
+    },
+    verification: (): Verification => ({ requests, judged, findings: [...found.values()] }),
+  };
+}
+
+export function renderVerification(
+  format: 'text' | 'json' | 'junit' | 'sarif',
+  verification: Verification,
+): string {
+  if (format === 'text') return textOf(verification);
+  if (format === 'json') return JSON.stringify(verification, undefined, 2);
+  const report = reportOf(verification);
+  return format === 'junit' ? junitOf(report) : JSON.stringify(sarifOf(report), undefined, 2);
+}
+
+function textOf({ requests, judged, findings }: Verification): string {
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  return [
+    ...findings.map(findingLine),
+    ...(findings.length > 0 ? [''] : []),
+    `${requests} requests, ${judged} to operations of the contract: ${errors} errors, ${findings.length - errors} notices`,
+  ].join('\n');
+}
+
+function findingLine({ severity, rule, place, message, count, example }: CountedFinding): string {
+  return `${severity.padEnd(6)}  ${rule.padEnd(19)}  ${place}: ${message} (${count} times, first ${example})`;
+}
+
+function reportOf({ judged, findings }: Verification): Report {
+  const checks = findings.map(
+    ({ severity, rule, place, message, count, example }): Check => ({
+      name: `${place}: ${message}`,
+      outcome: severity === 'error' ? 'failed' : 'skipped',
+      finding: { rule, message, details: `${message}\n${count} times, first ${example}` },
+      file: 'openapi/openapi.json',
+    }),
+  );
+  const all: Check = { name: `${judged} requests were compared with the contract`, outcome: 'passed' };
+  return {
+    tool: 'custos verify',
+    version: packageVersion(),
+    rules: Object.entries(verifyRules).map(([id, description]) => ({ id, description })),
+    suites: [{ name: 'contract', checks: [all, ...checks] }],
+  };
+}

@@ -1,0 +1,199 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent } from 'undici';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import { type RunningVerifier, startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
+import { readDocument } from '../../ledger/documented.ts';
+import { pauseRecording } from '../../ledger/record-answers.ts';
+import { call } from '../../support/call.ts';
+import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+// Some servers here break the contract on purpose.
+pauseRecording();
+
+const document = readDocument();
+let sandbox: TestSandbox;
+let folder: string;
+const closing: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  folder = mkdtempSync(join(tmpdir(), 'custos-verify-'));
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await sandbox[Symbol.asyncDispose]();
+});
+
+const ofSandbox = () => ({ url: new URL(sandbox.baseUrl), ca: sandbox.caPem, host: undefined });
+
+async function verify(options: Partial<VerifyOptions>) {
+  const verifier = await startVerifier({
+    ...{ host: '127.0.0.1', port: 0, document, sandbox: undefined },
+    ...{ target: ofSandbox(), ...options },
+  });
+  const dispatcher = new Agent({ connect: { ca: readFileSync(verifier.caFile, 'utf8') } });
+  closing.push(
+    () => dispatcher.destroy(),
+    () => verifier.close(),
+  );
+  return { verifier, dispatcher };
+}
+
+async function send(
+  { verifier, dispatcher }: { verifier: Pick<RunningVerifier, 'url'>; dispatcher: Agent },
+  method: 'GET' | 'POST',
+  path: string,
+  body?: object,
+) {
+  const credentials = Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64');
+  const answer = await dispatcher.request({
+    ...{ origin: verifier.url, path, method },
+    headers: {
+      authorization: `Basic ${credentials}`,
+      'service-app-id': sandbox.appId,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await answer.body.text();
+  return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+const found = (verifier: RunningVerifier) =>
+  verifier.verification().findings.map(({ rule, place, message }) => `${rule} ${place}: ${message}`);
+
+/** A server that answers everything alike. */
+async function startLiar(status: number, body: unknown, path = ''): Promise<VerifyOptions['target']> {
+  const server: Server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address() as AddressInfo;
+  return { url: new URL(`http://127.0.0.1:${port}${path}`), ca: undefined, host: undefined };
+}
+
+describe('a server that keeps the contract', () => {
+  test('has no findings, whatever it answers; signed requests pass unchanged', async () => {
+    const { verifier, dispatcher } = await verify({});
+    const behind = { ...sandbox, baseUrl: verifier.url, dispatcher };
+    const body = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const;
+    const path = { wallet_id: 'ext_wal_alice' };
+    await call(behind, 'walletRpc', { path, body }, { signWith: [aliceKey.privateKey] });
+    await call(behind, 'listWallets', { query: { limit: 2 } });
+    expect(await send({ verifier, dispatcher }, 'POST', '/v1/wallets', { chain_tipe: 'x' })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data' },
+    });
+    expect(await send({ verifier, dispatcher }, 'GET', '/v1/wallets/absent')).toMatchObject({ status: 404 });
+    expect(await send({ verifier, dispatcher }, 'GET', '/v1/nothing')).toMatchObject({ status: 404 });
+    expect(found(verifier)).toEqual([]);
+    expect(verifier.verification()).toMatchObject({ requests: 5, judged: 4 });
+  });
+
+  test('is recorded without secrets, and answers like a sandbox', async () => {
+    await using other = await startSandbox();
+    const started = await verify({
+      sandbox: { url: new URL(other.baseUrl), ca: other.caPem, host: undefined },
+    });
+    await send(started, 'POST', '/v1/wallets', { chain_type: 'ethereum' });
+    await send(started, 'GET', '/v1/wallets/ext_wal_alice');
+    const archive = JSON.stringify(await started.verifier.archive());
+    expect(archive).toContain('"_operationId":"createWallet"');
+    expect(archive).not.toContain(Buffer.from(`${sandbox.appId}:`).toString('base64').slice(0, 20));
+    await started.verifier.close();
+    expect(found(started.verifier)).toEqual([]);
+  });
+});
+
+describe('a server that breaks the contract', () => {
+  const finding = async (status: number, body: unknown, path = '/v1/wallets/w', sent?: object) => {
+    const started = await verify({ target: await startLiar(status, body) });
+    await send(started, sent === undefined ? 'GET' : 'POST', path, sent);
+    return found(started.verifier);
+  };
+
+  test('is found out by its statuses, codes and bodies', async () => {
+    expect(await finding(418, {})).toEqual([
+      expect.stringMatching(/^status-undocumented getWallet 418: expected 200, 400, .*, got 418$/),
+    ]);
+    expect(await finding(404, { error: 'no', code: 'lost' })).toContainEqual(
+      expect.stringMatching(/^code-undocumented getWallet 404: expected one of .*, got `lost`$/),
+    );
+    expect(await finding(404, { message: 'no' })).toEqual([
+      'response-invalid getWallet 404: /error: is required',
+    ]);
+    expect(await finding(200, { id: 1 })).toEqual([
+      expect.stringMatching(/^response-invalid getWallet 200: \//),
+    ]);
+    expect(await finding(200, {}, '/v1/secrets')).toEqual([
+      'undocumented-path GET /v1/secrets: expected 404 or 405 for what is no operation, got 200',
+    ]);
+  });
+
+  test('is found out when it accepts what it must refuse, or refuses what it must accept', async () => {
+    const body = { id: 'w' };
+    expect(await finding(200, body, '/v1/wallets', { chain_tipe: 'x' })).toContainEqual(
+      expect.stringMatching(/^request-invalid createWallet 200: \/chain_t(y|i)pe: /),
+    );
+    const refusal = { error: 'chain_type: I do not like it', code: 'invalid_data' };
+    expect(await finding(400, refusal, '/v1/wallets', { chain_type: 'ethereum' })).toEqual([
+      'request-refused createWallet 400: chain_type: I do not like it',
+    ]);
+  });
+
+  test('is compared with a sandbox', async () => {
+    const refusal = { error: 'Wallet not found', code: 'not_found' };
+    const started = await verify({ target: await startLiar(404, refusal), sandbox: ofSandbox() });
+    await send(started, 'GET', '/v1/wallets/ext_wal_alice');
+    await started.verifier.close();
+    expect(found(started.verifier)).toContainEqual(
+      'sandbox-differs getWallet 404: the status is 404, in the sandbox 200',
+    );
+  });
+});
+
+test('a server that cannot be reached is answered for, and reported', async () => {
+  const started = await verify({
+    target: { url: new URL('http://127.0.0.1:1'), ca: undefined, host: undefined },
+  });
+  expect(await send(started, 'GET', '/v1/wallets')).toMatchObject({ status: 502 });
+  expect(found(started.verifier)).toEqual([expect.stringMatching(/^target-unreachable GET \/v1\/wallets: /)]);
+});
+
+describe('custos verify', () => {
+  test('writes its reports when it is stopped, and fails if the contract was broken', async () => {
+    const target = await startLiar(418, {});
+    const file = (name: string) => join(folder, name);
+    const custos = await startCustos([
+      ...['verify', '--target', target.url.href, '--port', '0', '--ready-file', file('ready.json')],
+      ...['--record', file('traffic.har'), '--format', `junit=${file('junit.xml')}`, '--format', 'text'],
+    ]);
+    await waitFor(() => existsSync(file('ready.json')) || custos.process.exitCode !== null);
+    const ready = JSON.parse(readFileSync(file('ready.json'), 'utf8'));
+    const dispatcher = new Agent({ connect: { ca: readFileSync(ready.ca_file, 'utf8') } });
+    await send({ verifier: { url: ready.base_url }, dispatcher }, 'GET', '/v1/wallets/w');
+    await dispatcher.destroy();
+    const { code, stdout } = await custos.stop();
+    expect(code).toBe(1);
+    expect(stdout).toContain('1 requests, 1 to operations of the contract: 1 errors, 0 notices');
+    expect(readFileSync(file('junit.xml'), 'utf8')).toContain('type="status-undocumented"');
+    expect(JSON.parse(readFileSync(file('traffic.har'), 'utf8')).log.entries).toHaveLength(1);
+  });
+
+  test('refuses wrong options', async () => {
+    expect((await runCommand(['verify'])).code).toBe(2);
+    expect((await runCommand(['verify', '--target', 'here'])).code).toBe(2);
+    expect((await runCommand(['verify', '--target', 'https://a', '--port', 'x'])).code).toBe(2);
+    expect((await runCommand(['verify', '--target', 'https://a', '--target-ca', '/absent'])).code).toBe(2);
+  });
+});
