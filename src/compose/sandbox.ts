@@ -27,7 +27,7 @@ import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
 import type { RunOperation } from '../http/http-exchange.ts';
 import { injectingFaults } from '../http/inject-faults.ts';
-import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
+import { isLocalOrigin, isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
 import type { PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
@@ -180,6 +180,9 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const authenticate = fromOwnHost(
     config,
     createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock }),
+ // CHOICE: an app of a sandbox that lists no origins admits pages of this machine, so that a page under
+ // development works without a setting.
+ admitsUnlisted: isLocalOrigin,
   );
   const gate = createRequestGate(outside.drainMs);
   const runInGate: RunOperation = (exchange) =>

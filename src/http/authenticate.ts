@@ -13,7 +13,7 @@ import {
   sendsCredentialsInBody,
 } from './oauth/oauth-clients.ts';
 import { parseBasic } from './oauth/parse-basic.ts';
-import { allowOrigin } from './origins/cors.ts';
+import { allowPage } from './origins/cors.ts';
 import { type FailureLimit, networkOf } from './rate-limit.ts';
 
 export interface AuthenticateOptions {
@@ -22,6 +22,8 @@ export interface AuthenticateOptions {
   readonly clock: Clock;
   /** The limit of rejected credentials per client address. Default: unlimited. */
   readonly failures?: FailureLimit | undefined;
+  /** Which web pages an app admits that lists no origins. Default: none. */
+  readonly admitsUnlisted?: (origin: string) => boolean;
 }
 
 /**
@@ -48,7 +50,8 @@ interface CachedApp {
  *
  * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */
-export function createAuthenticate({ apps, userTokens, clock, failures }: AuthenticateOptions): Authenticate {
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const { apps, userTokens, clock, failures, admitsUnlisted = () => false } = options;
   // Accepted `Authorization` headers by their SHA-256, so most requests need no database. The timing of a look-up by
   // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
@@ -92,11 +95,20 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     if (exchange.app === undefined) throw invalidClient();
   };
 
+  /** Lets a page of an admitted origin read the response. Returns whether the request is from one. */
+  const admitPage = (exchange: HttpExchange, { allowedOrigins }: AppCredentials): boolean => {
+    const { origin } = exchange.headers;
+    if (origin === undefined) return false;
+    const isAdmitted = allowedOrigins.length === 0 ? admitsUnlisted(origin) : allowedOrigins.includes(origin);
+    if (isAdmitted) allowPage(exchange, origin);
+    return isAdmitted;
+  };
+
   const authenticateUser = async (exchange: HttpExchange, token: string): Promise<void> => {
     const appId = requireAppId(exchange);
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
-    allowOrigin(exchange, record.allowedOrigins);
+    admitPage(exchange, record);
     const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs });
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
     exchange.app = { id: appId };
@@ -105,12 +117,8 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
   };
 
   const authenticateOrigin = async (exchange: HttpExchange): Promise<void> => {
-    const { origin } = exchange.headers;
     const record = await apps.find(requireAppId(exchange));
-    if (origin === undefined || record === undefined || !record.allowedOrigins.includes(origin)) {
-      throw new ApiError('missing_or_invalid_token');
-    }
-    allowOrigin(exchange, record.allowedOrigins);
+    if (record === undefined || !admitPage(exchange, record)) throw new ApiError('missing_or_invalid_token');
     exchange.app = { id: record.id };
   };
 
@@ -118,7 +126,7 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     const appId = exchange.headers[APP_ID_HEADER];
     const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
     if (record === undefined) return;
-    allowOrigin(exchange, record.allowedOrigins);
+    admitPage(exchange, record);
     exchange.app = { id: record.id };
   };
 

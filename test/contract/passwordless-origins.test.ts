@@ -78,6 +78,34 @@ describe.each(['/v1/passwordless/authenticate', '/api/v1/passwordless/authentica
   });
 });
 
+describe('an app of a sandbox that lists no origins', () => {
+  let fresh: TestSandbox;
+  beforeAll(async () => {
+    fresh = await startSandbox();
+  });
+  afterAll(() => fresh[Symbol.asyncDispose]());
+
+  const from = async (origin: string) => {
+    const { statusCode, headers, body } = await fresh.dispatcher.request({
+      ...{ origin: fresh.baseUrl, path: '/v1/passwordless/authenticate', method: 'POST' },
+      headers: { 'content-type': 'application/json', 'service-app-id': fresh.appId, origin },
+      body: JSON.stringify({ email, code }),
+    });
+    await body.dump();
+    return { status: statusCode, readableBy: headers['access-control-allow-origin'] };
+  };
+
+  test.each(['http://localhost:5173', 'http://127.0.0.1:3000', 'https://[::1]:8080'])(
+    'admits pages of %s',
+    async (origin) => expect(await from(origin)).toEqual({ status: 200, readableBy: origin }),
+  );
+
+  test.each(['https://app.acme.example', 'http://localhost.acme.example', 'null'])(
+    'does not admit pages of %s',
+    async (origin) => expect(await from(origin)).toEqual({ status: 401, readableBy: undefined }),
+  );
+});
+
 test('operations that need the app secret answer no preflight', async () => {
   const { statusCode, headers, body } = await sandbox.dispatcher.request({
     origin: sandbox.baseUrl,

@@ -37,13 +37,8 @@ export function answerPreflight(
   };
 }
 
-/** Lets the page that sent the request read the response, if the app allows its origin. */
-export function allowOrigin(
-  { headers, response }: Pick<HttpExchange, 'headers' | 'response'>,
-  allowedOrigins: readonly string[],
-): void {
-  const { origin } = headers;
-  if (origin === undefined || !allowedOrigins.includes(origin)) return;
+/** Lets the page that sent the request read the response. */
+export function allowPage({ response }: Pick<HttpExchange, 'response'>, origin: string): void {
   response.setHeader('access-control-allow-origin', origin);
   response.setHeader('access-control-expose-headers', 'x-request-id, retry-after, x-ratelimit-reset');
   response.setHeader('vary', 'origin');

@@ -54,7 +54,7 @@ export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, '
 function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
   const urls = [...publicUrls, `http://${isIP(host) === 6 ? `[${host}]` : host}`];
   const own = urls.filter((url) => URL.canParse(url)).map((url) => new URL(url).hostname);
-  return new Set(['localhost', '127.0.0.1', '[::1]', ...own]);
+  return new Set([...localHosts, ...own]);
 }
 
 function isOwn(url: string, ownHosts: ReadonlySet<string>): boolean {
@@ -64,6 +64,13 @@ function isOwn(url: string, ownHosts: ReadonlySet<string>): boolean {
 /** Whether a server that listens on this host can be reached from this machine alone. */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
+}
+
+const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Whether an origin is a web page that this machine serves, such as that of a development server. */
+export function isLocalOrigin(origin: string): boolean {
+  return isOwn(origin, localHosts);
 }
 
 const loopback = new BlockList();
