@@ -133,6 +133,21 @@ const advice: Readonly<
     error.port === undefined
       ? `no permission for \`${error.path}\``
       : `no permission to listen on port ${error.port}; choose one above 1023 with --port`,
+  ENOENT: (error) => `\`${error.path}\` does not exist`,
+  ENOTDIR: (error) => `a part of \`${error.path}\` is not a folder`,
+  EISDIR: (error) => `expected a file, got the folder \`${error.path}\``,
+  EROFS: (error) => `\`${error.path}\` is on a read-only file system; choose another folder`,
+  ENOSPC: (error) => `the disk of \`${error.path}\` is full; make space`,
+  EDQUOT: (error) => `the disk quota for \`${error.path}\` is used up; make space`,
+  EMFILE: () => 'too many files are open; raise the limit with `ulimit -n`',
+  SQLITE_NOTADB: (error) => `the database cannot be used: ${error.message}; restore it from a backup`,
+  SQLITE_CORRUPT: (error) => `the database is damaged: ${error.message}; restore it from a backup`,
+  SQLITE_FULL: () => 'the disk of the database is full; make space',
+  SQLITE_READONLY: () => 'the database is read-only; make its folder and files writable',
+  SQLITE_CANTOPEN: (error) =>
+    `the database cannot be opened: ${error.message}; check its folder and permissions`,
+  SQLITE_BUSY: () => 'another program keeps the database locked; stop it and try again',
+  SQLITE_IOERR: (error) => `the database cannot be read or written: ${error.message}; check the disk`,
   ENOTFOUND: (error) => `the host name in ${error.message.split(' ').at(-1)} is unknown`,
   ECONNREFUSED: () =>
     'the database refuses connections; is PostgreSQL running, and does DATABASE_URL point to it?',
@@ -153,7 +168,9 @@ function explain(error: unknown): ExitCode {
     return 2;
   }
   const { code } = error as NodeJS.ErrnoException;
-  const known = code === undefined ? undefined : advice[code];
+  // SQLite refines its codes, such as SQLITE_IOERR_WRITE.
+  const known =
+    code === undefined ? undefined : (advice[code] ?? advice[code.split('_').slice(0, 2).join('_')]);
   if (known !== undefined) console.error(`custos: ${known(error as NodeJS.ErrnoException)}`);
   else if (isExpected(error)) console.error(`custos: ${error.message}`);
   else console.error('custos: unexpected error:', error);

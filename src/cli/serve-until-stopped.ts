@@ -1,6 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
+import { StartError } from '../start-error.ts';
 import { banner } from './banner.ts';
 
 /** Prints that the server is ready, writes the ready file, and returns once the server has stopped. */
@@ -43,9 +44,30 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
   };
 }
 
-/** Writes the file atomically. It contains the app secret, so only its owner can read it. */
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder does not exist; create it',
+  ENOTDIR: 'a part of the path is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+};
+
+/**
+ * Writes the file atomically. It contains the app secret, so only its owner can read it.
+ *
+ * @throws StartError
+ */
 function writeReadyFile(path: string, content: object): void {
   const temporaryFile = `${path}.${process.pid}`;
-  writeFileSync(temporaryFile, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
-  renameSync(temporaryFile, path);
+  try {
+    writeFileSync(temporaryFile, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
+    renameSync(temporaryFile, path);
+  } catch (cause) {
+    rmSync(temporaryFile, { force: true });
+    const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
+    throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
+  }
 }

@@ -179,10 +179,12 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   });
   const authenticate = fromOwnHost(
     config,
-    createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock }),
- // CHOICE: an app of a sandbox that lists no origins admits pages of this machine, so that a page under
- // development works without a setting.
- admitsUnlisted: isLocalOrigin,
+    createAuthenticate({
+      ...{ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock },
+      // CHOICE: an app of a sandbox that lists no origins admits pages of this machine, so that a page under
+      // development works without a setting.
+      admitsUnlisted: isLocalOrigin,
+    }),
   );
   const gate = createRequestGate(outside.drainMs);
   const runInGate: RunOperation = (exchange) =>

@@ -1,5 +1,11 @@
-import { expect, test } from 'vitest';
-import { runCommand, runCustos, startCustos } from '../support/run-custos.ts';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { runCommand, runCustos, startCustos, temporaryFolder } from '../support/run-custos.ts';
+import { startSandbox } from '../support/sandbox.ts';
+
+const folder = temporaryFolder();
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const commands = [
   [],
@@ -111,4 +117,23 @@ test('apps of a folder without a sandbox', async () => {
     code: 1,
     stderr: 'custos: expected the data folder of a sandbox, got `/nowhere`\n',
   });
+});
+
+test('a ready file in a folder that does not exist is refused with the reason', async () => {
+  const file = join(folder, 'absent', 'ready.json');
+  const { code, stderr } = await runCommand(['mock', '--port', '0', '--quiet', '--ready-file', file]);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `custos: --ready-file: \`${file}\` cannot be written: its folder does not exist; create it\n`,
+  });
+});
+
+test('a database that is none is reported with what to do, without a stack trace', async () => {
+  const started = await startSandbox({ dataFolder: folder });
+  await started[Symbol.asyncDispose]();
+  for (const file of ['custos.sqlite-wal', 'custos.sqlite-shm']) rmSync(join(folder, file), { force: true });
+  writeFileSync(join(folder, 'custos.sqlite'), 'no database at all, but long enough to be read'.repeat(9));
+  const { code, stderr } = await runCommand(['apps', 'list', '--data', folder]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^custos: the database cannot be used: .*; restore it from a backup\n$/);
 });

@@ -37,6 +37,8 @@ async function last(): Promise<RecordedExchange> {
   return (await control<RecordedExchange>(`/${id}`)).body;
 }
 
+const eventsOf = async (id: string) => (await control<RecordedExchange>(`/${id}`)).body.events;
+
 const operations = ({ data }: RecordedRequests) => data.map(({ operation }) => operation);
 
 describe('a recorded request', () => {
@@ -90,11 +92,31 @@ describe('a recorded request', () => {
     });
     const { transaction_ids: transactions } = await last();
     expect(transactions).toEqual([(sent as { data: { transaction_id: string } }).data.transaction_id]);
+    // What the chain does with it later is listed under the request, too.
+    const { id: requestId } = await last();
+    sandbox.clock.advance(60_000);
+    await sandbox.settle();
+    const later = await eventsOf(requestId);
+    expect(later.map(({ type }) => type)).toContain('transaction.confirmed');
+    expect(new Set(later.map(({ id }) => id)).size).toBe(later.length);
 
     const { body: mine } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     await call(sandbox, 'archiveWallet', { path: { wallet_id: mine.id } });
     const { events } = await last();
     expect(events).toEqual([{ id: expect.stringMatching(/^msg_/), type: 'wallet.archived' }]);
+
+    const transfer = {
+      source: { asset: 'eth', chain: 'base', amount: '0.001' },
+      destination: { address: wallet.address },
+    };
+    await call(sandbox, 'transferFromWallet', { path: acme, body: transfer });
+    const { id: transferId, events: begun } = await last();
+    expect(begun[0]?.type).toBe('wallet_action.transfer.created');
+    sandbox.clock.advance(600_000);
+    await sandbox.settle();
+    const ended = await eventsOf(transferId);
+    expect(ended.map(({ type }) => type)).toContain('wallet_action.transfer.succeeded');
+    expect(ended.slice(0, begun.length)).toEqual(begun);
 
     const users = [{ linked_accounts: [{ type: 'email' as const, address: 'a@b.example' }] }];
     await call(sandbox, 'batchCreateUsers', { body: { users } });

@@ -73,6 +73,32 @@ export async function findEvent(em: SqlEntityManager, id: string): Promise<Recor
   return toEvent(row);
 }
 
+/**
+ * The events whose payload contains one of `ids` as a value, recorded since `sinceMs`, oldest first, at most `limit`.
+ *
+ * @param ids without characters that JSON or LIKE would escape.
+ */
+export async function listEventsAbout(
+  em: SqlEntityManager,
+  {
+    ids,
+    sinceMs,
+    limit,
+  }: { readonly ids: readonly string[]; readonly sinceMs: number; readonly limit: number },
+): Promise<RecordedEvent[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(columns)
+    .where('created_at_ms', '>=', sinceMs)
+    .where(({ eb, or }) => or(ids.map((id) => eb('payload', 'like', `%"${id}"%`))))
+    .orderBy('sequence')
+    .limit(limit)
+    .execute();
+  return rows.map(toEvent);
+}
+
 /** Deletes every event. */
 export async function dropEvents(em: SqlEntityManager): Promise<void> {
   await em.getKysely<Tables>().deleteFrom('outbox_events').execute();
