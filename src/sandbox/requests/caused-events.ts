@@ -23,5 +23,5 @@ export async function eventsOf(
 function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['events']): string[] {
   if (responseText === undefined || !own.some(({ type }) => type.startsWith('wallet_action.'))) return [];
   const { id } = JSON.parse(responseText) as { id?: unknown };
-  return typeof id === 'string' && /^[a-z0-9]+$/.test(id) ? [id] : [];
+  return typeof id === 'string' && /^[A-Za-z0-9-]+$/.test(id) ? [id] : [];
 }

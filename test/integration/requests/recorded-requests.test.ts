@@ -6,6 +6,7 @@ import type { RecordedExchange, RecordedRequests } from '../../../src/sandbox/ge
 import { call, refusal } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { waitSeconds } from '../../support/wait-seconds.ts';
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
@@ -94,8 +95,7 @@ describe('a recorded request', () => {
     expect(transactions).toEqual([(sent as { data: { transaction_id: string } }).data.transaction_id]);
     // What the chain does with it later is listed under the request, too.
     const { id: requestId } = await last();
-    sandbox.clock.advance(60_000);
-    await sandbox.settle();
+    await waitSeconds(sandbox, 10);
     const later = await eventsOf(requestId);
     expect(later.map(({ type }) => type)).toContain('transaction.confirmed');
     expect(new Set(later.map(({ id }) => id)).size).toBe(later.length);
@@ -112,10 +112,7 @@ describe('a recorded request', () => {
     await call(sandbox, 'transferFromWallet', { path: acme, body: transfer });
     const { id: transferId, events: begun } = await last();
     expect(begun[0]?.type).toBe('wallet_action.transfer.created');
-    for (const ms of [600_000, 60_000]) {
-      sandbox.clock.advance(ms);
-      await sandbox.settle();
-    }
+    await waitSeconds(sandbox, 10);
     const ended = await eventsOf(transferId);
     expect(ended.map(({ type }) => type)).toContain('wallet_action.transfer.succeeded');
     expect(ended.slice(0, begun.length)).toEqual(begun);
