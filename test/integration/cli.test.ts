@@ -128,7 +128,7 @@ test('a ready file in a folder that does not exist is refused with the reason', 
   });
 });
 
-test('a database that is none is reported with what to do, without a stack trace', async () => {
+test('a file that is not a database is reported with what to do, without a stack trace', async () => {
   const started = await startSandbox({ dataFolder: folder });
   await started[Symbol.asyncDispose]();
   for (const file of ['custos.sqlite-wal', 'custos.sqlite-shm']) rmSync(join(folder, file), { force: true });
