@@ -548,7 +548,7 @@ export type RecordedExchange = {
   authorized_by: string[];
   /** The trace of the denial; null unless a policy denied the request. */
   policy_trace: PolicyTrace | null;
-  /** The events that the request recorded, oldest first. */
+  /** The events that the request recorded, and at most 100 that its transactions and its wallet action recorded later, oldest first. */
   events: RecordedEvent[];
   /** The transactions that the request signed and stored, oldest first. */
   transaction_ids: string[];
