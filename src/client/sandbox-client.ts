@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { temporaryCertificateFolder } from '../adapters/certificate.ts';
 import { ConfigError } from '../config.ts';
 import { StartError } from '../start-error.ts';
+import { listRunningSandboxes } from './running-sandboxes.ts';
 import {
   DEFAULT_URL,
   locateSandbox,
@@ -55,7 +56,14 @@ interface CallOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-const howToFind = 'start one with `custos sandbox`, or pass --url or --ready-file';
+
+/** Names the sandboxes that do run: with several on other ports, it is not clear which one a command means. */
+function howToFind(): string {
+  const running = listRunningSandboxes().map(({ base_url: url }) => url);
+  return running.length === 0
+    ? 'start one with `custos sandbox`, or pass --url or --ready-file'
+    : `select a running one with --url: ${running.slice(0, 10).join(', ')}`;
+}
 
 /** Creates a client. Each call looks for the sandbox again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
@@ -158,7 +166,7 @@ function failure(cause: Error, origin: string, signal: AbortSignal | undefined):
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
     return new StartError(`${origin} does not support TLS; is it a sandbox?`, { cause });
   }
-  return new SandboxUnavailableError(`no sandbox responds at ${origin}; ${howToFind}`, { cause });
+  return new SandboxUnavailableError(`no sandbox responds at ${origin}; ${howToFind()}`, { cause });
 }
 
 function readAnswer(origin: string, status: number, text: string): unknown {
@@ -166,7 +174,7 @@ function readAnswer(origin: string, status: number, text: string): unknown {
   try {
     body = JSON.parse(text);
   } catch (cause) {
-    throw new StartError(`${origin} responds, but is not a Custos sandbox; ${howToFind}`, { cause });
+    throw new StartError(`${origin} responds, but is not a Custos sandbox; ${howToFind()}`, { cause });
   }
   if (status === 200) return body;
   const error = String(body.error);

@@ -120,7 +120,7 @@ export const adviceFor: Readonly<Record<ErrorCode, Advice>> = {
   ],
   not_found: [
     'validation',
-    'check the id, and that the resource belongs to this app; a reset or a restart in memory deletes everything',
+    'check the id, and that the resource belongs to this app; named ones such as `ext_wal_alice` need --seed-data, and a reset or a restart in memory deletes everything else',
   ],
   not_implemented: [
     'not_implemented',

@@ -74,10 +74,12 @@ function whyMissing({ pointer }: Issue, body: unknown): Why {
   }
   const names = sent.slice(0, MAX_NAMES);
   const given =
-    names.length === 0 ? 'there is none' : `there are ${names.map((name) => `\`${name}\``).join(', ')}`;
+    names.length === 0
+      ? 'the object is empty'
+      : `the object has ${names.map((name) => `\`${name}\``).join(', ')}`;
   return {
     kind: 'validation',
-    hint: `add \`${missing}\`; of the properties beside it ${given}`,
+    hint: `add \`${missing}\`; ${given}`,
     evidence: { pointer, properties: names },
   };
 }

@@ -479,9 +479,11 @@ describe('finding the sandbox', () => {
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       return stderr;
     };
-    expect(await list('--url', 'https://127.0.0.1:9')).toBe(
-      'custos: no sandbox responds at https://127.0.0.1:9; start one with `custos sandbox`, or pass --url or --ready-file\n',
+    const elsewhere = await list('--url', 'https://127.0.0.1:9');
+    expect(elsewhere).toContain(
+      'custos: no sandbox responds at https://127.0.0.1:9; select a running one with --url:',
     );
+    expect(elsewhere).toContain(sandbox.ready.base_url);
     expect(await list('--ready-file', '/nowhere/ready.json')).toBe(
       'custos: no sandbox is ready: `/nowhere/ready.json` does not exist\n',
     );

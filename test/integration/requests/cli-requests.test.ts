@@ -57,7 +57,7 @@ describe('commands without options', () => {
     expect(findRunningSandbox(undefined)).toBeUndefined();
   });
 
-  test('of several take the one on port 4010; --data selects by folder', () => {
+  test('of several take the one on port 4010; --data selects by folder; a failure names them', async () => {
     const at = (port: number, data: string | null) => ({
       ...announcement(),
       base_url: `https://127.0.0.1:${port}`,
@@ -66,6 +66,10 @@ describe('commands without options', () => {
     announceSandbox(at(4011, null));
     announceSandbox(at(4012, '/srv/custos'));
     expect(findRunningSandbox(undefined)).toBeUndefined();
+    await expect(run('clock', '--url', 'https://127.0.0.1:9')).resolves.toMatchObject({
+      code: 1,
+      errors: `custos: no sandbox responds at https://127.0.0.1:9; select a running one with --url: https://127.0.0.1:4011, https://127.0.0.1:4012`,
+    });
     announceSandbox(at(4010, null));
     expect(findRunningSandbox(undefined)?.base_url).toBe('https://127.0.0.1:4010');
     expect(findRunningSandbox('/srv/../srv/custos')?.base_url).toBe('https://127.0.0.1:4012');
