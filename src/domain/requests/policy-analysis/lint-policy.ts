@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { ApiError, invalidField } from '../../../errors.ts';
+import { loadOnce } from '../../../load-once.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type CompiledPolicy, compileRule } from '../../../policy/compile.ts';
 import { ruleMethodsOf } from '../../../policy/methods.ts';
@@ -32,7 +33,6 @@ import {
 import { solanaEffects } from './lint-solana.ts';
 import { suiEffects } from './lint-sui.ts';
 import { tronEffects } from './lint-tron.ts';
-import { xrplEffects } from './lint-xrpl.ts';
 
 export interface LintInput {
   readonly app_id?: string | undefined;
@@ -242,6 +242,13 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
       await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH, method)]);
   }
   return [...findings.gaps.values()];
+}
+
+// The codec of XRPL takes as long to load as a tenth of the start.
+const loadXrpl = loadOnce(() => import('./lint-xrpl.ts'));
+
+async function* xrplEffects(subject: LintSubject): AsyncGenerator<Effect> {
+  yield* (await loadXrpl()).xrplEffects(subject);
 }
 
 function effectsOn(chainType: ChainType, subject: LintSubject): AsyncGenerator<Effect> | Generator<Effect> {
