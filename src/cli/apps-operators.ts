@@ -15,15 +15,20 @@ interface OperatorsFlags {
 const roles: readonly OperatorRole[] = ['viewer', 'developer', 'admin'];
 
 const examples = `
-Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even while the sandbox is running.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
 
-Roles: a viewer reads traces, reports on policies, the operators and what they did; a developer also evaluates requests
-and drafts of policies; an admin also restores wallets, transfers accounts and manages the operators. From the first
-operator on, the admin port requires the secret of an operator: Authorization: Bearer <secret>.
+Roles: a viewer reads traces, reports on policies, the operators and what they
+did; a developer also evaluates requests and drafts of policies; an admin also
+restores wallets, transfers accounts and manages the operators. From the first
+operator on, the admin port requires the secret of an operator: Authorization:
+Bearer <secret>.
 
 Examples:
-  $ custos apps operators add cm3k8v0q1x5z7b2n4w6y9t0ra --name Alice --role admin
-  $ custos apps operators role cm3k8v0q1x5z7b2n4w6y9t0ra u3k8v0q1x5z7b2n4w6y9t0ra viewer
+  $ custos apps operators add cm3k8v0q1x5z7b2n4w6y9t0ra --name Alice \\
+      --role admin
+  $ custos apps operators role cm3k8v0q1x5z7b2n4w6y9t0ra \\
+      u3k8v0q1x5z7b2n4w6y9t0ra viewer
   $ custos apps operators records cm3k8v0q1x5z7b2n4w6y9t0ra`;
 
 /** `custos apps operators …`: who may work on an app through the admin port, and what they did. */

@@ -14,11 +14,14 @@ interface VaultFlags {
 }
 
 const examples = `
-Uses the database in DATABASE_URL, or a sandbox's data folder with --data, and the nodes in CUSTOS_RPC or --rpc.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, and
+the nodes in CUSTOS_RPC or --rpc.
 
 Example:
-  $ custos apps vaults add cm3k8v0q1x5z7b2n4w6y9t0ra --chain base --provider morpho \\
-      --address 0x81bA25F06d0c7242D513A7472219a65c4646631D --admin-wallet fmfdj6yqly31huorjqzq38zc`;
+  $ custos apps vaults add cm3k8v0q1x5z7b2n4w6y9t0ra --chain base \\
+      --provider morpho \\
+      --address 0x81bA25F06d0c7242D513A7472219a65c4646631D \\
+      --admin-wallet fmfdj6yqly31huorjqzq38zc`;
 
 /** `custos apps vaults …`: the vaults that an app's wallets can use. */
 export function vaultsCommand(): Command {

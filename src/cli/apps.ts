@@ -13,7 +13,8 @@ interface AppsFlags {
 }
 
 const examples = `
-Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even while the sandbox is running.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
 
 Examples:
   $ custos apps create --name 'Acme'
@@ -94,13 +95,17 @@ export function appsCommand(): Command {
 }
 
 const settingsHelp = `
-Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences}, allowed_origins [url], test_accounts
-[{email, phone_number, otp_code}], identity_tokens true|false; safeguards:
-archive_requires_owner, policy_parts_require_owner, single_use_signatures, strict_methods, block_test_logins,
-block_linking_test_accounts true|false, identity_changes "app_secret", "user_key" or {"wait_hours": n}, require_request_expiry false or seconds.
+Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences},
+allowed_origins [url], test_accounts [{email, phone_number, otp_code}],
+identity_tokens true|false; safeguards: archive_requires_owner,
+policy_parts_require_owner, single_use_signatures, strict_methods,
+block_test_logins, block_linking_test_accounts true|false, identity_changes
+"app_secret", "user_key" or {"wait_hours": n}, require_request_expiry false or
+seconds.
 
 Example:
-  $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
+  $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra \\
+      --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
 
 /** Parses a JSON object given as text or as `@file`. Throws ConfigError. */
 function readSettings(text: string): Record<string, unknown> {

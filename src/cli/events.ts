@@ -21,7 +21,8 @@ interface EventsFlags extends SandboxClientFlags {
 
 const examples = `
 Examples:
-  $ custos events wait wallet.archived --timeout 5s --where wallet_id=fmfdj6yqly31huorjqzq38zc
+  $ custos events wait wallet.archived --timeout 5s \\
+      --where wallet_id=fmfdj6yqly31huorjqzq38zc
   $ custos events wait 'transaction.*' --after msg_b1n9u2k7c4w8x0a5t6e3r2qz
   $ custos events list --events 'user.*'
   $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz`;
@@ -38,8 +39,9 @@ export function eventsCommand(): Command {
 }
 
 const waitHelp = `
-Prints the first matching event and exits with 0, or exits with 1 on timeout. By default, events since the start (or
-reset) of the sandbox match, so an event emitted before the command is not missed. With --after now, only later events
+Prints the first matching event and exits with 0, or exits with 1 on timeout. By
+default, events since the start (or reset) of the sandbox match, so an event
+emitted before the command is not missed. With --after now, only later events
 match, and a message on standard error says when the command is waiting.
 ${examples}`;
 

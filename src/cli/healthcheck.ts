@@ -7,7 +7,8 @@ const TIMEOUT_MS = 5_000;
 const examples = `
 Examples:
   $ custos healthcheck                      of the sandbox on this machine
-  $ custos healthcheck --admin-port 9464    of \`custos serve\`: ready to serve requests
+  $ custos healthcheck --admin-port 9464
+        of \`custos serve\`: ready to serve requests
 
 Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
 

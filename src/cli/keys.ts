@@ -2,8 +2,9 @@ import { Command } from 'commander';
 import { readKeysConfig } from '../config.ts';
 
 const examples = `
-Set CUSTOS_MASTER_KEY to the new key and CUSTOS_PREVIOUS_MASTER_KEYS to the old one, restart the servers one by one, run
-this command, then remove the old key. Servers keep serving requests. The command can be interrupted and run again.
+Set CUSTOS_MASTER_KEY to the new key and CUSTOS_PREVIOUS_MASTER_KEYS to the old
+one, restart the servers one by one, run this command, then remove the old key.
+Servers keep serving requests. The command can be interrupted and run again.
 
 Example:
   $ CUSTOS_MASTER_KEY=$NEW CUSTOS_PREVIOUS_MASTER_KEYS=$OLD custos keys rotate`;

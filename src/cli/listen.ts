@@ -26,14 +26,16 @@ interface ListenFlags extends SandboxClientFlags {
 }
 
 const examples = `
-Signs each event like a webhook (headers webhook-id, webhook-timestamp, webhook-signature and their svix-… aliases) with
-the printed secret, and posts it once: failures are printed and not retried. Events are forwarded one by one in order.
-The command continues after the sandbox restarts or is reset.
+Signs each event like a webhook (headers webhook-id, webhook-timestamp,
+webhook-signature and their svix-… aliases) with the printed secret, and posts
+it once: failures are printed and not retried. Events are forwarded one by one
+in order. The command continues after the sandbox restarts or is reset.
 
 Examples:
   $ custos listen --forward-to http://127.0.0.1:3000/hook
   $ custos listen --events 'wallet.*,user.created' --json
-  $ custos listen --forward-to http://127.0.0.1:3000/hook --secret @webhook-secret.txt`;
+  $ custos listen --forward-to http://127.0.0.1:3000/hook \\
+      --secret @webhook-secret.txt`;
 
 /** `custos listen`: prints and forwards the events of a running sandbox as they occur. */
 export function listenCommand(): Command {

@@ -4,7 +4,8 @@ import { readDatabaseConfig } from '../config.ts';
 const examples = `
 Examples:
   $ DATABASE_URL=postgresql://user:password@host:5432/custos custos migrate
-  $ custos migrate --check       exits with 1 when migrations are pending; changes nothing`;
+  $ custos migrate --check
+        exits with 1 when migrations are pending; changes nothing`;
 
 /** `custos migrate`: updates the database to the schema of this version. */
 export function migrateCommand(): Command {

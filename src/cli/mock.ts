@@ -6,7 +6,8 @@ const examples = `
 Examples:
   $ custos mock
   $ curl ... -H 'Prefer: code=404'                     another documented status
-  $ curl ... -H 'Prefer: example=personal_sign'        a named example of the document
+  $ curl ... -H 'Prefer: example=personal_sign'
+        a named example of the document
 
 Validates every request, stores no state and accepts any credentials.`;
 

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../client/replay.ts';
+import { findRunningSandbox } from '../client/running-sandboxes.ts';
 import { ConfigError, type DatabaseConfig, readDatabaseConfig, readOperatorSecret } from '../config.ts';
 
 interface TargetFlags {
   readyFile?: string;
-  url?: string;
+  adminUrl?: string;
   data?: string;
 }
 
@@ -18,16 +19,21 @@ interface ReplayFlags extends TargetFlags {
 }
 
 const examples = `
-Uses a running sandbox (--ready-file), the admin port of a running server (--url, as the operator whose secret is in
-CUSTOS_OPERATOR_SECRET), or the database directly: the one in DATABASE_URL, or a sandbox's data folder with --data.
+Uses a running sandbox (--ready-file), the admin port of a running server
+(--admin-url, as the operator whose secret is in CUSTOS_OPERATOR_SECRET), or the
+database directly: a sandbox's data folder with --data, or the one in
+DATABASE_URL. Without all of them, the running sandbox.
 
-The draft is the body of createPolicy; version and name are optional. It is evaluated for every recorded request of the
-wallet, as of the time of the request, in place of the wallet's policies. Requests are stored for 30 days.
+The draft is the body of createPolicy; version and name are optional. It is
+evaluated for every recorded request of the wallet, as of the time of the
+request, in place of the wallet's policies. Requests are stored for 30 days.
 
 Examples:
-  $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --ready-file ready.json
-  $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --url http://127.0.0.1:9464
-  $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --since 2026-01-01 --json
+  $ custos policy replay --draft policy.json --wallet ext_wal_alice
+  $ custos policy replay --draft policy.json --wallet ext_wal_alice \\
+      --admin-url http://127.0.0.1:9464
+  $ custos policy replay --draft policy.json --wallet ext_wal_alice \\
+      --since 2026-01-01 --json
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
@@ -44,7 +50,7 @@ export function policyCommand(): Command {
       .option('--since <time>', 'evaluate requests from this time on, ISO 8601')
       .option('--app <id>', 'the app of the wallet; needed when --wallet is an external id of several apps')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
-      .option('--url <url>', 'use the server with this admin address')
+      .option('--admin-url <url>', 'use the admin port of a server')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
@@ -63,7 +69,7 @@ export function policyCommand(): Command {
       .option('--strict', 'evaluate as with the app setting strict_methods')
       .option('--app <id>', 'the app of the policy; needed for a file when there are several apps')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
-      .option('--url <url>', 'use the server with this admin address')
+      .option('--admin-url <url>', 'use the admin port of a server')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
       .addHelpText('after', lintExamples)
@@ -87,14 +93,16 @@ interface LintFlags extends TargetFlags {
 }
 
 const lintExamples = `
-What one rule denies can often be had in another way: a transaction that is denied can be signed by its hash, tokens can
-be moved by another function or instruction, and an exported key signs everything. Each gap is printed with a request
-that the policy denies, one that it allows, and what closes the gap. Servers and databases as in
-\`custos policy replay\`.
+What one rule denies can often be had in another way: a transaction that is
+denied can be signed by its hash, tokens can be moved by another function or
+instruction, and an exported key signs everything. Each gap is printed with a
+request that the policy denies, one that it allows, and what closes the gap.
+Servers and databases as in \`custos policy replay\`.
 
 Examples:
-  $ custos policy lint policy.json --ready-file ready.json
-  $ custos policy lint n9q2m4x7c0v5b8k1z3w6y0ta --url http://127.0.0.1:9464 --strict
+  $ custos policy lint policy.json
+  $ custos policy lint n9q2m4x7c0v5b8k1z3w6y0ta --strict \\
+      --admin-url http://127.0.0.1:9464
 
 Exit codes: 0 no gap, 1 gaps or failure, 2 invalid usage.`;
 
@@ -167,16 +175,31 @@ function readDraft(file: string): { chain_type: never; rules: never[] } {
   return parsed as { chain_type: never; rules: never[] };
 }
 
-function readTarget({ readyFile, url, data }: TargetFlags): Target {
-  const given = [readyFile, url, data].filter((flag) => flag !== undefined);
-  if (given.length > 1) throw invalidOption('expected only one of --ready-file, --url and --data');
+function readTarget({ readyFile, adminUrl, data }: TargetFlags): Target {
+  const given = [readyFile, adminUrl, data].filter((flag) => flag !== undefined);
+  if (given.length > 1) throw invalidOption('expected only one of --ready-file, --admin-url and --data');
   if (readyFile !== undefined) return { kind: 'ready_file', file: readyFile };
-  if (url === undefined) {
-    return { kind: 'database', config: readDatabaseConfig(data === undefined ? {} : { data }) };
+  if (adminUrl === undefined) return data === undefined ? defaultTarget() : databaseAt({ data });
+  if (!URL.canParse(adminUrl) || !/^https?:/.test(adminUrl))
+    throw invalidOption(`--admin-url: expected an http(s) URL, got \`${adminUrl}\``);
+  return { kind: 'url', url: adminUrl, operatorSecret: readOperatorSecret() };
+}
+
+function databaseAt(flags: { data?: string }): Target {
+  return { kind: 'database', config: readDatabaseConfig(flags) };
+}
+
+/** The database in DATABASE_URL; without it the running sandbox, as for other commands. */
+function defaultTarget(): Target {
+  try {
+    return databaseAt({});
+  } catch (error) {
+    const isUnset =
+      error instanceof ConfigError && error.faults.some((fault) => fault.includes('is missing'));
+    const running = isUnset ? findRunningSandbox(undefined) : undefined;
+    if (running === undefined) throw error;
+    return { kind: 'sandbox', url: running.base_url, caFile: running.ca_file };
   }
-  if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw invalidOption(`--url: expected an http(s) URL, got \`${url}\``);
-  return { kind: 'url', url, operatorSecret: readOperatorSecret() };
 }
 
 function textOf({ judged, changed, newly_allowed, newly_denied, skipped, changes }: Replay): string {

@@ -61,6 +61,7 @@ function makeProgram(): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError('(see --help)')
+    .configureHelp({ helpWidth: 80, minWidthToWrap: 20 })
     .addHelpText('after', helpTail);
   const commands = [
     sandboxCommand(),
@@ -103,13 +104,16 @@ function makeProgram(): Command {
 
 const helpTail = `
 Examples:
-  $ custos sandbox                     a complete server on https://127.0.0.1:4010, in memory
-  $ custos sandbox --data ./custos     the same, with its data in a folder
-  $ custos logs                        the requests to it as they arrive, and why they were refused
+  $ custos sandbox                  a complete server on https://127.0.0.1:4010
+  $ custos sandbox --data ./custos  the same, with its data in a folder
+  $ custos call createWallet chain_type=ethereum
+                                    one request to it
+  $ custos logs                     its requests, and why they were refused
   $ custos listen --forward-to http://127.0.0.1:3000/hook
-                                       forwards its signed events as they occur
-  $ custos mock                        responds with the examples of the OpenAPI document
-  $ custos serve                       the production server, configured by the environment
+                                    forwards its signed events as they occur
+  $ custos exec -- npm test         runs a command beside a sandbox of its own
+  $ custos mock                     responds with the examples of the document
+  $ custos serve                    the production server
 
 Exit codes: 0 success, 1 failure, 2 invalid usage, 3 nothing could be measured.`;
 

@@ -7,13 +7,19 @@ import { announce } from './shell/announce.ts';
 const examples = `
 Examples:
   $ custos sandbox
-  $ custos sandbox --port 0 --ready-file ready.json    any free port, written to a file
-  $ custos sandbox --data ./custos                     keeps all data across restarts
-  $ custos sandbox --seed demo --seed-data             the same ids, keys and times at every start
-  $ custos sandbox --rpc eip155:31337=http://127.0.0.1:8545   a local anvil node for this chain
-  $ custos sandbox --prefix acme                       for clients that send acme-app-id
+  $ custos sandbox --port 0 --ready-file ready.json
+        any free port, written to a file
+  $ custos sandbox --data ./custos
+        keeps all data across restarts
+  $ custos sandbox --seed demo --seed-data
+        the same ids, keys and times at every start
+  $ custos sandbox --rpc eip155:31337=http://127.0.0.1:8545
+        a local anvil node for this chain
+  $ custos sandbox --prefix acme
+        for clients that send acme-app-id
 
-A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z; PUT /_sandbox/clock sets or resumes it.`;
+A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z; PUT
+/_sandbox/clock sets or resumes it.`;
 
 /** `custos sandbox`: runs a complete local server without further dependencies. */
 export function sandboxCommand(): Command {

@@ -25,11 +25,13 @@ interface ExplainFlags {
 }
 
 const examples = `
-The payload is the signed JSON object: version, method, url, body, headers. A value that starts with @ is the name of a
-file. Exit code: 0 when the signature is valid, 1 when it is not.
+The payload is the signed JSON object: version, method, url, body, headers. A
+value that starts with @ is the name of a file. Exit code: 0 when the signature
+is valid, 1 when it is not.
 
 Example:
-  $ custos sig explain --payload @payload.json --signature MEUCIQ… --key @public.pem`;
+  $ custos sig explain --payload @payload.json --signature MEUCIQ… \\
+      --key @public.pem`;
 
 /** `custos sig …`: inspects authorization signatures without a server. */
 export function sigCommand(): Command {

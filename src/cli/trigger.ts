@@ -15,13 +15,16 @@ interface TriggerFlags extends SandboxClientFlags {
 }
 
 const examples = `
-The payload is the contract's example of the event with the values of --set, and must be valid under the contract.
-A path consists of names joined by dots (block.number, steps.0.status), or is a JSON pointer. A value that replaces a
-string in the example is a string; any other value is read as JSON. path:=value is always read as JSON.
+The payload is the contract's example of the event with the values of --set, and
+must be valid under the contract. A path consists of names joined by dots
+(block.number, steps.0.status), or is a JSON pointer. A value that replaces a
+string in the example is a string; any other value is read as JSON. path:=value
+is always read as JSON.
 
 Examples:
   $ custos trigger wallet.archived --set wallet_id=fmfdj6yqly31huorjqzq38zc
-  $ custos trigger wallet.funds_deposited --set amount=1000000 --set block.number=23000000
+  $ custos trigger wallet.funds_deposited --set amount=1000000 \\
+      --set block.number=23000000
   $ custos trigger transaction.failed --set reference_id:=null`;
 
 /** `custos trigger`: emits an event without making the change that it reports. */

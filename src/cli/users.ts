@@ -8,10 +8,12 @@ interface UsersFlags {
 }
 
 const examples = `
-Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even while the sandbox is running.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
 
 Example:
-  $ custos users take-over cmh2k4x0p00001qx9h3v7t5ab --from cmh2k5b7r00021qx9d8m4w6cd`;
+  $ custos users take-over cmh2k4x0p00001qx9h3v7t5ab \\
+      --from cmh2k5b7r00021qx9d8m4w6cd`;
 
 /** `custos users …`: what only an operator does with users. */
 export function usersCommand(): Command {

@@ -7,7 +7,8 @@ interface WalletsFlags {
 }
 
 const examples = `
-Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even while the sandbox is running.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
 
 Example:
   $ custos wallets restore fmfdj6yqly31huorjqzq38zc`;

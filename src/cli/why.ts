@@ -6,7 +6,8 @@ import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from '.
 const examples = `
 Examples:
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f
-  $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json    the request, the response and everything around them`;
+  $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json
+        the request, the response and everything around them`;
 
 /** `custos why`: why a request was answered as it was. */
 export function whyCommand(): Command {

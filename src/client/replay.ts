@@ -11,6 +11,8 @@ export type { PolicyLint, Replay };
 export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
+  /** A running sandbox. */
+  | { readonly kind: 'sandbox'; readonly url: string; readonly caFile: string }
   /** The admin port of a running server. */
   | { readonly kind: 'url'; readonly url: string; readonly operatorSecret: string | undefined };
 
@@ -35,9 +37,12 @@ async function requestAnalysis(
 ): Promise<unknown> {
   switch (target.kind) {
     case 'ready_file': {
-      const ready = readReadyFile(target.file);
-      const url = `${ready.base_url}/_sandbox/policies/${question}`;
-      return post(url, input, { ca: readFileSync(ready.ca_file, 'utf8') });
+      const { base_url: url, ca_file: caFile } = readReadyFile(target.file);
+      return requestAnalysis({ kind: 'sandbox', url, caFile }, question, input);
+    }
+    case 'sandbox': {
+      const url = `${target.url}/_sandbox/policies/${question}`;
+      return post(url, input, { ca: readFileSync(target.caFile, 'utf8') });
     }
     case 'url':
       return post(`${target.url.replace(/\/+$/, '')}/policies/${question}`, input, target);

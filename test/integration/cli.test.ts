@@ -33,6 +33,24 @@ test.each(commands)('%s %s --help shows examples and exits with 0', async (...co
   expect(stdout).toContain('-h, --help');
 });
 
+test('the help of every command fits into 80 columns', async () => {
+  const { stdout } = await runCommand(['completion', 'bash']);
+  const [, list = ''] = /case "\$command" in\n([\s\S]*?)\n {2}esac\n {2}COMPREPLY/.exec(stdout) ?? [];
+  const paths = [...list.matchAll(/^ {4}'([^']*)'\)/gm)].map(([, path = '']) => path);
+  expect(paths.length).toBeGreaterThan(30);
+  const wide: string[] = [];
+  for (const path of paths) {
+    const help = await runCommand([...path.split(' ').filter((word) => word !== ''), '--help']);
+    wide.push(...help.stdout.split('\n').filter((line) => line.length > 80 && !isOneWord(line)));
+  }
+  expect(wide).toEqual([]);
+});
+
+/** A URL or JSON that cannot be broken. */
+function isOneWord(line: string): boolean {
+  return line.trim().split(' ').length <= 2;
+}
+
 test('closing the pipe while help is printed is not a failure', async () => {
   const custos = await startCustos(['listen', '--help']);
   custos.process.stdout!.destroy();

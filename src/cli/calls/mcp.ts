@@ -5,11 +5,13 @@ import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '
 const help = `
 Speaks the Model Context Protocol (2025-06-18) on standard input and output, for
 programs that use language models. Tools: search_contract, describe_operation,
-call_operation, explain_request, list_requests, list_events, clock,
+call_operation, explain_request, list_requests, list_events, clock, snapshot,
 explain_policy. Works with a sandbox only, never with another server.
 
 Example, as clients are configured:
-  { "mcpServers": { "custos": { "command": "npx", "args": ["custos", "mcp"] } } }`;
+  { "mcpServers": { "custos":
+      { "command": "node",
+        "args": ["/path/to/custos/dist/custos.js", "mcp"] } } }`;
 
 const instructions =
   'A local sandbox of a wallet API. Look for operations with search_contract and describe_operation, call them with ' +

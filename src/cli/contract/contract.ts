@@ -8,11 +8,15 @@ const formats = ['text', 'json', 'markdown', 'junit', 'sarif'] as const;
 
 const examples = `
 Examples:
-  $ git show v1.0.0:openapi.json > old.json && custos contract diff old.json openapi.json
-  $ custos contract diff old.yaml new.yaml --format markdown=changes.md --format text
-  $ custos contract diff old.json          with the contract of this version of custos
+  $ git show v1.0.0:openapi.json > old.json
+  $ custos contract diff old.json openapi.json
+  $ custos contract diff old.yaml new.yaml --format markdown=changes.md \\
+      --format text
+  $ custos contract diff old.json
+        with the contract of this version of custos
 
-Exit codes: 0 nothing breaks, 1 breaking changes, 2 invalid usage, 3 a document cannot be read.`;
+Exit codes: 0 nothing breaks, 1 breaking changes, 2 invalid usage, 3 a document
+cannot be read.`;
 
 /** `custos contract`: questions about OpenAPI documents. */
 export function contractCommand(): Command {

@@ -26,16 +26,20 @@ const formats = ['text', 'json', 'html', 'junit', 'sarif', 'github'] as const;
 
 const examples = `
 Examples:
-  $ custos coverage                                            of the sandbox that runs here
+  $ custos coverage
+        of the sandbox that runs here
   $ custos coverage --har recorded.har --format html=coverage.html --format text
   $ custos coverage --fail-under operations=80 --fail-under 25
-  $ custos coverage --baseline uncovered.txt --update-baseline writes the list, or deletes what is covered by now
+  $ custos coverage --baseline uncovered.txt \\
+      --update-baseline writes the list, or deletes what is covered by now
   $ custos coverage --format github >> "$GITHUB_STEP_SUMMARY"
 
---fail-under takes a share of everything, or of: operations, statuses, errors, requests, responses, events,
-acknowledged, outcomes. A sandbox keeps its latest 10,000 requests.
+--fail-under takes a share of everything, or of: operations, statuses, errors,
+requests, responses, events, acknowledged, outcomes. A sandbox keeps its latest
+10,000 requests.
 
-Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be measured.`;
+Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be
+measured.`;
 
 /** `custos coverage`: what recorded requests used of everything that the contract offers. */
 export function coverageCommand(): Command {

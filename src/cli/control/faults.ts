@@ -10,7 +10,8 @@ import { readDurationMs } from './duration.ts';
 
 const examples = `
 Examples:
-  $ custos faults add error --code unavailable --operation walletRpc --probability 25%
+  $ custos faults add error --code unavailable --operation walletRpc \\
+      --probability 25%
   $ custos faults add cut_after_commit --operation transferFromWallet --count 1
   $ custos faults add latency --delay 200ms-2s
   $ custos faults add transaction_revert --wallet ext_wal_alice --count 1
@@ -21,10 +22,10 @@ Examples:
 const addHelp = `
 Effects on requests:
   latency            wait before the request is executed (--delay)
-  error              refuse it with an error that the operation documents (--code)
+  error              refuse it with a documented error (--code)
   rate_limit         refuse it with 429 and Retry-After (--retry-after)
   cut_before_commit  close the connection; nothing is stored
-  cut_after_commit   execute the request, and close the connection instead of responding
+  cut_after_commit   execute it, and close the connection without response
   truncated_body     close the connection after half of the response
   slow_body          send the response slowly (--delay)
 

@@ -30,7 +30,8 @@ const faucetExamples = `
 Examples:
   $ custos faucet ext_wal_acme-ethereum 2
   $ custos faucet ext_wal_alice 250 --asset usdc
-  $ custos faucet 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 0.5 --chain ethereum`;
+  $ custos faucet 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 0.5 \\
+      --chain ethereum`;
 
 /** `custos faucet`: funds for an address on a simulated chain. */
 export function faucetCommand(): Command {

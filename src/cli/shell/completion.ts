@@ -25,7 +25,8 @@ const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 const examples = `
 Examples:
   $ source <(custos completion bash)                   in ~/.bashrc
-  $ source <(custos completion zsh)                    in ~/.zshrc, after compinit
+  $ source <(custos completion zsh)
+        in ~/.zshrc, after compinit
   $ custos completion fish > ~/.config/fish/completions/custos.fish`;
 
 /** `custos completion`: prints a script for a shell, made from the tree of commands. */

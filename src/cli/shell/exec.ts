@@ -14,7 +14,8 @@ signal that ended it.
 
 Examples:
   $ custos exec --seed ci --seed-data -- npm test
-  $ custos exec -- sh -c 'curl --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
+  $ custos exec -- sh -c 'curl \\
+      --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
 
 /** `custos exec`: runs a command beside a sandbox of its own. */
 export function execCommand(): Command {

@@ -39,9 +39,5 @@ async function checkSandbox(
 
 function clockFinding({ now, frozen }: { readonly now: string; readonly frozen: boolean }): Finding {
   if (!frozen) return ok('clock', `${now}, running`);
-  return warning(
-    'clock',
-    `frozen at ${now}`,
-    'nothing becomes due until it moves: custos call setClock frozen:=false',
-  );
+  return warning('clock', `frozen at ${now}`, 'nothing becomes due until it moves: custos clock resume');
 }

@@ -141,6 +141,23 @@ const definitions: readonly Definition[] = [
       Object.keys(body).length === 0 ? { operation: 'getClock' } : { operation: 'setClock', body },
   },
   {
+    name: 'snapshot',
+    description:
+      'Lists the snapshots of the sandbox, saves its whole state under a name, or returns to a saved one.',
+    readOnly: false,
+    properties: {
+      action: { type: 'string', enum: ['list', 'save', 'load'], description: 'What to do.' },
+      name: text('The snapshot to save or load.'),
+    },
+    required: ['action'],
+    run: ({ action, name }) => {
+      if (action === 'list') return { operation: 'listSnapshots' };
+      return action === 'save'
+        ? { operation: 'saveSnapshot', body: { name } }
+        : { operation: 'loadSnapshot', path: { name } };
+    },
+  },
+  {
     name: 'explain_policy',
     description:
       'Evaluates a request under a policy without running it, and shows the trace: which rules and conditions ' +

@@ -1,9 +1,11 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { announceSandbox } from '../../../src/client/running-sandboxes.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { startSandbox } from '../../support/sandbox.ts';
 
 const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
 const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -75,7 +77,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     newly_denied: 1,
     skipped: 0,
   });
-  expect(await asJson('--url', custos.ready.admin_url!)).toEqual(reported);
+  expect(await asJson('--admin-url', custos.ready.admin_url!)).toEqual(reported);
   expect(await asJson('--ready-file', custos.readyFile, '--since', '2026-01-02')).toMatchObject({
     judged: 0,
     changed: 0,
@@ -95,7 +97,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     stdout: expect.stringContaining('key_export: the private key'),
     stderr: '',
   });
-  const byAdmin = ['policy', 'lint', draft, '--url', custos.ready.admin_url!, '--strict', '--json'];
+  const byAdmin = ['policy', 'lint', draft, '--admin-url', custos.ready.admin_url!, '--strict', '--json'];
   const strictly = await runCommand(byAdmin);
   expect(JSON.parse(strictly.stdout)).toMatchObject({ policy_id: 'draft', strict_methods: true, gaps: [] });
   expect(strictly.code).toBe(0);
@@ -104,7 +106,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
   await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign('help'));
   await custos.stop();
   expect(await asJson('--data', data)).toMatchObject({ judged: 3, changed: 2 });
-  const gone = await runCommand([...replay, '--url', custos.ready.admin_url!]);
+  const gone = await runCommand([...replay, '--admin-url', custos.ready.admin_url!]);
   expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') });
 });
 
@@ -206,7 +208,7 @@ test('the production server answers on its admin port, only to programs on the s
 
   const draft = draftIn(temporaryFolder(), { chain_type: 'ethereum', rules: noHelp.rules.slice(1) });
   const replay = ['policy', 'replay', '--draft', draft, '--wallet', asked.wallet_id, '--json'];
-  const throughPort = await runCommand([...replay, '--url', ready.admin]);
+  const throughPort = await runCommand([...replay, '--admin-url', ready.admin]);
   expect(throughPort).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(throughPort.stdout)).toMatchObject({ judged: 2, changed: 1, newly_allowed: 1 });
   await custos.stop();
@@ -214,18 +216,51 @@ test('the production server answers on its admin port, only to programs on the s
   expect(onDatabase.stdout).toBe(throughPort.stdout);
 });
 
+describe('without a place', () => {
+  const { TMPDIR } = process.env;
+  beforeEach(() => {
+    // Apart from the sandboxes that run on this machine.
+    process.env.TMPDIR = temporaryFolder();
+  });
+  afterEach(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  });
+
+  test('asks for a database if no sandbox runs', async () => {
+    const file = draftIn(temporaryFolder(), noHelp);
+    const { code, stderr } = await runCommand(['policy', 'replay', '--draft', file, '--wallet', 'any']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('DATABASE_URL is missing');
+  });
+
+  test('uses the running sandbox, as other commands do', async () => {
+    await using sandbox = await startSandbox();
+    const { baseUrl, caFile, appId, appSecret, prefix } = sandbox;
+    const withdraw = announceSandbox({
+      ...{ base_url: baseUrl, ca_file: caFile, data: null, app_id: appId, app_secret: appSecret },
+      ...{ prefix, version: '0.1.0' },
+    });
+    const file = draftIn(temporaryFolder(), noHelp);
+    const replay = ['policy', 'replay', '--draft', file, '--wallet', 'ext_wal_acme-ethereum', '--json'];
+    const { code, stdout } = await runCommand(replay);
+    withdraw();
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ judged: 0 });
+  });
+});
+
 test.each([
   ['no JSON', '{', [], '--draft'],
   ['no policy', { chain_type: 'ethereum' }, [], 'an object with chain_type and rules'],
   ['no time', noHelp, ['--since', 'yesterday'], '--since: expected a time'],
-  ['no URL', noHelp, ['--url', '127.0.0.1:9464'], '--url: expected an http(s) URL'],
+  ['no URL', noHelp, ['--admin-url', '127.0.0.1:9464'], '--admin-url: expected an http(s) URL'],
   [
     'two places',
     noHelp,
-    ['--url', 'http://127.0.0.1:1', '--data', 'x'],
-    'expected only one of --ready-file, --url and --data',
+    ['--admin-url', 'http://127.0.0.1:1', '--data', 'x'],
+    'expected only one of --ready-file, --admin-url and --data',
   ],
-  ['no place', noHelp, [], 'DATABASE_URL is missing'],
 ] as const)('wrong usage: %s', async (_, draft, flags, reported) => {
   const file = draftIn(temporaryFolder(), draft);
   const { code, stdout, stderr } = await runCommand([

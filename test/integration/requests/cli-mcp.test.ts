@@ -168,6 +168,18 @@ describe('the tools', () => {
     expect(content.body.decision).toBe('denied');
   });
 
+  test('save a snapshot and return to it', async () => {
+    expect((await client.use('snapshot', { action: 'save', name: 'before' })).isError).toBe(false);
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const find = { operation: 'getWallet', path_parameters: { wallet_id: wallet.id } };
+    expect((await client.use('call_operation', find)).isError).toBe(false);
+    expect((await client.use('snapshot', { action: 'load', name: 'before' })).isError).toBe(false);
+    expect((await client.use('call_operation', find)).content.status).toBe(404);
+    const { content } = await client.use('snapshot', { action: 'list' });
+    expect(content.body.data).toMatchObject([{ name: 'before' }]);
+    expect((await client.use('snapshot', { action: 'load' })).content.error).toContain('expected name');
+  });
+
   test.each([
     [{ operation: 'walletRpcc' }, 'did you mean `walletRpc`'],
     [{ operation: 'getWallet' }, 'path_parameters: expected wallet_id'],
