@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { packageRoot } from '../../package-root.ts';
 
 /** What is shown of an operation when it is found. */
-export interface FoundOperation {
+interface FoundOperation {
   readonly operation: string;
   readonly method: string;
   readonly path: string;
