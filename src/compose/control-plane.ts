@@ -121,6 +121,8 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     authenticate: requireLocalCaller(options.config),
     publicBaseUrls: () => [],
     isHostSigned: false,
+    // Listeners ask again every 25 seconds.
+    isLongPoll: ({ query }) => query?.wait_ms !== undefined,
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };

@@ -13,7 +13,7 @@ import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
-import { answeredOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
+import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
 import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
@@ -48,6 +48,8 @@ export interface PipelineOptions {
   /** Explains refusals for the record, and in their `data.hint` if it is sent. */
   readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
   readonly record?: RecordRequest | undefined;
+  /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
+  readonly isLongPoll?: (exchange: HttpExchange) => boolean;
 }
 
 /** Answers one request; never rejects. */
@@ -159,12 +161,14 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     options.observe?.(operation, status, durationMs);
     // The admission control logs its refusals itself.
     if ('isRefused' in sent) return;
-    log.info(
+    const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
+    log[level](
       {
         request_id: exchange.id,
         operation,
         app: exchange.app?.id,
         status,
+        code: status < 400 ? undefined : codeOf(sent, refusal),
         duration_ms: Math.round(durationMs * 1000) / 1000,
       },
       'request',

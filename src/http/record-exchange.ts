@@ -106,7 +106,8 @@ function bodyOf({ body, text }: Answer): RefusalBody {
   return (body ?? (text === undefined ? {} : JSON.parse(text))) as RefusalBody;
 }
 
-function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
+/** The error code of a refusal, also where it is not sent. */
+export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
   if (error instanceof ApiError) return error.code;
   const { code } = bodyOf(answer);
   if (code !== undefined) return code as ErrorCode;
