@@ -6,7 +6,7 @@ export interface ContractDocument {
 }
 
 /** By method in lower case; other members, such as shared parameters, are no operations. */
-export type PathItem = Readonly<Record<string, ContractOperation>>;
+type PathItem = Readonly<Record<string, ContractOperation>>;
 
 export interface ContractOperation {
   readonly operationId: string;
