@@ -22,6 +22,7 @@ import type {
   ControllableFiat,
   ControllablePrices,
   ControllableSnapshots,
+  OwnApi,
 } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
@@ -56,6 +57,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly requests: RequestLog | undefined;
   readonly faults: FaultRules;
   readonly documentedErrors: () => DocumentedErrors;
+  readonly ownApi: OwnApi;
   readonly baseUrl: () => string;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
@@ -70,6 +72,10 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
   'loadSnapshot',
   'resetSandbox',
   'saveSnapshot',
+  // The requests that they send pass the gate themselves.
+  'sendRequest',
+  'replayRequest',
+  'signIntent',
 ]);
 
 /** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
@@ -88,6 +94,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     faults: options.faults,
     documentedErrors: options.documentedErrors,
     redaction: redactionFor(secretProperties, options.config.prefix),
+    ownApi: options.ownApi,
     baseUrl: options.baseUrl,
     version: packageVersion(),
     eventLog: () => eventLog.name(),

@@ -60,6 +60,7 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { ownApi } from './own-api.ts';
 import { createRequestGate } from './request-gate.ts';
 import { publishedSafeguards } from './safeguards.ts';
 import { sandboxEntropy } from './sandbox-entropy.ts';
@@ -166,6 +167,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
+  let listeningUrl = '';
+  const own = ownApi({
+    ...{ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy },
+    listeningUrl: () => listeningUrl,
+  });
   const stopping = new AbortController();
   const runOperation = createRunOperation({
     services,
@@ -257,7 +263,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       },
       eventLog,
       requests,
-      ...{ faults, documentedErrors },
+      ...{ faults, documentedErrors, ownApi: own },
       baseUrl,
       stopping: stopping.signal,
     });
@@ -270,7 +276,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       isHostSigned: true,
       rateLimit: rateLimitFor(config),
       tls: certificate,
-      record: requests?.record,
+      record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),
       refusals: {
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations) }),
         isHintSent: config.hints,
@@ -286,6 +292,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       findPage: sandboxPages({ config, inspectorFolder: outside.inspectorFolder, log }),
       reference: sandboxReference({ ...memory, config }),
     });
+    listeningUrl = listening.baseUrl;
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
       ...listening,
@@ -306,6 +313,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       async close() {
         // Ends the requests that wait for events.
         stopping.abort();
+        own.close();
         await listening.close();
         await jobs.stop();
         await services.uses.flush();

@@ -12,4 +12,9 @@ export interface PageEntry {
 /** In the order of the navigation. */
 export const pages: readonly PageEntry[] = [
   { id: 'requests', title: 'Requests', load: () => import('./pages/requests.tsx') },
+  { id: 'wallets', title: 'Wallets', load: () => import('./pages/wallets.tsx') },
+  { id: 'events', title: 'Events', load: () => import('./pages/events.tsx') },
+  { id: 'clock', title: 'Clock', load: () => import('./pages/clock.tsx') },
+  { id: 'intents', title: 'Intents', load: () => import('./pages/intents.tsx') },
+  { id: 'api', title: 'API', load: () => import('./pages/api.tsx') },
 ];

@@ -15,10 +15,12 @@ import type { Ids } from '../ports/ids.ts';
 import type { JwksSource } from '../ports/jwks.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { Log } from '../ports/log.ts';
+import type { AnsweredRequest } from '../ports/request-recorder.ts';
 import type { DocumentedErrors } from './faults/documented-errors.ts';
 import type { FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
+import type { SandboxSigner } from './generated/schemas.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
 
@@ -269,6 +271,46 @@ export interface ControllablePrices {
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;
 }
 
+/** A key of the seed data. */
+export type Signer = SandboxSigner;
+
+/** A request to the API. */
+export interface ApiCall {
+  /** The `operationId`. */
+  readonly operation: string;
+  readonly path: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  readonly signAs: readonly Signer[];
+  readonly isRecorded: boolean;
+}
+
+/** Status 0: the connection was closed without a response. */
+export interface ApiResponse {
+  readonly status: number;
+  readonly requestId: string | undefined;
+  readonly text: string;
+}
+
+/** The API of this server, as a client sees it. */
+export interface OwnApi {
+  /** @throws ApiError invalid_data for an unknown operation or a missing parameter of its path. */
+  call(call: ApiCall, signal: AbortSignal): Promise<ApiResponse>;
+  /** Adds a signature of the request that an intent proposes. Returns the refusal if it cannot be read. */
+  signIntent(
+    intentId: string,
+    signer: Signer,
+    at: { readonly nowMs: number; readonly signal: AbortSignal },
+  ): Promise<ApiResponse>;
+  /** `signAs`: undefined sends the request as it was. */
+  repeat(
+    answered: AnsweredRequest,
+    signAs: readonly Signer[] | undefined,
+    signal: AbortSignal,
+  ): Promise<ApiResponse>;
+}
+
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
   /** Recorded with what operators do. */
@@ -281,6 +323,7 @@ export interface ControlContext extends PolicyAnalysis {
   /** The requests so far; undefined if they are not recorded. */
   readonly requests: RequestLog | undefined;
   readonly redaction: Redaction;
+  readonly ownApi: OwnApi;
   readonly faults: FaultRules;
   /** The errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../sandbox/generated/schemas.ts';
+import { isRefusal } from '../parts/sent-result.tsx';
 import { timeOfDay } from '../parts/time-text.ts';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { type Filters, filterRequests, filtersIn } from '../requests/filters.ts';
@@ -45,7 +46,7 @@ export function Page() {
           idOf={({ id }) => id}
           opened={opened}
           open={({ id }) => goTo(hrefOf('requests', [id], query))}
-          rowClass={({ status }) => (status >= 400 ? 'refused' : '')}
+          rowClass={({ status }) => (isRefusal(status) ? 'refused' : '')}
         />
         {shown.length === 0 && <Empty hasRequests={requests.value.length > 0} />}
       </section>

@@ -1,11 +1,13 @@
 import type { RecordedExchange, RecordedMessage } from '../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { CodeBlock, CopyButton } from '../parts/code-block.tsx';
+import { isRefusal } from '../parts/sent-result.tsx';
 import { dateAndTime } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { curlCommand, testOf } from './as-curl.ts';
 import { PolicyTree } from './policy-tree.tsx';
+import { ReplayBox } from './replay-box.tsx';
 import { signatureCheckIn } from './signature-check.ts';
 import { SignatureReport } from './signature-report.tsx';
 
@@ -35,7 +37,7 @@ function Exchange({ exchange }: { readonly exchange: RecordedExchange }) {
   return (
     <>
       <h2>
-        {operation ?? 'No operation'} <span class={status >= 400 ? 'bad' : 'good'}>{status}</span>
+        {operation ?? 'No operation'} <span class={isRefusal(status) ? 'bad' : 'good'}>{status}</span>
       </h2>
       <p class="target">
         {method} {path}
@@ -48,6 +50,7 @@ function Exchange({ exchange }: { readonly exchange: RecordedExchange }) {
         <CopyButton text={() => curlCommand(exchange, location.origin)}>Copy as curl</CopyButton>
         <CopyButton text={() => testOf(exchange, location.origin)}>Copy as test</CopyButton>
       </p>
+      <ReplayBox key={exchange.id} id={exchange.id} />
       <div class="messages">
         <Message title="Request" message={exchange.request} />
         <Message title="Response" message={exchange.response} />

@@ -470,6 +470,16 @@ export interface Operations {
     body: schemas.ReplayPolicyRequest;
     response: schemas.PolicyReplay;
   };
+  /** Send a recorded request again */
+  replayRequest: {
+    path: {
+      /** The `x-request-id` of the response. */
+      request_id: string;
+    };
+    query: {};
+    body: schemas.ReplaySandboxRequest;
+    response: schemas.SentRequest;
+  };
   /** Reset to the seed state */
   resetSandbox: {
     path: {};
@@ -504,6 +514,13 @@ export interface Operations {
     body: schemas.SaveSnapshotRequest;
     response: schemas.SandboxSnapshot;
   };
+  /** Send a request to the API */
+  sendRequest: {
+    path: {};
+    query: {};
+    body: schemas.SendSandboxRequest;
+    response: schemas.SentRequest;
+  };
   /** Set, advance, freeze or resume the clock */
   setClock: {
     path: {};
@@ -520,6 +537,16 @@ export interface Operations {
     query: {};
     body: schemas.SandboxProviderState;
     response: schemas.SandboxProviderState;
+  };
+  /** Sign an intent */
+  signIntent: {
+    path: {
+      /** Intent id. */
+      intent_id: string;
+    };
+    query: {};
+    body: schemas.SignSandboxIntentRequest;
+    response: schemas.SentRequest;
   };
   /** Choose how a payout ends */
   steerFiatPayout: {
@@ -1235,6 +1262,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  replayRequest: {
+    id: "replayRequest",
+    method: "POST",
+    path: "/_sandbox/requests/{request_id}/replay",
+    tag: "requests",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   resetSandbox: {
     id: "resetSandbox",
     method: "POST",
@@ -1287,6 +1327,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  sendRequest: {
+    id: "sendRequest",
+    method: "POST",
+    path: "/_sandbox/requests",
+    tag: "requests",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   setClock: {
     id: "setClock",
     method: "PUT",
@@ -1305,6 +1358,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/providers/{provider}",
     tag: "fiat",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  signIntent: {
+    id: "signIntent",
+    method: "POST",
+    path: "/_sandbox/intents/{intent_id}/sign",
+    tag: "requests",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

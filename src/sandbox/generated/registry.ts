@@ -48,12 +48,15 @@ import * as removeFault from '../handlers/removeFault.ts';
 import * as removeOperator from '../handlers/removeOperator.ts';
 import * as replayEvent from '../handlers/replayEvent.ts';
 import * as replayPolicy from '../handlers/replayPolicy.ts';
+import * as replayRequest from '../handlers/replayRequest.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
 import * as restoreWallet from '../handlers/restoreWallet.ts';
 import * as reverseCardPayment from '../handlers/reverseCardPayment.ts';
 import * as saveSnapshot from '../handlers/saveSnapshot.ts';
+import * as sendRequest from '../handlers/sendRequest.ts';
 import * as setClock from '../handlers/setClock.ts';
 import * as setProviderState from '../handlers/setProviderState.ts';
+import * as signIntent from '../handlers/signIntent.ts';
 import * as steerFiatPayout from '../handlers/steerFiatPayout.ts';
 import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
@@ -111,12 +114,15 @@ const files = {
   removeOperator,
   replayEvent,
   replayPolicy,
+  replayRequest,
   resetSandbox,
   restoreWallet,
   reverseCardPayment,
   saveSnapshot,
+  sendRequest,
   setClock,
   setProviderState,
+  signIntent,
   steerFiatPayout,
   takeOverUser,
   triggerEvent,

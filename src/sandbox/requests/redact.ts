@@ -11,7 +11,7 @@ export interface Redaction {
   responseHeaders(answered: AnsweredRequest): Header[];
   /** Parsed; null without a body, and for a body that cannot be parsed and may contain a secret. */
   requestBody(answered: AnsweredRequest): unknown;
-  responseBody(answered: AnsweredRequest): unknown;
+  responseBody(answered: Pick<AnsweredRequest, 'responseText' | 'status' | 'operation'>): unknown;
 }
 
 export interface Header {

@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bobKey } from '../../../mocks/authorization-keys.ts';
+import { call, refusal } from '../../support/call.ts';
 import {
   accessibilityFaults,
   browserPath,
@@ -8,7 +9,6 @@ import {
   openWindow,
   startBrowser,
 } from '../../support/inspector/browser.ts';
-import { call, refusal } from '../../support/call.ts';
 import { builtInspector } from '../../support/inspector/built-inspector.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 

@@ -48,7 +48,12 @@ test('the sandbox serves the inspector, which loads nothing from elsewhere and r
   expect(loaded.length).toBeGreaterThanOrEqual(4);
   for (const path of loaded) {
     const { status, headers } = await get(path, { 'accept-encoding': 'gzip' });
-    expect([path, status, headers['content-encoding']]).toEqual([path, 200, 'gzip']);
+    expect([path, status, headers['cache-control']]).toEqual([
+      path,
+      200,
+      expect.stringContaining('immutable'),
+    ]);
+    expect(Number(headers['content-length']) < 1024 || headers['content-encoding'] === 'gzip').toBe(true);
   }
   expect((await get('/inspector/none.js')).status).toBe(401);
 });

@@ -1,0 +1,189 @@
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
+import { ownServer } from '../adapters/own-server.ts';
+import { canonicalPayloadTexts, type SignedRequest } from '../authorization/canonical-payload.ts';
+import { invalidField } from '../errors.ts';
+import { type OperationId, operations } from '../generated/operations.ts';
+import type { Entropy } from '../ports/entropy.ts';
+import type { AnsweredRequest } from '../ports/request-recorder.ts';
+import type { ApiCall, ApiResponse, OwnApi, Signer } from '../sandbox/control-plane.ts';
+
+interface OwnApiOptions {
+  readonly appId: string;
+  readonly appSecret: string;
+  /** The word that clients use for `service`. */
+  readonly prefix: string;
+  /** PEM of the authority of the server's certificate. */
+  readonly ca: string;
+  /** Where the server listens. */
+  readonly listeningUrl: () => string;
+  readonly entropy: Entropy;
+}
+
+/** The requests that a sandbox sends to itself, and which of those it answers are not recorded. */
+export interface OwnRequests extends OwnApi {
+  isRecorded(answered: AnsweredRequest): boolean;
+  close(): void;
+}
+
+/** A request without signatures. */
+interface Unsigned {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: Record<string, string>;
+  readonly body: Uint8Array | undefined;
+  /** The body as signatures cover it. */
+  readonly json: unknown;
+}
+
+/** The client or the connection sets them. */
+const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|expect|upgrade|te|trailer)$/;
+
+/**
+ * Sends requests of the control plane through the server's own port, so that they take the path of every other request:
+ * they are authenticated, signed, recorded and meet faults like those of clients.
+ *
+ * CHOICE: the control plane signs, with the keys of the seed data, which are public. Pages and tools that call it need no
+ * key and no secret of the app.
+ */
+export function ownApi(options: OwnApiOptions): OwnRequests {
+  const { prefix, listeningUrl } = options;
+  const server = ownServer(options.ca);
+  const keys: Readonly<Record<Signer, KeyObject>> = {
+    alice: keyOf(aliceKey.privateKey),
+    bob: keyOf(bobKey.privateKey),
+    carol: keyOf(carolKey.privateKey),
+  };
+  const mark = Buffer.from(options.entropy.bytes(16)).toString('hex');
+  const credentials = `Basic ${Buffer.from(`${options.appId}:${options.appSecret}`).toString('base64')}`;
+  const signatureHeader = `${prefix}-authorization-signature`;
+
+  const signed = (request: Unsigned, signers: readonly Signer[]): Unsigned => {
+    const { [signatureHeader]: _, ...headers } = request.headers;
+    if (signers.length === 0) return { ...request, headers };
+    const covered = Object.fromEntries(
+      ['app-id', 'idempotency-key', 'request-expiry'].flatMap((name) => {
+        const value = headers[`${prefix}-${name}`];
+        return value === undefined ? [] : [[`${prefix}-${name}`, value]];
+      }),
+    );
+    const origin = headers.host === undefined ? listeningUrl() : originWith(headers.host, listeningUrl());
+    const { method, target, json } = request;
+    const [payload = ''] = canonicalPayloadTexts({
+      ...{ method, body: json, headers: covered },
+      urls: [origin + target],
+    });
+    const signatures = signers.map((name) =>
+      sign('sha256', Buffer.from(payload), keys[name]).toString('base64'),
+    );
+    return { ...request, headers: { ...headers, [signatureHeader]: signatures.join(',') } };
+  };
+
+  const send = async (request: Unsigned, signal: AbortSignal): Promise<ApiResponse> => {
+    const { method, target, headers, body } = request;
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const url = listeningUrl() + target;
+    const response = await server.send({ url, method, headers: { ...headers, ...length }, body }, signal);
+    return response ?? { status: 0, requestId: undefined, text: '' };
+  };
+
+  return {
+    async call(call, signal) {
+      const request = requestOf(call, { [`${prefix}-app-id`]: options.appId, authorization: credentials });
+      if (!call.isRecorded) request.headers['custos-unrecorded'] = mark;
+      return send(signed(request, call.signAs), signal);
+    },
+    async signIntent(intentId, signer, { nowMs, signal }) {
+      const path = { intent_id: intentId };
+      const ask = { path, query: {}, headers: {}, signAs: [] };
+      const found = await this.call(
+        { ...ask, operation: 'getIntent', body: undefined, isRecorded: false },
+        signal,
+      );
+      if (found.status !== 200) return found;
+      const [payload = ''] = canonicalPayloadTexts(
+        proposedRequest(JSON.parse(found.text) as ReadIntent, prefix, options.appId),
+      );
+      const signature = sign('sha256', Buffer.from(payload), keys[signer]).toString('base64');
+      const body = { signature, timestamp: nowMs };
+      return this.call({ ...ask, operation: 'authorizeIntent', body, isRecorded: true }, signal);
+    },
+    async repeat(answered, signAs, signal) {
+      const request = recordedRequest(answered);
+      if (signAs === undefined) return send(request, signal);
+      delete request.headers[`${prefix}-idempotency-key`];
+      delete request.headers[`${prefix}-request-expiry`];
+      return send(signed(request, signAs), signal);
+    },
+    isRecorded: ({ rawHeaders }) => !rawHeaders.includes(mark),
+    close: () => server.close(),
+  };
+}
+
+/** The part of an intent that its members sign. */
+interface ReadIntent {
+  readonly request_details: { readonly method: string; readonly url: string; readonly body?: unknown };
+  readonly custom_expiry: boolean;
+  readonly expires_at: number;
+}
+
+/** The request that an intent proposes. With an expiry of its own, that was the expiry of the request. */
+function proposedRequest(intent: ReadIntent, prefix: string, appId: string): SignedRequest {
+  const { method, url, body } = intent.request_details;
+  const expiry = intent.custom_expiry ? { [`${prefix}-request-expiry`]: String(intent.expires_at) } : {};
+  return { method, urls: [url], body, headers: { [`${prefix}-app-id`]: appId, ...expiry } };
+}
+
+function keyOf(privateKey: string): KeyObject {
+  return createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+}
+
+function originWith(host: string, listeningUrl: string): string {
+  return `${new URL(listeningUrl).protocol}//${host}`;
+}
+
+function requestOf(call: ApiCall, headers: Record<string, string>): Unsigned {
+  if (!Object.hasOwn(operations, call.operation)) {
+    throw invalidField('/operation', `expected an operation of the API, got \`${call.operation}\``);
+  }
+  const { method, path: template } = operations[call.operation as OperationId];
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = call.path[name];
+    if (value === undefined) throw invalidField('/path', `expected \`${name}\`, got no such parameter`);
+    // As segments, `.` and `..` name other paths.
+    if (/^\.{0,2}$/.test(value)) throw invalidField(`/path/${name}`, `expected an id, got \`${value}\``);
+    return encodeURIComponent(value);
+  });
+  const pairs = Object.entries(call.query).flatMap(([name, value]) =>
+    [value].flat().map((item): [string, string] => [name, String(item)]),
+  );
+  const query = pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+  const given = Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const all = { ...headers, ...Object.fromEntries(given) };
+  if (call.body === undefined) {
+    return { method, target: path + query, headers: all, body: undefined, json: undefined };
+  }
+  all['content-type'] ??= 'application/json';
+  const body = Buffer.from(JSON.stringify(call.body));
+  return { method, target: path + query, headers: all, body, json: call.body };
+}
+
+function recordedRequest({ method, target, rawHeaders, rawBody }: AnsweredRequest): Unsigned {
+  const headers: Record<string, string> = {};
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!.toLowerCase();
+    if (!HOP_HEADERS.test(name)) headers[name] = rawHeaders[index + 1]!;
+  }
+  const body = rawBody.length === 0 ? undefined : rawBody;
+  return { method, target, headers, body, json: body === undefined ? undefined : parsed(body) };
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

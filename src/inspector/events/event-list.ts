@@ -1,0 +1,48 @@
+import type { SandboxEvent, SandboxEvents } from '../../sandbox/generated/schemas.ts';
+
+const MOST_EVENTS = 10_000;
+const RETRY_MS = 1000;
+
+/** The events after a further page; at most 10,000 are kept. */
+export function appendEvents(
+  kept: readonly SandboxEvent[],
+  { data, began_anew: isNewLog }: Pick<SandboxEvents, 'data' | 'began_anew'>,
+): readonly SandboxEvent[] {
+  return [...(isNewLog ? [] : kept), ...data].slice(-MOST_EVENTS);
+}
+
+/** The events whose type, id or payload contains a text, newest first. */
+export function filterEvents(events: readonly SandboxEvent[], text: string): SandboxEvent[] {
+  const wanted = text.trim().toLowerCase();
+  return events
+    .filter(
+      ({ id, type, payload }) =>
+        wanted === '' || `${type} ${id} ${JSON.stringify(payload)}`.toLowerCase().includes(wanted),
+    )
+    .reverse();
+}
+
+interface Feed {
+  readonly signal: AbortSignal;
+  readonly read: (after: string) => Promise<SandboxEvents>;
+  readonly add: (page: SandboxEvents) => void;
+  readonly fail: (message: string) => void;
+}
+
+/** Reads events as they are recorded, until `signal` is aborted. After a failure it reads them all again. */
+export async function eventFeed({ signal, read, add, fail }: Feed): Promise<void> {
+  let cursor = 'start';
+  while (!signal.aborted) {
+    try {
+      const isFirst = cursor === 'start';
+      const page = await read(cursor);
+      add(isFirst ? { ...page, began_anew: true } : page);
+      cursor = page.cursor;
+    } catch (error) {
+      if (signal.aborted) return;
+      fail((error as Error).message);
+      cursor = 'start';
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { WebhookDelivery, WebhookEndpoint } from '../../generated/schemas.ts';
+import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import { readApi } from '../api.ts';
+import { control } from '../control.ts';
+import { appendEvents, eventFeed, filterEvents } from '../events/event-list.ts';
+import { CodeBlock } from '../parts/code-block.tsx';
+import { dateAndTime, timeOfDay } from '../parts/time-text.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
+import { goTo, route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+
+const WAIT_MS = 20_000;
+
+const columns: readonly Column<SandboxEvent>[] = [
+  { title: 'Time', name: 'time', cell: ({ created_at_ms }) => timeOfDay(created_at_ms) },
+  { title: 'Type', name: 'operation', cell: ({ type }) => type },
+  { title: 'Id', name: 'wallet', cell: ({ id }) => id },
+];
+
+/** The events of the sandbox as they are recorded, and the deliveries of one of them. */
+export function Page() {
+  const events = useSignal<readonly SandboxEvent[]>([]);
+  const interruption = useSignal('');
+  useEffect(() => {
+    const leaving = new AbortController();
+    void eventFeed({
+      signal: leaving.signal,
+      read: (after) =>
+        control('listEvents', { query: { after, limit: 100, wait_ms: WAIT_MS } }, leaving.signal),
+      add: (page) => {
+        events.value = appendEvents(events.value, page);
+        interruption.value = '';
+      },
+      fail: (message) => {
+        interruption.value = message;
+      },
+    });
+    return () => leaving.abort();
+  }, []);
+  const { path, query } = route.value;
+  const [opened] = path;
+  const shown = filterEvents(events.value, query.text ?? '');
+  const event = events.value.find(({ id }) => id === opened);
+  return (
+    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+      <section class="list" aria-label="All events">
+        <h1>Events</h1>
+        <form class="filters" role="search" onSubmit={(submitted) => submitted.preventDefault()}>
+          <label>
+            Type, id or a value
+            <input
+              type="search"
+              value={query.text ?? ''}
+              onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
+            />
+          </label>
+          <span class="count" role="status">
+            {shown.length} {shown.length === 1 ? 'event' : 'events'}
+          </span>
+        </form>
+        <Trigger />
+        {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
+        <VirtualTable
+          label="Events, newest first"
+          rows={shown}
+          columns={columns}
+          idOf={({ id }) => id}
+          opened={opened}
+          open={({ id }) => goTo(hrefOf('events', [id], query))}
+        />
+      </section>
+      {opened !== undefined && (
+        <section class="detail" aria-label="Event">
+          <p>
+            <a class="back" href={hrefOf('events', [], query)}>
+              Close
+            </a>
+          </p>
+          {event === undefined ? (
+            <p class="empty">There is no event {opened}.</p>
+          ) : (
+            <EventDetail event={event} />
+          )}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Trigger() {
+  const type = useSignal('wallet.funds_deposited');
+  const set = useSignal('{}');
+  const note = useSignal('');
+  const trigger = async (submitted: Event): Promise<void> => {
+    submitted.preventDefault();
+    try {
+      const event = await control('triggerEvent', { body: { type: type.value, set: JSON.parse(set.value) } });
+      note.value = `recorded ${event.id}`;
+    } catch (error) {
+      note.value = (error as Error).message;
+    }
+  };
+  return (
+    <details>
+      <summary>Trigger an event</summary>
+      <form class="fields" onSubmit={trigger}>
+        <label>
+          Event type
+          <input value={type} onInput={({ currentTarget }) => (type.value = currentTarget.value)} />
+        </label>
+        <label>
+          Values by path, as JSON
+          <input value={set} onInput={({ currentTarget }) => (set.value = currentTarget.value)} />
+        </label>
+        <button type="submit">Trigger</button>
+      </form>
+      <p role="status">{note.value}</p>
+    </details>
+  );
+}
+
+function EventDetail({ event }: { readonly event: SandboxEvent }) {
+  const note = useSignal('');
+  const replay = async (): Promise<void> => {
+    try {
+      const { id } = await control('replayEvent', { path: { event_id: event.id } });
+      note.value = `recorded again as ${id}`;
+    } catch (error) {
+      note.value = (error as Error).message;
+    }
+  };
+  return (
+    <>
+      <h2>{event.type}</h2>
+      <p>{dateAndTime(event.created_at_ms)} UTC</p>
+      <p class="actions">
+        <button type="button" onClick={replay}>
+          Record again
+        </button>
+        <span role="status">{note.value}</span>
+      </p>
+      <Deliveries eventId={event.id} />
+      <h3>Payload</h3>
+      <CodeBlock value={event.payload} label="Payload" />
+    </>
+  );
+}
+
+interface OwnDelivery {
+  readonly endpoint: WebhookEndpoint;
+  readonly delivery: WebhookDelivery;
+}
+
+async function deliveriesOf(eventId: string, signal: AbortSignal): Promise<OwnDelivery[]> {
+  const { data: endpoints } = await readApi('listWebhookEndpoints', { query: { limit: 100 } }, signal);
+  const found = await Promise.all(
+    endpoints.map(async (endpoint) => {
+      const path = { endpoint_id: endpoint.id };
+      const { data } = await readApi('listWebhookDeliveries', { path, query: { limit: 100 } }, signal);
+      return data
+        .filter(({ event_id }) => event_id === eventId)
+        .map((delivery): OwnDelivery => ({ endpoint, delivery }));
+    }),
+  );
+  return found.flat();
+}
+
+function Deliveries({ eventId }: { readonly eventId: string }) {
+  const { value, error, reload } = useLoaded((signal) => deliveriesOf(eventId, signal), [eventId]);
+  return (
+    <section aria-label="Deliveries">
+      <h3>Deliveries</h3>
+      <p class="actions">
+        <button type="button" onClick={reload}>
+          Read again
+        </button>
+      </p>
+      {error.value !== '' && <p role="alert">{error.value}</p>}
+      {value.value?.length === 0 && <p class="empty">No endpoint among its latest 100 deliveries has it.</p>}
+      {value.value?.map(({ endpoint, delivery }) => (
+        <Delivery key={delivery.id} endpoint={endpoint} delivery={delivery} onReplayed={reload} />
+      ))}
+    </section>
+  );
+}
+
+function Delivery({ endpoint, delivery, onReplayed }: OwnDelivery & { readonly onReplayed: () => void }) {
+  const replay = async (): Promise<void> => {
+    const path = { endpoint_id: endpoint.id, delivery_id: delivery.id };
+    await control('sendRequest', { body: { operation: 'replayWebhookDelivery', path } });
+    onReplayed();
+  };
+  return (
+    <div class="card">
+      <p>
+        <span class={delivery.status === 'failed' ? 'bad' : 'good'}>{delivery.status}</span> to {endpoint.url}
+      </p>
+      <ol>
+        {delivery.attempts.map((attempt) => (
+          <li key={attempt.attempted_at}>
+            {dateAndTime(attempt.attempted_at)}: {attempt.response_status ?? attempt.error ?? 'no response'}{' '}
+            after {attempt.duration_ms} ms
+          </li>
+        ))}
+      </ol>
+      {delivery.next_attempt_at !== null && (
+        <p>
+          Next attempt at {dateAndTime(delivery.next_attempt_at)} UTC of the{' '}
+          <a href={hrefOf('clock')}>clock</a>
+        </p>
+      )}
+      <button type="button" onClick={replay}>
+        Deliver again
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,87 @@
+import type { Wallet } from '../../generated/schemas.ts';
+
+/** The wallets of which a name, the id, the address or the chain contains a text. */
+export function matchingWallets(wallets: readonly Wallet[], text: string): Wallet[] {
+  const wanted = text.trim().toLowerCase();
+  return wallets.filter(({ id, address, chain_type, display_name, external_id }) =>
+    [id, address, chain_type, display_name ?? '', external_id ?? ''].some((value) =>
+      value.toLowerCase().includes(wanted),
+    ),
+  );
+}
+
+/** An asset that the faucet gives out. */
+export interface FaucetAsset {
+  readonly chain: string;
+  readonly asset: string;
+}
+
+const assets: Readonly<Record<string, readonly FaucetAsset[]>> = {
+  ethereum: [
+    { chain: 'ethereum', asset: 'eth' },
+    { chain: 'ethereum', asset: 'usdc' },
+    { chain: 'base', asset: 'eth' },
+    { chain: 'base', asset: 'usdc' },
+    { chain: 'polygon', asset: 'pol' },
+    { chain: 'polygon', asset: 'usdc' },
+  ],
+  solana: [
+    { chain: 'solana', asset: 'sol' },
+    { chain: 'solana', asset: 'usdc' },
+  ],
+  tron: [
+    { chain: 'tron', asset: 'trx' },
+    { chain: 'tron', asset: 'usdt' },
+  ],
+};
+
+/** What the faucet offers to a wallet of this chain type; empty where it knows no asset by name. */
+export function faucetAssets(chainType: string): readonly FaucetAsset[] {
+  return Object.hasOwn(assets, chainType) ? assets[chainType]! : [];
+}
+
+/** The queries for balances of a wallet: one for each chain that the faucet knows. */
+export function balanceQueries(chainType: string): { chain: string; asset: never[] }[] {
+  const byChain = new Map<string, string[]>();
+  for (const { chain, asset } of faucetAssets(chainType)) {
+    byChain.set(chain, [...(byChain.get(chain) ?? []), asset]);
+  }
+  return [...byChain].map(([chain, names]) => ({ chain, asset: names as never[] }));
+}
+
+/** An operation that signs with a wallet of this chain type, and its body. */
+export function signExample(chainType: string): { operation: string; body: object } {
+  if (chainType === 'ethereum') {
+    return {
+      operation: 'walletRpc',
+      body: { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } },
+    };
+  }
+  if (chainType === 'solana') {
+    return {
+      operation: 'walletRpc',
+      body: { method: 'signMessage', params: { message: 'SGVsbG8=', encoding: 'base64' } },
+    };
+  }
+  return { operation: 'rawSignWallet', body: { params: { hash: `0x${'01'.repeat(32)}` } } };
+}
+
+/** At most this many pages of a list are read. */
+const MOST_PAGES = 100;
+
+/** All items of a list that is read page by page. */
+export async function allPages<Item>(
+  read: (cursor: {
+    readonly cursor?: string;
+  }) => Promise<{ readonly data: readonly Item[]; readonly next_cursor?: string | null | undefined }>,
+): Promise<Item[]> {
+  const found: Item[] = [];
+  let cursor: { readonly cursor?: string } = {};
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const { data, next_cursor: next } = await read(cursor);
+    found.push(...data);
+    if (next === null || next === undefined) return found;
+    cursor = { cursor: next };
+  }
+  return found;
+}

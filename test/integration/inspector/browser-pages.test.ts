@@ -1,0 +1,127 @@
+import { env } from 'node:process';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call } from '../../support/call.ts';
+import {
+  accessibilityFaults,
+  browserPath,
+  isTooWide,
+  openWindow,
+  startBrowser,
+} from '../../support/inspector/browser.ts';
+import { builtInspector } from '../../support/inspector/built-inspector.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const phone = { width: 390, scheme: 'light' } as const;
+const looks = env.TEST_LONG === '1' ? [{ width: 1280, scheme: 'dark' } as const, phone] : [phone];
+
+describe.skipIf(browserPath === undefined)('pages of the inspector in a browser', () => {
+  let built: Awaited<ReturnType<typeof builtInspector>>;
+  let sandbox: TestSandbox;
+  let browser: Browser;
+  beforeAll(async () => {
+    built = await builtInspector();
+    sandbox = await startSandbox({ inspectorFolder: built.folder });
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await sandbox[Symbol.asyncDispose]();
+    built[Symbol.dispose]();
+  });
+
+  /** Follows a story in a narrow window, in the long form also in a wide one, and judges what it ends with. */
+  async function story(path: string, follow: (page: Page) => Promise<void>): Promise<void> {
+    for (const look of looks) {
+      await using window = await openWindow(browser, look);
+      const { page, errors } = window;
+      await page.goto(`${sandbox.baseUrl}/#/${path}`);
+      await page.waitForSelector('h1', { state: 'attached' });
+      await follow(page);
+      expect([await accessibilityFaults(page), await isTooWide(page), errors]).toEqual([[], false, []]);
+      expect(await page.content()).not.toContain(sandbox.appSecret);
+    }
+  }
+
+  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+  test('a wallet gets money from the faucet and signs as Alice', () =>
+    story('wallets?text=alice', async (page) => {
+      await page.locator('.rows .row').first().click();
+      await page.getByLabel('Balances').getByText('base').first().waitFor();
+      const before = await page.getByRole('row', { name: /ethereum eth/ }).textContent();
+      await button(page, 'Credit').click();
+      await page.getByText('1 eth credited on ethereum').waitFor();
+      await page.waitForFunction(
+        (old) => ![...document.querySelectorAll('tr')].some((row) => row.textContent === old),
+        before,
+      );
+      await button(page, 'Send').click();
+      await page.getByText('Show the request').waitFor();
+      expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');
+    }));
+
+  test('a refused request is signed again as Alice', () =>
+    story('requests', async (page) => {
+      await call(sandbox, 'listWallets', {});
+      const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } };
+      await page.evaluate(
+        (sent) =>
+          fetch('/_sandbox/requests', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(sent),
+          }),
+        { operation: 'walletRpc', path: { wallet_id: 'ext_wal_alice' }, body },
+      );
+      await page.locator('.rows .refused').first().click();
+      await button(page, 'Signed again').click();
+      await page.getByText('Show the request').waitFor();
+      expect(await page.getByLabel('Send again').textContent()).toContain('200');
+    }));
+
+  test('events appear as they are recorded, with their deliveries', () =>
+    story('events?text=wallet.archived', async (page) => {
+      await page.getByText('Trigger an event').click();
+      await page.getByLabel('Event type').fill('wallet.archived');
+      await button(page, 'Trigger').click();
+      await page.locator('.rows .row').first().click();
+      await page.getByText('No endpoint among').waitFor();
+      expect(await page.getByLabel('Payload').textContent()).toContain('"type": "wallet.archived"');
+    }));
+
+  test('the clock is advanced', () =>
+    story('clock', async (page) => {
+      const before = sandbox.clock.now();
+      await page.getByText('frozen').waitFor();
+      await button(page, '1 hour').click();
+      await expect.poll(() => sandbox.clock.now()).toBe(before + 3_600_000);
+      const shown = new Date(before + 3_600_000).toISOString().slice(0, 19).replace('T', ' ');
+      await page.getByText(shown).waitFor();
+    }));
+
+  test('an intent is signed by two members and executed', () =>
+    story('intents', async (page) => {
+      const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } } as const;
+      await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: 'ext_wal_treasury' }, body });
+      await button(page, 'Read again').click();
+      await button(page, 'Sign as alice').click();
+      await page.getByText('signed at').waitFor();
+      await button(page, 'Sign as bob').click();
+      await page.getByText('RPC: executed').waitFor();
+    }));
+
+  test('an operation is sent with its example, signed as Alice', () =>
+    story('api/walletRpc?text=walletRpc', async (page) => {
+      const request = page.getByLabel('Request', { exact: true });
+      await request.waitFor();
+      const draft = JSON.parse(await request.inputValue());
+      expect(draft.path).toHaveProperty('wallet_id');
+      const body = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } };
+      await request.fill(JSON.stringify({ path: { wallet_id: 'ext_wal_alice' }, body }));
+      await page.getByRole('checkbox', { name: 'alice' }).check();
+      await button(page, 'Send').click();
+      await page.getByText('Show the request').waitFor();
+      expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');
+    }));
+});

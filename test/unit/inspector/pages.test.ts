@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { operations } from '../../../src/generated/operations.ts';
+import type { Wallet } from '../../../src/generated/schemas.ts';
+import {
+  type ApiDocument,
+  draftRequest,
+  matchingOperations,
+  operationsOf,
+  readDraft,
+} from '../../../src/inspector/api-reference/document.ts';
+import { appendEvents, filterEvents } from '../../../src/inspector/events/event-list.ts';
+import { memberText } from '../../../src/inspector/intents/member-text.ts';
+import { allPages, balanceQueries, matchingWallets } from '../../../src/inspector/wallets/wallet-facts.ts';
+import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
+
+describe('the page of operations', () => {
+  const all = operationsOf(document as unknown as ApiDocument);
+
+  test('has every operation of the document, with its parameters and examples', () => {
+    expect(all.map(({ id }) => id).sort()).toEqual(Object.keys(operations).sort());
+    for (const { id, path, parameters } of all) {
+      const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect([id, Object.keys(parameters).sort()]).toEqual([id, names.sort()]);
+    }
+    const withBody = all.filter(({ id }) => operations[id as keyof typeof operations].bodyRequired);
+    expect(withBody.filter(({ examples }) => examples.length === 0).map(({ id }) => id)).toEqual([]);
+  });
+
+  test('a draft is read as it was written, and nothing else is', () => {
+    const [operation] = matchingOperations(all, 'walletRpc');
+    const draft = readDraft(draftRequest(operation!, { method: 'x' }));
+    expect(draft).toEqual({ path: operation!.parameters, query: {}, headers: {}, body: { method: 'x' } });
+    expect(() => readDraft('[]')).toThrow('expected a JSON object');
+    expect(() => readDraft('{"bodi": 1}')).toThrow('got `bodi`');
+  });
+});
+
+test('events are found by what they contain, and a new log replaces the old one', () => {
+  const event = (id: string, payload: object) =>
+    ({ id, app_id: 'a', type: 'wallet.archived', created_at_ms: 0, payload }) as unknown as SandboxEvent;
+  const [first, second] = [event('1', { wallet_id: 'w1' }), event('2', { wallet_id: 'w2' })];
+  const kept = appendEvents([first], { data: [second], began_anew: false });
+  expect(kept).toEqual([first, second]);
+  expect(filterEvents(kept, '')).toEqual([second, first]);
+  expect(filterEvents(kept, 'W1')).toEqual([first]);
+  expect(appendEvents(kept, { data: [second], began_anew: true })).toEqual([second]);
+});
+
+test('wallets are found by their names, ids, addresses and chains', () => {
+  const wallets = [
+    { id: 'a', address: '0xAb', chain_type: 'ethereum', display_name: 'Alice' },
+    { id: 'b', address: 'So', chain_type: 'solana', external_id: 'acme' },
+  ] as Wallet[];
+  const found = (text: string) => matchingWallets(wallets, text).map(({ id }) => id);
+  expect(['', 'alice', 'ACME', '0xab', 'solana', 'none'].map(found)).toEqual([
+    ['a', 'b'],
+    ['a'],
+    ['b'],
+    ['a'],
+    ['b'],
+    [],
+  ]);
+});
+
+test('balances are asked for once on each chain', () => {
+  expect(balanceQueries('solana')).toEqual([{ chain: 'solana', asset: ['sol', 'usdc'] }]);
+  expect(balanceQueries('ethereum').map(({ chain }) => chain)).toEqual(['ethereum', 'base', 'polygon']);
+  expect(balanceQueries('constructor')).toEqual([]);
+});
+
+test('a list is read to its last page', async () => {
+  const asked: (string | undefined)[] = [];
+  const items = await allPages(async ({ cursor }) => {
+    asked.push(cursor);
+    return { data: [asked.length], next_cursor: asked.length < 3 ? `after ${asked.length}` : null };
+  });
+  expect([items, asked]).toEqual([
+    [1, 2, 3],
+    [undefined, 'after 1', 'after 2'],
+  ]);
+});
+
+test('members of a quorum are named, with the time of their signature', () => {
+  expect(memberText({ type: 'key', public_key: 'MFk', signed_at: null })).toBe('MFk: has not signed');
+  expect(memberText({ type: 'user', user_id: 'u1', signed_at: 1000 })).toBe(
+    'user u1: signed at 1970-01-01 00:00:01.000 UTC',
+  );
+});
