@@ -49,13 +49,11 @@ describe.skipIf(browserPath === undefined)('pages of the inspector in a browser'
     story('wallets?text=alice', async (page) => {
       await page.locator('.rows .row').first().click();
       await page.getByLabel('Balances').getByText('base').first().waitFor();
-      const before = await page.getByRole('row', { name: /ethereum eth/ }).textContent();
+      const row = page.getByRole('row', { name: /ethereum eth/ });
+      const before = await row.textContent();
       await button(page, 'Credit').click();
       await page.getByText('1 eth credited on ethereum').waitFor();
-      await page.waitForFunction(
-        (old) => ![...document.querySelectorAll('tr')].some((row) => row.textContent === old),
-        before,
-      );
+      await expect.poll(() => row.textContent()).not.toBe(before);
       await button(page, 'Send').click();
       await page.getByText('Show the request').waitFor();
       expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');

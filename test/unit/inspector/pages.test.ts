@@ -51,7 +51,7 @@ test('wallets are found by their names, ids, addresses and chains', () => {
   const wallets = [
     { id: 'a', address: '0xAb', chain_type: 'ethereum', display_name: 'Alice' },
     { id: 'b', address: 'So', chain_type: 'solana', external_id: 'acme' },
-  ] as Wallet[];
+  ] as Partial<Wallet>[] as Wallet[];
   const found = (text: string) => matchingWallets(wallets, text).map(({ id }) => id);
   expect(['', 'alice', 'ACME', '0xab', 'solana', 'none'].map(found)).toEqual([
     ['a', 'b'],
