@@ -2729,6 +2729,84 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateReplaySandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "sign_as")) {
+     validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.sign_as !== void 0) {
+     if (!validateSandboxSigners(data.sign_as, { instancePath: instancePath + "/sign_as", parentData: data, parentDataProperty: "sign_as", rootData })) {
+      vErrors = vErrors === null ? validateSandboxSigners.errors : vErrors.concat(validateSandboxSigners.errors);
+      errors = vErrors.length;
+     }
+    }
+   }
+  } else {
+   validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReplaySandboxRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSigners(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (Array.isArray(data)) {
+   if (data.length > 10) {
+    validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+    return false;
+   } else {
+    var valid0 = true;
+    const len0 = data.length;
+    for (let i0 = 0; i0 < len0; i0++) {
+     const _errs1 = errors;
+     if (!validateSandboxSigner(data[i0], { instancePath: instancePath + "/" + i0, parentData: data, parentDataProperty: i0, rootData })) {
+      vErrors = vErrors === null ? validateSandboxSigner.errors : vErrors.concat(validateSandboxSigner.errors);
+      errors = vErrors.length;
+     }
+     var valid0 = _errs1 === errors;
+     if (!valid0) {
+      break;
+     }
+    }
+   }
+  } else {
+   validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+   return false;
+  }
+ }
+ validateSandboxSigners.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSigner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "alice" || data === "bob" || data === "carol")) {
+  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxSigner.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxSigner.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSigner = { "$id": "SandboxSigner", "type": "string", "enum": ["alice", "bob", "carol"] };
 function validateSaveSnapshotRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2775,6 +2853,183 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
 }
 
 const pattern10 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
+function validateSendSandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.operation === void 0 && (missing0 = "operation")) {
+    validateSendSandboxRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "operation" || key0 === "path" || key0 === "query" || key0 === "headers" || key0 === "body" || key0 === "sign_as" || key0 === "is_recorded")) {
+      validateSendSandboxRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.operation !== void 0) {
+      let data0 = data.operation;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.path !== void 0) {
+       let data1 = data.path;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+         if (Object.keys(data1).length > 10) {
+          validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/maxProperties", keyword: "maxProperties", params: { limit: 10 }, message: "must NOT have more than 10 properties" }];
+          return false;
+         } else {
+          for (const key1 in data1) {
+           let data2 = data1[key1];
+           const _errs7 = errors;
+           if (errors === _errs7) {
+            if (typeof data2 === "string") {
+             if (ucs2length(data2) > 1e3) {
+              validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/path/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/path/additionalProperties/maxLength", keyword: "maxLength", params: { limit: 1e3 }, message: "must NOT have more than 1000 characters" }];
+              return false;
+             }
+            } else {
+             validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/path/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/path/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid1 = _errs7 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        } else {
+         validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.query !== void 0) {
+        let data3 = data.query;
+        const _errs9 = errors;
+        if (errors === _errs9) {
+         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+          if (Object.keys(data3).length > 50) {
+           validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/maxProperties", keyword: "maxProperties", params: { limit: 50 }, message: "must NOT have more than 50 properties" }];
+           return false;
+          }
+         } else {
+          validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+          return false;
+         }
+        }
+        var valid0 = _errs9 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.headers !== void 0) {
+         let data4 = data.headers;
+         const _errs12 = errors;
+         if (errors === _errs12) {
+          if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
+           if (Object.keys(data4).length > 20) {
+            validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/maxProperties", keyword: "maxProperties", params: { limit: 20 }, message: "must NOT have more than 20 properties" }];
+            return false;
+           } else {
+            for (const key2 in data4) {
+             let data5 = data4[key2];
+             const _errs15 = errors;
+             if (errors === _errs15) {
+              if (typeof data5 === "string") {
+               if (ucs2length(data5) > 1e4) {
+                validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/maxLength", keyword: "maxLength", params: { limit: 1e4 }, message: "must NOT have more than 10000 characters" }];
+                return false;
+               }
+              } else {
+               validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             var valid2 = _errs15 === errors;
+             if (!valid2) {
+              break;
+             }
+            }
+           }
+          } else {
+           validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+           return false;
+          }
+         }
+         var valid0 = _errs12 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.sign_as !== void 0) {
+          const _errs17 = errors;
+          if (!validateSandboxSigners(data.sign_as, { instancePath: instancePath + "/sign_as", parentData: data, parentDataProperty: "sign_as", rootData })) {
+           vErrors = vErrors === null ? validateSandboxSigners.errors : vErrors.concat(validateSandboxSigners.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs17 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.is_recorded !== void 0) {
+           const _errs18 = errors;
+           if (typeof data.is_recorded !== "boolean") {
+            validateSendSandboxRequest.errors = [{ instancePath: instancePath + "/is_recorded", schemaPath: "#/properties/is_recorded/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+            return false;
+           }
+           var valid0 = _errs18 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSendSandboxRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSendSandboxRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSetSandboxClockRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2868,6 +3123,42 @@ function validateSetSandboxClockRequest(data, { instancePath = "", parentData, p
   }
  }
  validateSetSandboxClockRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSignSandboxIntentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.sign_as === void 0 && (missing0 = "sign_as")) {
+    validateSignSandboxIntentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "sign_as")) {
+      validateSignSandboxIntentRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.sign_as !== void 0) {
+      if (!validateSandboxSigner(data.sign_as, { instancePath: instancePath + "/sign_as", parentData: data, parentDataProperty: "sign_as", rootData })) {
+       vErrors = vErrors === null ? validateSandboxSigner.errors : vErrors.concat(validateSandboxSigner.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateSignSandboxIntentRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSignSandboxIntentRequest.errors = vErrors;
  return errors === 0;
 }
 
@@ -3173,12 +3464,15 @@ const requestValidators = {
  removeOperator: { params: params.removeOperator },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
+ replayRequest: { params: params.replayRequest, body: validateReplaySandboxRequest },
  resetSandbox: { params: params.resetSandbox },
  restoreWallet: { params: params.restoreWallet },
  reverseCardPayment: { params: params.reverseCardPayment },
  saveSnapshot: { params: params.saveSnapshot, body: validateSaveSnapshotRequest },
+ sendRequest: { params: params.sendRequest, body: validateSendSandboxRequest },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
+ signIntent: { params: params.signIntent, body: validateSignSandboxIntentRequest },
  steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },
  takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest },

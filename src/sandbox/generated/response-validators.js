@@ -6634,6 +6634,61 @@ function validatePolicyDecisionChange(data, { instancePath = "", parentData, par
 }
 
 const schemaPolicyDecisionChange = { "$id": "PolicyDecisionChange", "type": "object", "required": ["judged_at_ms", "request_id", "operation", "method", "was", "would_be", "unit", "outcome", "rule_id", "rule_name"], "additionalProperties": false, "properties": { "judged_at_ms": { "type": "integer", "format": "unix-ms" }, "request_id": { "type": "string" }, "operation": { "type": "string" }, "method": { "type": "string" }, "was": { "$ref": "PolicyDecisionWord" }, "would_be": { "$ref": "PolicyDecisionWord" }, "unit": { "type": ["string", "null"] }, "outcome": { "type": "string" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] } } };
+function validateSentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.request_id === void 0 && (missing0 = "request_id") || data.status === void 0 && (missing0 = "status") || data.body === void 0 && (missing0 = "body")) {
+    validateSentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "request_id" || key0 === "status" || key0 === "body")) {
+      validateSentRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.request_id !== void 0) {
+      let data0 = data.request_id;
+      const _errs2 = errors;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateSentRequest.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSentRequest.properties.request_id.type }, message: "must be string,null" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSentRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSentRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSentRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSentRequest = { "$id": "SentRequest", "type": "object", "required": ["request_id", "status", "body"], "additionalProperties": false, "properties": { "request_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "body": {} } };
 function validateSandboxReset(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6966,12 +7021,15 @@ const responseValidators = {
  removeOperator: { 200: validateAppOperator, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ replayRequest: { 200: validateSentRequest, 400: validateError, 404: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError, 503: validateError },
  restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
  reverseCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
  saveSnapshot: { 200: validateSandboxSnapshot, 400: validateError, 500: validateError, 503: validateError },
+ sendRequest: { 200: validateSentRequest, 400: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ signIntent: { 200: validateSentRequest, 400: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
