@@ -22,7 +22,6 @@ import type {
   ControllableFiat,
   ControllablePrices,
   ControllableSnapshots,
-  OwnApi,
 } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
@@ -30,6 +29,7 @@ import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
+import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import type { Database } from '../storage/open-database.ts';

@@ -1,5 +1,5 @@
-import type { ApiResponse } from '../control-plane.ts';
 import type { SentRequest } from '../generated/schemas.ts';
+import type { ApiResponse } from './own-api.ts';
 import type { Redaction } from './redact.ts';
 
 /** The response to a request of the control plane, without its secrets. */
