@@ -13,8 +13,10 @@ export interface PageEntry {
 export const pages: readonly PageEntry[] = [
   { id: 'requests', title: 'Requests', load: () => import('./pages/requests.tsx') },
   { id: 'wallets', title: 'Wallets', load: () => import('./pages/wallets.tsx') },
+  { id: 'transactions', title: 'Transactions', load: () => import('./pages/transactions.tsx') },
   { id: 'events', title: 'Events', load: () => import('./pages/events.tsx') },
   { id: 'clock', title: 'Clock', load: () => import('./pages/clock.tsx') },
   { id: 'intents', title: 'Intents', load: () => import('./pages/intents.tsx') },
+  { id: 'policies', title: 'Policies', load: () => import('./pages/policies.tsx') },
   { id: 'api', title: 'API', load: () => import('./pages/api.tsx') },
 ];

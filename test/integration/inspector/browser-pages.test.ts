@@ -2,6 +2,7 @@ import { env } from 'node:process';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call } from '../../support/call.ts';
+import { fund } from '../../support/fund.ts';
 import {
   accessibilityFaults,
   browserPath,
@@ -76,6 +77,45 @@ describe.skipIf(browserPath === undefined)('pages of the inspector in a browser'
       await button(page, 'Signed again').click();
       await page.getByText('Show the request').waitFor();
       expect(await page.getByLabel('Send again').textContent()).toContain('200');
+    }));
+
+  test('a transaction is shown from its broadcast to its confirmation', () =>
+    story('transactions', async (page) => {
+      const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+      const { body: sent } = await call(sandbox, 'walletRpc', {
+        path: { wallet_id: wallet.id },
+        body: {
+          method: 'eth_sendTransaction',
+          caip2: 'eip155:8453',
+          params: { transaction: { to: wallet.address, value: '0x1' } },
+        },
+      });
+      const { transaction_id: id } = (sent as { data: { transaction_id: string } }).data;
+      await page.getByText(id).click();
+      await page.getByText('broadcasted at').waitFor();
+      await page.evaluate(() =>
+        fetch('/_sandbox/clock', {
+          method: 'PUT',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ advance_ms: 60_000 }),
+        }),
+      );
+      await page.getByText('confirmed at').waitFor();
+      await page.getByText('Status: confirmed').waitFor();
+    }));
+
+  test('a policy is explained', () =>
+    story('policies', async (page) => {
+      await button(page, 'Explain').click();
+      await page.getByLabel('Explanation').getByText('Polite messages').waitFor();
+      const { body: wallets } = await call(sandbox, 'listWallets', {});
+      await page.getByLabel('Wallet whose requests').fill(wallets.data[0]!.id);
+      await button(page, 'Replay').click();
+      await page
+        .getByLabel('Replay', { exact: true })
+        .getByText(/\d+ of \d+ change/)
+        .waitFor();
     }));
 
   test('events appear as they are recorded, with their deliveries', () =>

@@ -11,6 +11,8 @@ import {
 } from '../../../src/inspector/api-reference/document.ts';
 import { appendEvents, filterEvents } from '../../../src/inspector/events/event-list.ts';
 import { memberText } from '../../../src/inspector/intents/member-text.ts';
+import { readJson, replayDraft } from '../../../src/inspector/policies/draft.ts';
+import { transactionsIn } from '../../../src/inspector/transactions/timeline.ts';
 import { allPages, balanceQueries, matchingWallets } from '../../../src/inspector/wallets/wallet-facts.ts';
 import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
 
@@ -86,4 +88,32 @@ test('members of a quorum are named, with the time of their signature', () => {
   expect(memberText({ type: 'user', user_id: 'u1', signed_at: 1000 })).toBe(
     'user u1: signed at 1970-01-01 00:00:01.000 UTC',
   );
+});
+
+test('transactions are put together from their events, that of the newest event first', () => {
+  const event = (type: string, id: string, atMs: number) =>
+    ({
+      type,
+      created_at_ms: atMs,
+      payload: { type, transaction_id: id, wallet_id: 'w', caip2: 'c' },
+    }) as never;
+  const known = transactionsIn([
+    event('transaction.broadcasted', 'a', 1),
+    event('transaction.broadcasted', 'b', 2),
+    event('wallet.archived', 'c', 3),
+    event('transaction.confirmed', 'a', 4),
+  ]);
+  expect(known.map(({ id, steps }) => [id, steps.map(({ name, atMs }) => `${name} ${atMs}`)])).toEqual([
+    ['a', ['broadcasted 1', 'confirmed 4']],
+    ['b', ['broadcasted 2']],
+  ]);
+});
+
+test('a draft of a policy that is no JSON object is refused with what was expected', () => {
+  expect(() => readJson('{', 'the policy')).toThrow('the policy is not JSON');
+  expect(() => readJson('[]', 'the policy')).toThrow('expected the policy to be a JSON object, got `[]`');
+  expect(replayDraft({ name: 'x', chain_type: 'ethereum', rules: [] })).toEqual({
+    chain_type: 'ethereum',
+    rules: [],
+  });
 });

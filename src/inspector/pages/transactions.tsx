@@ -1,0 +1,132 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import { readApi } from '../api.ts';
+import { control } from '../control.ts';
+import { appendEvents, eventFeed } from '../events/event-list.ts';
+import { CodeBlock } from '../parts/code-block.tsx';
+import { dateAndTime, timeOfDay } from '../parts/time-text.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
+import { goTo, route } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+import { isFailure, type KnownTransaction, transactionsIn } from '../transactions/timeline.ts';
+
+const WAIT_MS = 20_000;
+
+const columns: readonly Column<KnownTransaction>[] = [
+  { title: 'Time', name: 'time', cell: ({ steps }) => timeOfDay(steps.at(-1)!.atMs) },
+  { title: 'Transaction', name: 'operation', cell: ({ id }) => id },
+  { title: 'Last event', name: 'code', cell: ({ steps }) => steps.at(-1)!.name.replaceAll('_', ' ') },
+  { title: 'Chain', name: 'wallet', cell: ({ caip2 }) => caip2 },
+];
+
+/** The transactions of the sandbox as their events report them, and one of them. */
+export function Page() {
+  const events = useSignal<readonly SandboxEvent[]>([]);
+  const interruption = useSignal('');
+  useEffect(() => {
+    const leaving = new AbortController();
+    void eventFeed({
+      signal: leaving.signal,
+      read: (after) => {
+        const query = { after, type: ['transaction.*'], limit: 100, wait_ms: WAIT_MS };
+        return control('listEvents', { query }, leaving.signal);
+      },
+      add: (page) => {
+        events.value = appendEvents(events.value, page);
+        interruption.value = '';
+      },
+      fail: (message) => {
+        interruption.value = message;
+      },
+    });
+    return () => leaving.abort();
+  }, []);
+  const [opened] = route.value.path;
+  const transactions = transactionsIn(events.value);
+  return (
+    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+      <section class="list" aria-label="All transactions">
+        <h1>Transactions</h1>
+        <MineButton />
+        {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
+        <VirtualTable
+          label="Transactions, that of the newest event first"
+          rows={transactions}
+          columns={columns}
+          idOf={({ id }) => id}
+          opened={opened}
+          open={({ id }) => goTo(hrefOf('transactions', [id]))}
+          rowClass={({ steps }) => (isFailure(steps.at(-1)!.name) ? 'refused' : '')}
+        />
+        {transactions.length === 0 && <p class="empty">No transactions with events yet.</p>}
+      </section>
+      {opened !== undefined && (
+        <TransactionDetail key={opened} id={opened} known={transactions.find(({ id }) => id === opened)} />
+      )}
+    </div>
+  );
+}
+
+function MineButton() {
+  const note = useSignal('');
+  const mine = async (): Promise<void> => {
+    try {
+      const { data } = await control('mineBlocks', { body: {} });
+      note.value = data.length === 0 ? 'no chain is in use' : `block mined on ${data.length} chains`;
+    } catch (error) {
+      note.value = (error as Error).message;
+    }
+  };
+  return (
+    <p class="actions">
+      <button type="button" onClick={mine}>
+        Mine a block
+      </button>
+      <span role="status">{note.value}</span>
+    </p>
+  );
+}
+
+interface DetailProps {
+  readonly id: string;
+  readonly known: KnownTransaction | undefined;
+}
+
+function TransactionDetail({ id, known }: DetailProps) {
+  const { value, error } = useLoaded(
+    (signal) => readApi('getTransaction', { path: { transaction_id: id } }, signal),
+    [id, known?.steps.length],
+  );
+  return (
+    <section class="detail" aria-label="Transaction">
+      <p>
+        <a class="back" href={hrefOf('transactions')}>
+          Close
+        </a>
+      </p>
+      <h2>Transaction {id}</h2>
+      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <ol class="steps">
+        {known?.steps.map(({ name, atMs }, index) => (
+          <li key={index}>
+            <span class={isFailure(name) ? 'bad' : 'good'}>{name.replaceAll('_', ' ')}</span> at{' '}
+            {dateAndTime(atMs)} UTC
+          </li>
+        ))}
+      </ol>
+      {known !== undefined && known.walletId !== '' && (
+        <p>
+          <a href={hrefOf('wallets', [known.walletId])}>Its wallet</a>
+        </p>
+      )}
+      {value.value !== undefined && (
+        <>
+          <p>Status: {value.value.status.replaceAll('_', ' ')}</p>
+          <CodeBlock value={value.value} label="Transaction" />
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,42 @@
+import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+
+/** What is known of a transaction from its events. */
+export interface KnownTransaction {
+  readonly id: string;
+  readonly walletId: string;
+  readonly caip2: string;
+  readonly hash: string;
+  /** What happened to it, oldest first. */
+  readonly steps: readonly { readonly name: string; readonly atMs: number }[];
+}
+
+const PREFIX = 'transaction.';
+
+/** The transactions that events are about, that of the newest event first. */
+export function transactionsIn(events: readonly SandboxEvent[]): KnownTransaction[] {
+  const found = new Map<string, KnownTransaction>();
+  for (const { type, payload, created_at_ms: atMs } of events) {
+    const { transaction_id: id } = payload;
+    if (!type.startsWith(PREFIX) || typeof id !== 'string') continue;
+    const steps = [...(found.get(id)?.steps ?? []), { name: type.slice(PREFIX.length), atMs }];
+    // The transaction of the newest event is the last entry.
+    found.delete(id);
+    found.set(id, {
+      id,
+      walletId: textOf(payload.wallet_id),
+      caip2: textOf(payload.caip2),
+      hash: textOf(payload.transaction_hash),
+      steps,
+    });
+  }
+  return [...found.values()].reverse();
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** Names of events that end a transaction without its effect. */
+export function isFailure(name: string): boolean {
+  return ['execution_reverted', 'failed', 'provider_error'].includes(name);
+}
