@@ -621,6 +621,10 @@ export type ReplayPolicyRequest = {
   since_ms?: number | undefined;
 };
 
+export type ReplaySandboxRequest = {
+  sign_as?: SandboxSigners | undefined;
+};
+
 export type SandboxApp = {
   id: string;
   name: string;
@@ -937,6 +941,11 @@ export type SandboxRestoredWallet = {
   chain_type: string;
 };
 
+export type SandboxSigner = "alice" | "bob" | "carol";
+
+/** The keys that sign the request, one after the other. */
+export type SandboxSigners = SandboxSigner[];
+
 export type SandboxSnapshot = {
   name: string;
   bytes: number;
@@ -1011,6 +1020,31 @@ export type SaveSnapshotRequest = {
   name: string;
 };
 
+export type SendSandboxRequest = {
+  /** The `operationId`, for example `walletRpc`. */
+  operation: string;
+  /** The parameters of the path. */
+  path?: { [key: string]: string } | undefined;
+  /** The parameters of the query. An array repeats the parameter. */
+  query?: { [key: string]: unknown } | undefined;
+  /** Further headers, for example an idempotency key. `authorization` replaces the credentials of the app. */
+  headers?: { [key: string]: string } | undefined;
+  /** Sent as JSON. */
+  body?: unknown | undefined;
+  sign_as?: SandboxSigners | undefined;
+  /** `false`: the request does not appear in `GET /_sandbox/requests`. */
+  is_recorded?: boolean | undefined;
+};
+
+export type SentRequest = {
+  /** The `x-request-id` of the response; null if there was no response. */
+  request_id: string | null;
+  /** 0 if the connection was closed without a response, as fault rules do. */
+  status: number;
+  /** The body, parsed if it is JSON; null without one. */
+  body: unknown;
+};
+
 export type SetSandboxClockRequest = {
   /** The time to set, in Unix milliseconds. At most the beginning of the year 9900, so that later times can still be represented. */
   now_ms?: number | undefined;
@@ -1018,6 +1052,10 @@ export type SetSandboxClockRequest = {
   advance_ms?: number | undefined;
   /** Whether to freeze the clock. */
   frozen?: boolean | undefined;
+};
+
+export type SignSandboxIntentRequest = {
+  sign_as: SandboxSigner;
 };
 
 export type SnapshotContent = {
