@@ -15,14 +15,14 @@ interface OwnApiOptions {
   readonly prefix: string;
   /** PEM of the authority of the server's certificate. */
   readonly ca: string;
-  /** Where the server listens. */
-  readonly listeningUrl: () => string;
   readonly entropy: Entropy;
 }
 
 /** The requests that a sandbox sends to itself, and which of those it answers are not recorded. */
 export interface OwnRequests extends OwnApi {
   isRecorded(answered: AnsweredRequest): boolean;
+  /** Says where the server listens, before the first request. */
+  listensAt(url: string): void;
   close(): void;
 }
 
@@ -49,7 +49,8 @@ const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|ex
  * key and no secret of the app.
  */
 export function ownApi(options: OwnApiOptions): OwnRequests {
-  const { prefix, listeningUrl } = options;
+  const { prefix } = options;
+  let listeningUrl = '';
   const server = ownServer(options.ca);
   const keys: Readonly<Record<Signer, KeyObject>> = {
     alice: keyOf(aliceKey.privateKey),
@@ -69,7 +70,7 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
         return value === undefined ? [] : [[`${prefix}-${name}`, value]];
       }),
     );
-    const origin = headers.host === undefined ? listeningUrl() : originWith(headers.host, listeningUrl());
+    const origin = headers.host === undefined ? listeningUrl : originWith(headers.host, listeningUrl);
     const { method, target, json } = request;
     const [payload = ''] = canonicalPayloadTexts({
       ...{ method, body: json, headers: covered },
@@ -84,7 +85,7 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
   const send = async (request: Unsigned, signal: AbortSignal): Promise<ApiResponse> => {
     const { method, target, headers, body } = request;
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
-    const url = listeningUrl() + target;
+    const url = listeningUrl + target;
     const response = await server.send({ url, method, headers: { ...headers, ...length }, body }, signal);
     return response ?? { status: 0, requestId: undefined, text: '' };
   };
@@ -118,6 +119,9 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
       return send(signed(request, signAs), signal);
     },
     isRecorded: ({ rawHeaders }) => !rawHeaders.includes(mark),
+    listensAt: (url) => {
+      listeningUrl = url;
+    },
     close: () => server.close(),
   };
 }

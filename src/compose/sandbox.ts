@@ -61,12 +61,12 @@ import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { ownApi } from './own-api.ts';
+import { sandboxPages } from './pages/sandbox-pages.ts';
+import { sandboxReference } from './pages/sandbox-reference.ts';
 import { createRequestGate } from './request-gate.ts';
 import { publishedSafeguards } from './safeguards.ts';
 import { sandboxEntropy } from './sandbox-entropy.ts';
 import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
-import { sandboxPages } from './sandbox-pages.ts';
-import { sandboxReference } from './sandbox-reference.ts';
 import { ensureSeeds } from './seeds.ts';
 import { namedSnapshots, snapshotOf } from './snapshots.ts';
 import { adopt, wholeState } from './whole-state.ts';
@@ -167,11 +167,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
-  let listeningUrl = '';
-  const own = ownApi({
-    ...{ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy },
-    listeningUrl: () => listeningUrl,
-  });
+  const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
   const runOperation = createRunOperation({
     services,
@@ -292,7 +288,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       findPage: sandboxPages({ config, inspectorFolder: outside.inspectorFolder, log }),
       reference: sandboxReference({ ...memory, config }),
     });
-    listeningUrl = listening.baseUrl;
+    own.listensAt(listening.baseUrl);
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
       ...listening,

@@ -1,8 +1,8 @@
-import { acmeApp } from '../../mocks/apps.ts';
-import { acmeWallet } from '../../mocks/wallets.ts';
-import type { SandboxConfig } from '../config.ts';
-import { isLoopbackHost } from '../http/origins/local-caller.ts';
-import type { ReferenceDocument, ReferenceOptions } from '../http/pages/reference-pages.ts';
+import { acmeApp } from '../../../mocks/apps.ts';
+import { acmeWallet } from '../../../mocks/wallets.ts';
+import type { SandboxConfig } from '../../config.ts';
+import { isLoopbackHost } from '../../http/origins/local-caller.ts';
+import type { ReferenceDocument, ReferenceOptions } from '../../http/pages/reference-pages.ts';
 
 interface OwnExamples {
   readonly appId: string;

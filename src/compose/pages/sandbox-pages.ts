@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import type { SandboxConfig } from '../config.ts';
-import { requireLocalCaller } from '../http/origins/local-caller.ts';
-import type { FindPage, Page } from '../http/pages/reference-pages.ts';
-import { packageRoot } from '../package-root.ts';
-import type { Log } from '../ports/log.ts';
-import { findSandboxPage } from '../sandbox/find-page.ts';
+import type { SandboxConfig } from '../../config.ts';
+import { requireLocalCaller } from '../../http/origins/local-caller.ts';
+import type { FindPage, Page } from '../../http/pages/reference-pages.ts';
+import { packageRoot } from '../../package-root.ts';
+import type { Log } from '../../ports/log.ts';
+import { findSandboxPage } from '../../sandbox/find-page.ts';
 
 interface PagesOptions {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls'>;
