@@ -109,7 +109,7 @@ describe.skipIf(browserPath === undefined)('pages of the inspector in a browser'
     story('policies', async (page) => {
       await button(page, 'Explain').click();
       await page.getByLabel('Explanation').getByText('Polite messages').waitFor();
-      const { body: wallets } = await call(sandbox, 'listWallets', {});
+      const { body: wallets } = await call(sandbox, 'listWallets', { query: { chain_type: 'ethereum' } });
       await page.getByLabel('Wallet whose requests').fill(wallets.data[0]!.id);
       await button(page, 'Replay').click();
       await page
