@@ -132,7 +132,12 @@ const withoutDocumentCheck: Plugin = {
 async function bundle(previous: Record | undefined): Promise<void> {
   const result = await build({
     absWorkingDir: root,
-    entryPoints: { program: 'src/main.ts' },
+    entryPoints: {
+      program: 'src/main.ts',
+      'testing/testing': 'src/testing/testing.ts',
+      'testing/fixtures': 'src/testing/fixtures.ts',
+      'testing/matchers': 'src/testing/matchers.ts',
+    },
     outdir: out,
     write: false,
     metafile: true,

@@ -11,7 +11,6 @@ import {
 } from '../adapters/sandbox-folder.ts';
 import {
   decodeSnapshot,
-  encodeSnapshot,
   InvalidSnapshotError,
   type Snapshot,
 } from '../sandbox/snapshots/snapshot-file.ts';
@@ -28,10 +27,9 @@ import { replaceContent } from '../storage/images/sqlite-image.ts';
  * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of what it
  * replaces, so it is synced to disk.
  */
-export function beginLoading(folder: string, snapshot: Snapshot, isOwn: boolean): void {
+export function beginLoading(folder: string, content: Buffer, isOwn: boolean): void {
   const file = loadingOf(folder);
   const temporaryFile = `${file}.${process.pid}`;
-  const content = Buffer.concat(encodeSnapshot(snapshot));
   writeFileSync(temporaryFile, content, { mode: 0o600, flush: !isOwn });
   renameSync(temporaryFile, file);
   if (isOwn) return;

@@ -13,7 +13,7 @@ import {
 import type { SandboxConfig } from '../config.ts';
 import { drawAppSecret } from '../domain/access/apps/app-secret.ts';
 import { isLoopbackHost } from '../http/origins/local-caller.ts';
-import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
+import { encodeSnapshot, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
 import { beginLoading, finishLoading, keptBy } from './load-into-folder.ts';
@@ -63,7 +63,7 @@ export async function openMemory(
     );
   }
   try {
-    if (snapshot !== undefined) beginLoading(folder, snapshot, false);
+    if (snapshot !== undefined) beginLoading(folder, Buffer.concat(encodeSnapshot(snapshot)), false);
     await finishLoading(folder);
     const kept = readSandboxState(folder);
     let state = stateOf(config, kept);

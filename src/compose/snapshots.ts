@@ -47,10 +47,11 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
     },
     save: async (name) => write(name, encodeSnapshot(await whole.save())),
     async load(name) {
-      const snapshot = refusing(await read(name));
+      const content = await read(name);
+      const snapshot = refusing(content);
       const fault = faultOf(snapshot, appId);
       if (fault !== undefined) throw new ApiError('invalid_state', fault);
-      await whole.load(snapshot);
+      await whole.load(snapshot, content);
     },
     async remove(name) {
       if (!isName(name) || !(await store.remove(name))) throw notFound('Snapshot');

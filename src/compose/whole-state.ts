@@ -51,8 +51,8 @@ export interface StatefulParts {
 export interface WholeState {
   /** A snapshot of the present state: what was acknowledged before is in it. */
   save(): Promise<Snapshot>;
-  /** Replaces the state. */
-  load(snapshot: Snapshot): Promise<void>;
+  /** Replaces the state by that of a snapshot, whose file has this content. */
+  load(snapshot: Snapshot, content: Buffer): Promise<void>;
   /** Returns to the state after the start. */
   reset(): Promise<void>;
 }
@@ -71,10 +71,10 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
   let pristine = first ? await capture(parts) : undefined;
   return {
     save: () => gate.whileHeld(() => jobs.whilePaused(() => capture(parts), { mustForget: false })),
-    load: (snapshot) =>
+    load: (snapshot, content) =>
       gate.whileHeld(async () => {
         const { dataFolder } = parts;
-        if (dataFolder !== undefined) beginLoading(dataFolder, snapshot, isOwn(parts, snapshot));
+        if (dataFolder !== undefined) beginLoading(dataFolder, content, isOwn(parts, snapshot));
         await replace(parts, async () => {
           await restore(parts, snapshot);
           // The credentials of this sandbox stay valid.

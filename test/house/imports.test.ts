@@ -77,6 +77,8 @@ const allowedImports: Record<string, string[]> = {
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
   inspector: ['sandbox', 'type generated'],
+  // Users' tests call it; it is a client of a sandbox that it starts in their process.
+  testing: ['client', 'compose', 'generated', 'mocks', 'type sandbox'],
   mock: ['errors'],
   http: ['errors', 'generated', 'type operation-context', 'type ports', 'prepared', 'pure', 'storage'],
   jobs: ['domain', 'type operation-context', 'type ports'],

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+// Writes the types of `custos/testing` into `dist/types`: the declarations that its entries refer to, and no others.
+
+const root = join(import.meta.dirname, '..');
+const out = join(root, 'dist', 'types');
+const entries = ['testing', 'fixtures', 'matchers'].map((name) => `src/testing/${name}.ts`);
+
+mkdirSync(join(root, 'dist'), { recursive: true });
+const folder = mkdtempSync(join(root, 'dist', 'types-'));
+try {
+  const settings = {
+    extends: join(root, 'tsconfig.json'),
+    compilerOptions: {
+      ...{ noEmit: false, declaration: true, emitDeclarationOnly: true },
+      ...{ rootDir: root, outDir: join(folder, 'all') },
+    },
+    files: entries.map((entry) => join(root, entry)),
+    include: [],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(settings));
+  execFileSync(join(root, 'node_modules', '.bin', 'tsc'), ['-p', folder], { stdio: 'inherit' });
+  rmSync(out, { recursive: true, force: true });
+  const written = new Set<string>();
+  for (const entry of entries) copy(join(folder, 'all', declarationOf(entry)), written);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Copies a declaration and those that it imports. */
+function copy(file: string, written: Set<string>): void {
+  if (written.has(file)) return;
+  written.add(file);
+  const imported: string[] = [];
+  // Packages contain no TypeScript for `.ts` to name.
+  const text = readFileSync(file, 'utf8').replaceAll(/(['"])(\.{1,2}\/[^'"]+)\.ts\1/g, (_, quote, path) => {
+    imported.push(join(dirname(file), `${path}.d.ts`));
+    return `${quote}${path}.js${quote}`;
+  });
+  const target = join(out, relative(join(folder, 'all'), file));
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, text);
+  for (const next of imported) copy(next, written);
+}
+
+function declarationOf(file: string): string {
+  return file.replace(/\.ts$/, '.d.ts');
+}

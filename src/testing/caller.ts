@@ -1,0 +1,65 @@
+import { buildRequest } from '../client/calls/build-request.ts';
+import { operations } from '../generated/operations.ts';
+import type { Connection } from './connection.ts';
+import {
+  type Answer,
+  type Caller,
+  type CallOptions,
+  CallRefusedError,
+  type OperationId,
+  type Operations,
+  type Refusal,
+} from './operation-types.ts';
+import { keyOf, type Signer } from './signers.ts';
+
+interface AnyInput {
+  readonly path?: object | undefined;
+  readonly query?: object | undefined;
+  readonly body?: unknown;
+}
+
+/** Calls operations with the app's secret and the signatures of `signers`, where an operation accepts them. */
+export function callerOf(connection: Connection, signers: readonly Pick<Signer, 'privateKey'>[]): Caller {
+  const keys = signers.map(keyOf);
+  const attempt = async <Id extends OperationId>(
+    id: Id,
+    input: AnyInput = {},
+    options: CallOptions = {},
+  ): Promise<Answer<Id>> => {
+    const operation = operations[id];
+    const { headers: others, ...rest } = options;
+    const request = buildRequest(connection.place(), operation, {
+      input: {
+        path: (input.path ?? {}) as Record<string, string>,
+        query: queryOf(input.query),
+        body: input.body,
+      },
+      headers: {
+        ...rest,
+        signers: operation.signed ? keys : [],
+        ...(others === undefined ? {} : { others }),
+      },
+    });
+    const { status, headers, text } = await connection.send(request);
+    const isFile = operation.fileType !== undefined && status < 400;
+    const body: unknown = text === '' ? undefined : isFile ? text : JSON.parse(text);
+    const answer = { operation: id, status, headers };
+    return status >= 400
+      ? { ...answer, error: body as Refusal }
+      : { ...answer, data: body as Operations[Id]['response'] };
+  };
+  return {
+    attempt,
+    async call<Id extends OperationId>(id: Id, input: AnyInput = {}, options: CallOptions = {}) {
+      const { status, error, data } = await attempt(id, input, options);
+      if (error !== undefined) throw new CallRefusedError(id, status, error);
+      return data as Operations[Id]['response'];
+    },
+  };
+}
+
+function queryOf(query: object = {}): [string, string][] {
+  return Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().flatMap((item): [string, string][] => (item === undefined ? [] : [[name, String(item)]])),
+  );
+}

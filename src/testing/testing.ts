@@ -1,0 +1,189 @@
+import { fetch as fetchWith } from 'undici';
+import { awaitEvent, listFeed } from '../client/event-feed.ts';
+import { addFault, listFaults, removeFaults } from '../client/faults.ts';
+import {
+  changeClock,
+  fund,
+  loadSnapshot,
+  mineBlocks,
+  readClock,
+  resetSandbox,
+  saveSnapshot,
+} from '../client/world.ts';
+import { startSandbox as compose } from '../compose/sandbox.ts';
+import type {
+  AddSandboxFaultRequest,
+  FundSandboxAddressRequest,
+  SandboxDeposit,
+  SandboxEvent,
+  SandboxFault,
+} from '../sandbox/generated/schemas.ts';
+import { callerOf } from './caller.ts';
+import { type Connection, connect } from './connection.ts';
+import type { Caller } from './operation-types.ts';
+import type { Signer } from './signers.ts';
+import { trustInProcess } from './trust.ts';
+
+export {
+  type Answer,
+  type Caller,
+  type CallInput,
+  type CallOptions,
+  CallRefusedError,
+  type OperationId,
+  type Operations,
+  type Refusal,
+} from './operation-types.ts';
+export { alice, bob, carol, type Signer } from './signers.ts';
+
+/** How a sandbox starts; each option is one of `custos sandbox`. */
+export interface StartOptions {
+  /** Same ids, keys and addresses in every run, and a clock that stands still at the start of 2026. Default: `test`. */
+  readonly seed?: string | undefined;
+  /** Named users, wallets, a key quorum and a policy. Default: true. */
+  readonly seedData?: boolean;
+  /** A snapshot file to start with; resets return to it. */
+  readonly load?: string;
+  readonly prefix?: string;
+  readonly appId?: string;
+  readonly appSecret?: string;
+  /** Whether requests are kept for `/_sandbox/requests`. Default: true. */
+  readonly record?: boolean;
+  /** Whether refusals contain `data.hint`. Default: true. */
+  readonly hints?: boolean;
+  /** Default: any free port. */
+  readonly port?: number;
+}
+
+/** The clock of a sandbox. Whatever is due by the new time has run when a change resolves. Unix ms. */
+export interface TestClock {
+  now(): Promise<number>;
+  freeze(): Promise<number>;
+  resume(): Promise<number>;
+  set(time: number | Date): Promise<number>;
+  advance(durationMs: number): Promise<number>;
+}
+
+/** What fails on purpose; a reset removes all rules. */
+export interface TestFaults {
+  add(rule: AddSandboxFaultRequest): Promise<SandboxFault>;
+  list(): Promise<readonly SandboxFault[]>;
+  clear(): Promise<number>;
+}
+
+/** Selects events. */
+export interface EventFilter {
+  /** Conditions on the payload, by path: `{ wallet_id: '…', 'account.type': 'email' }`. */
+  readonly where?: Readonly<Record<string, string | number | boolean>>;
+  /** Only events after this one. */
+  readonly after?: string;
+}
+
+/** A sandbox in this process. Without signatures, it calls operations with the app secret alone. */
+export interface TestSandbox extends Caller, AsyncDisposable {
+  readonly baseUrl: string;
+  readonly appId: string;
+  readonly appSecret: string;
+  /** The certificate authority, as PEM and as a file. */
+  readonly caPem: string;
+  readonly caFile: string;
+  /** Calls operations with these signatures, where they accept signatures. */
+  as(...signers: readonly Pick<Signer, 'privateKey'>[]): Caller;
+  /** `fetch` that trusts the sandbox. */
+  readonly fetch: typeof globalThis.fetch;
+  /** Lets all TLS connections of this process trust the sandbox: `fetch`, `https`, and clients built on them. */
+  trust(): void;
+  /** Returns to the state after the start. */
+  reset(): Promise<void>;
+  /** Saves the whole state under a name. */
+  snapshot(name: string): Promise<void>;
+  load(name: string): Promise<void>;
+  readonly clock: TestClock;
+  readonly faults: TestFaults;
+  /** Adds funds to an address or to a wallet, named by its id. */
+  faucet(recipient: string, deposit: Omit<FundSandboxAddressRequest, 'address'>): Promise<SandboxDeposit>;
+  /** Mines blocks on one simulated chain, or on all in use. */
+  mine(count?: number, chain?: string): Promise<void>;
+  /** Runs everything that is due, and waits for the responses of webhook endpoints. */
+  settle(): Promise<void>;
+  /** The events so far, oldest first. */
+  events(type?: string, filter?: EventFilter): Promise<readonly SandboxEvent[]>;
+  /** The first event of a type, which may have been recorded before. Rejects after `timeoutMs`, by default 5000. */
+  waitForEvent(type: string, filter?: EventFilter & { readonly timeoutMs?: number }): Promise<SandboxEvent>;
+  close(): Promise<void>;
+}
+
+const WAIT_FOR_EVENT_MS = 5_000;
+
+/** Starts a whole sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
+export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
+  const { port = 0, seedData = true, seed = 'test' } = options;
+  const given = 'seed' in options ? { seed: options.seed } : { seed };
+  const sandbox = await compose({ ...options, ...given, port, seedData, logLevel: 'silent' });
+  const connection = connect(sandbox, options.prefix ?? 'service');
+  const close = async (): Promise<void> => {
+    await connection.destroy();
+    await sandbox.close();
+  };
+  return {
+    baseUrl: sandbox.baseUrl,
+    appId: sandbox.appId,
+    appSecret: sandbox.appSecret,
+    caPem: sandbox.caPem,
+    caFile: sandbox.caFile,
+    ...callerOf(connection, []),
+    as: (...signers) => callerOf(connection, signers),
+    fetch: ((input: string | URL, init?: object) =>
+      fetchWith(input, { ...init, dispatcher: connection.dispatcher })) as unknown as typeof globalThis.fetch,
+    trust: () => trustInProcess(sandbox.caPem),
+    reset: async () => void (await resetSandbox(connection)),
+    snapshot: async (name) => void (await saveSnapshot(connection, name, undefined)),
+    load: async (name) => void (await loadSnapshot(connection, name, undefined)),
+    clock: clockOf(connection),
+    faults: {
+      add: (rule) => addFault(connection, rule),
+      list: () => listFaults(connection),
+      clear: () => removeFaults(connection, []),
+    },
+    faucet: (recipient, deposit) => fund(connection, recipient, deposit),
+    mine: async (count = 1, chain = undefined) =>
+      void (await mineBlocks(connection, { count, ...(chain === undefined ? {} : { chain }) })),
+    settle: () => sandbox.settle(),
+    async events(type, filter) {
+      const found: SandboxEvent[] = [];
+      for await (const event of listFeed(connection, queryOf(type, filter))) found.push(event);
+      return found;
+    },
+    async waitForEvent(type, { timeoutMs = WAIT_FOR_EVENT_MS, ...filter } = {}) {
+      const found = await awaitEvent(connection, queryOf(type, filter), {
+        timeoutMs,
+        onStart: () => undefined,
+      });
+      if (found !== undefined) return found;
+      const conditions = filter.where === undefined ? '' : ` with ${JSON.stringify(filter.where)}`;
+      throw new Error(`no event \`${type}\`${conditions} within ${timeoutMs} ms`);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function clockOf(connection: Connection): TestClock {
+  const change = async (body: Parameters<typeof changeClock>[1]) =>
+    (await changeClock(connection, body)).now_ms;
+  return {
+    now: async () => (await readClock(connection)).now_ms,
+    freeze: () => change({ frozen: true }),
+    resume: () => change({ frozen: false }),
+    set: (time) => change({ now_ms: Number(time) }),
+    advance: (durationMs) => change({ advance_ms: durationMs }),
+  };
+}
+
+function queryOf(type: string | undefined, { where = {}, after = 'start' }: EventFilter = {}) {
+  return {
+    after,
+    types: type === undefined ? [] : [type],
+    where: Object.entries(where).map(([path, value]) => `${path}=${value}`),
+  };
+}

@@ -1,0 +1,134 @@
+import { get } from 'node:https';
+import { test as base, describe, expect } from 'vitest';
+import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
+import { sandboxMatchers } from '../../../src/testing/matchers.ts';
+import {
+  alice,
+  bob,
+  type Caller,
+  carol,
+  startSandbox,
+  type TestSandbox,
+} from '../../../src/testing/testing.ts';
+
+expect.extend(sandboxMatchers);
+
+declare module 'vitest' {
+  interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> {
+    toMatchContract(operation?: string): Promise<void>;
+    toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
+  }
+}
+
+const test = base.extend<SandboxContext>(sandboxFixtures());
+
+const acme = { wallet_id: 'ext_wal_acme-ethereum' };
+const signing = (wallet: string) => ({
+  path: { wallet_id: wallet },
+  body: { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const,
+});
+
+async function countWallets(caller: Caller): Promise<number> {
+  return (await caller.call('listWallets')).data.length;
+}
+
+describe('a sandbox of the testing library', () => {
+  test('is called with types, and each test gets it as it started', async ({ sandbox }) => {
+    const wallet = await sandbox.call('createWallet', { body: { chain_type: 'solana' } });
+    expect(wallet.chain_type).toBe('solana');
+    expect(await countWallets(sandbox)).toBe(5);
+  });
+
+  test('does not keep what an earlier test created', async ({ sandbox }) => {
+    expect(await countWallets(sandbox)).toBe(4);
+  });
+
+  test('signs as its users; refusals say what is missing', async ({ sandbox }) => {
+    const signed = await sandbox.as(alice).call('walletRpc', signing('ext_wal_alice'));
+    expect(signed.method).toBe('personal_sign');
+    const refused = sandbox.as(bob).call('walletRpc', signing('ext_wal_alice'));
+    await expect(refused).rejects.toMatchObject({ name: 'CallRefusedError', status: 401 });
+    const { status, error } = await sandbox.attempt('getWallet', { path: { wallet_id: 'ext_wal_nobody' } });
+    expect({ status, error: error?.error }).toEqual({ status: 404, error: 'Wallet not found' });
+    for (const signers of [
+      [alice, bob],
+      [carol, alice],
+    ]) {
+      const update = { path: { wallet_id: 'ext_wal_treasury' }, body: { display_name: 'Treasury 2' } };
+      expect((await sandbox.as(...signers).attempt('updateWallet', update)).status).toBe(200);
+    }
+  });
+
+  test('has snapshots, a clock, a faucet, blocks and faults', async ({ sandbox }) => {
+    await sandbox.snapshot('before');
+    const funded = await sandbox.faucet(acme.wallet_id, { chain: 'base', amount: '2' });
+    expect(funded.raw_balance).toBe('2000000000000000000');
+    await sandbox.mine();
+    await sandbox.load('before');
+    const { balances } = await sandbox.call('getWalletBalance', {
+      path: acme,
+      query: { chain: 'base', asset: 'eth' },
+    });
+    expect(balances[0]?.raw_value).toBe('0');
+    expect(await sandbox.clock.advance(60_000)).toBe(Date.UTC(2026, 0, 1, 0, 1));
+    expect(await sandbox.clock.set(new Date('2026-07-01T00:00:00Z'))).toBe(Date.UTC(2026, 6, 1));
+    await sandbox.faults.add({ effect: 'error', code: 'internal_error', operation: 'getWallet', count: 1 });
+    expect((await sandbox.attempt('getWallet', { path: acme })).status).toBe(500);
+    expect((await sandbox.attempt('getWallet', { path: acme })).status).toBe(200);
+    expect(await sandbox.faults.clear()).toBe(1);
+  });
+
+  test('waits for events', async ({ sandbox }) => {
+    const waiting = sandbox.waitForEvent('user.created', {
+      where: { 'user.linked_accounts.0.address': 'dora@example.com' },
+    });
+    await sandbox.call('createUser', {
+      body: { linked_accounts: [{ type: 'email', address: 'carl@example.com' }] },
+    });
+    await sandbox.call('createUser', {
+      body: { linked_accounts: [{ type: 'email', address: 'dora@example.com' }] },
+    });
+    expect((await waiting).payload).toMatchObject({ type: 'user.created' });
+    await expect(sandbox).toHaveEvent('user.created');
+    await expect(sandbox).not.toHaveEvent('wallet.archived');
+    await expect(sandbox.waitForEvent('wallet.archived', { timeoutMs: 50 })).rejects.toThrow(
+      'no event `wallet.archived` within 50 ms',
+    );
+  });
+
+  test('is trusted by its own fetch, and by the process on request', async ({ sandbox }) => {
+    const answer = await sandbox.fetch(`${sandbox.baseUrl}/openapi.json`);
+    expect(answer.status).toBe(200);
+    const status = () =>
+      new Promise((resolve, reject) => {
+        get(`${sandbox.baseUrl}/openapi.json`, { agent: false }, (response) => {
+          response.destroy();
+          resolve(response.statusCode);
+        }).on('error', reject);
+      });
+    await expect(status()).rejects.toThrow(/certificate/);
+    sandbox.trust();
+    expect(await status()).toBe(200);
+    expect((await fetch(`${sandbox.baseUrl}/openapi.json`)).status).toBe(200);
+  });
+
+  test('answers as the contract says; anything else does not match', async ({ sandbox }) => {
+    const created = await sandbox.attempt('createWallet', { body: { chain_type: 'ethereum' } });
+    await expect(created).toMatchContract();
+    await expect(await sandbox.attempt('getWallet', { path: { wallet_id: 'none' } })).toMatchContract();
+    await expect({ ...created, data: { ...created.data, chain_tipe: 1 } }).not.toMatchContract();
+    await expect({ ...created, status: 418 }).not.toMatchContract();
+    const fetched = await sandbox.fetch(`${sandbox.baseUrl}/v1/wallets`);
+    expect(fetched.status).toBe(401);
+    await expect(fetched).toMatchContract('listWallets');
+    expect(await fetched.json()).toMatchObject({ code: 'missing_or_invalid_token' });
+  });
+});
+
+base('many run at once, each with its own state, soon after the first', async () => {
+  await using first = await startSandbox();
+  const others = await Promise.all(Array.from({ length: 3 }, () => startSandbox({ seedData: false })));
+  await first.call('createWallet', { body: { chain_type: 'ethereum' } });
+  expect(await Promise.all(others.map(countWallets))).toEqual([0, 0, 0]);
+  await Promise.all(others.map((other) => other.close()));
+});
