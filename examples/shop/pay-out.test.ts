@@ -42,7 +42,12 @@ test('a refund is tried again while the service is down, and given up in the end
   sandbox,
   settings,
 }) => {
-  await sandbox.faults.add({ effect: 'error', code: 'internal_error', operation: 'transferFromWallet', count: 2 });
+  await sandbox.faults.add({
+    effect: 'error',
+    code: 'internal_error',
+    operation: 'transferFromWallet',
+    count: 2,
+  });
   await payOut(settings, refund);
   await sandbox.faults.add({ effect: 'error', code: 'internal_error', operation: 'transferFromWallet' });
   await expect(payOut(settings, { ...refund, orderId: '2042' })).rejects.toThrow('answered 500');

@@ -9,11 +9,7 @@ import {
   type SandboxState,
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
-import {
-  decodeSnapshot,
-  InvalidSnapshotError,
-  type Snapshot,
-} from '../sandbox/snapshots/snapshot-file.ts';
+import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { replaceContent } from '../storage/images/sqlite-image.ts';
 
 /*

@@ -189,7 +189,7 @@ const packageModules: Record<string, string[]> = {
   'rate-limiter-flexible': ['http'],
   commander: ['cli'],
   pino: ['adapters'],
-  undici: ['adapters'],
+  undici: ['adapters', 'testing'],
   '@peculiar/x509': ['adapters'],
   // Simulated chains keep a file of their own, apart from the server's database.
   'better-sqlite3': ['simulated', 'storage'],

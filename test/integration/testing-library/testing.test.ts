@@ -2,14 +2,7 @@ import { get } from 'node:https';
 import { test as base, describe, expect } from 'vitest';
 import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
 import { sandboxMatchers } from '../../../src/testing/matchers.ts';
-import {
-  alice,
-  bob,
-  type Caller,
-  carol,
-  startSandbox,
-  type TestSandbox,
-} from '../../../src/testing/testing.ts';
+import { alice, bob, type Caller, carol, startSandbox } from '../../../src/testing/testing.ts';
 
 expect.extend(sandboxMatchers);
 
