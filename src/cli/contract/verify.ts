@@ -26,15 +26,16 @@ const formats = ['text', 'json', 'junit', 'sarif'] as const;
 const examples = `
 Examples:
   $ custos verify --target https://staging.example.com --rewrite-host
-  $ custos verify --target https://127.0.0.1:4010 --target-ca ca.pem --record traffic.har
+  $ custos verify --target https://127.0.0.1:4010 --target-ca ca.pem
   $ custos verify --target https://staging.example.com \\
       --against-sandbox https://127.0.0.1:4010 --sandbox-ca ca.pem
 
-Send the requests of your tests to the proxy, then stop it with Ctrl-C or SIGTERM: it writes
-the report. Clients that sign requests sign the URL of the proxy; the target must know that URL
-(\`--public-url\`, CUSTOS_PUBLIC_URLS).
+Send the requests of your tests to the proxy, then stop it with Ctrl-C or
+SIGTERM: it writes the report. Clients that sign requests sign the URL of the
+proxy; the target must know that URL (\`--public-url\`, CUSTOS_PUBLIC_URLS).
 
-Exit codes: 0 the contract was kept, 1 it was not, 2 invalid usage, 3 no request was judged.`;
+Exit codes: 0 the contract was kept, 1 it was not, 2 invalid usage,
+3 no request was judged.`;
 
 /** `custos verify`: a proxy that compares the messages of any server with the contract. */
 export function verifyCommand(): Command {
