@@ -10,6 +10,7 @@ import { coverageCommand } from './contract/coverage.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
 import { faultsCommand } from './control/faults.ts';
+import { scenarioCommand } from './control/scenario.ts';
 import { snapshotCommand } from './control/snapshot.ts';
 import { faucetCommand, mineCommand, resetCommand } from './control/world.ts';
 import { eventsCommand } from './events.ts';
@@ -82,6 +83,7 @@ function makeProgram(): Command {
     faucetCommand(),
     mineCommand(),
     faultsCommand(),
+    scenarioCommand(),
     envCommand(),
     openCommand(),
     mcpCommand(),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
@@ -52,7 +53,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly reset: () => Promise<void>;
   readonly snapshots: ControllableSnapshots;
   readonly gate: RequestGate;
-  readonly jobs: Pick<JobRunner, 'settle'>;
+  readonly jobs: Pick<JobRunner, 'settle' | 'finish'>;
   readonly eventLog: EventLog;
   readonly requests: RequestLog | undefined;
   readonly faults: FaultRules;
@@ -65,12 +66,13 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 
 const everyOperation = Object.values(operations);
 
-/** Operations that wait for something to happen, and those that hold all others. */
+/** Operations that wait for something to happen, those that send requests themselves, and those that hold all others. */
 const ungated: ReadonlySet<string> = new Set<OperationId>([
   'listEvents',
   'listRequests',
   'loadSnapshot',
   'resetSandbox',
+  'runScenario',
   'saveSnapshot',
   // The requests that they send pass the gate themselves.
   'sendRequest',
@@ -111,7 +113,12 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     prices: chains.prices,
     reset,
     snapshots: options.snapshots,
+    seededKeys: {
+      alice: { name: 'alice', publicKey: aliceKey.publicKey },
+      bob: { name: 'bob', publicKey: bobKey.publicKey },
+    },
     runDueJobs: () => jobs.settle(),
+    finishJobs: () => jobs.finish(),
     read: (work) => work(database.orm.em.fork()),
     change,
     async changeApps(work) {

@@ -22,6 +22,7 @@ import { registry } from './generated/registry.ts';
 import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
+import type { SeededKey } from './scenarios/stage.ts';
 
 /** A clock that can be frozen and set. Unix milliseconds. */
 export interface ControllableClock extends Clock {
@@ -310,8 +311,11 @@ export interface ControlContext extends PolicyAnalysis {
   /** Returns to the state after the start, also of the clock and of seeded entropy. */
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
+  readonly seededKeys: { readonly alice: SeededKey; readonly bob: SeededKey };
   /** Runs all jobs that are due at the clock's current time. */
   runDueJobs(): Promise<void>;
+  /** The same, and waits for the responses of webhook endpoints. */
+  finishJobs(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
   /** In one transaction. */
   change<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;

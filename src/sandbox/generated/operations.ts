@@ -363,6 +363,13 @@ export interface Operations {
     body: undefined;
     response: schemas.RecordedRequests;
   };
+  /** List the scenarios */
+  listScenarios: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxScenarios;
+  };
   /** List snapshots */
   listSnapshots: {
     path: {};
@@ -506,6 +513,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.SandboxCardPayment;
+  };
+  /** Run a scenario */
+  runScenario: {
+    path: {
+      /** Name of the scenario. */
+      name: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxScenarioRun;
   };
   /** Save a snapshot */
   saveSnapshot: {
@@ -1106,6 +1123,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  listScenarios: {
+    id: "listScenarios",
+    method: "GET",
+    path: "/_sandbox/scenarios",
+    tag: "scenarios",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   listSnapshots: {
     id: "listSnapshots",
     method: "GET",
@@ -1306,6 +1336,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/card_authorizations/{payment_id}/reverse",
     tag: "cards",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  runScenario: {
+    id: "runScenario",
+    method: "POST",
+    path: "/_sandbox/scenarios/{name}",
+    tag: "scenarios",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

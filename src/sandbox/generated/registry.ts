@@ -36,6 +36,7 @@ import * as listFaults from '../handlers/listFaults.ts';
 import * as listOperatorRecords from '../handlers/listOperatorRecords.ts';
 import * as listOperators from '../handlers/listOperators.ts';
 import * as listRequests from '../handlers/listRequests.ts';
+import * as listScenarios from '../handlers/listScenarios.ts';
 import * as listSnapshots from '../handlers/listSnapshots.ts';
 import * as loadSnapshot from '../handlers/loadSnapshot.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
@@ -52,6 +53,7 @@ import * as replayRequest from '../handlers/replayRequest.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
 import * as restoreWallet from '../handlers/restoreWallet.ts';
 import * as reverseCardPayment from '../handlers/reverseCardPayment.ts';
+import * as runScenario from '../handlers/runScenario.ts';
 import * as saveSnapshot from '../handlers/saveSnapshot.ts';
 import * as sendRequest from '../handlers/sendRequest.ts';
 import * as setClock from '../handlers/setClock.ts';
@@ -102,6 +104,7 @@ const files = {
   listOperatorRecords,
   listOperators,
   listRequests,
+  listScenarios,
   listSnapshots,
   loadSnapshot,
   mineBlocks,
@@ -118,6 +121,7 @@ const files = {
   resetSandbox,
   restoreWallet,
   reverseCardPayment,
+  runScenario,
   saveSnapshot,
   sendRequest,
   setClock,

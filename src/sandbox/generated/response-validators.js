@@ -5877,6 +5877,112 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
 }
 
 const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
+function validateSandboxScenarios(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxScenarios.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxScenarios.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxScenario(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxScenario.errors : vErrors.concat(validateSandboxScenario.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxScenarios.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxScenarios.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxScenarios.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxScenario(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.summary === void 0 && (missing0 = "summary")) {
+    validateSandboxScenario.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "summary")) {
+      validateSandboxScenario.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxScenario.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.summary !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.summary !== "string") {
+        validateSandboxScenario.errors = [{ instancePath: instancePath + "/summary", schemaPath: "#/properties/summary/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxScenario.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxScenario.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxSnapshots(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6826,6 +6932,290 @@ function validateSandboxRestoredWallet(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
+function validateSandboxScenarioRun(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.summary === void 0 && (missing0 = "summary") || data.resources === void 0 && (missing0 = "resources") || data.steps === void 0 && (missing0 = "steps") || data.try_next === void 0 && (missing0 = "try_next")) {
+    validateSandboxScenarioRun.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "summary" || key0 === "resources" || key0 === "steps" || key0 === "try_next")) {
+      validateSandboxScenarioRun.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.summary !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.summary !== "string") {
+        validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/summary", schemaPath: "#/properties/summary/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.resources !== void 0) {
+        let data2 = data.resources;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (Array.isArray(data2)) {
+          var valid1 = true;
+          const len0 = data2.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs8 = errors;
+           if (!validateSandboxScenarioResource(data2[i0], { instancePath: instancePath + "/resources/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateSandboxScenarioResource.errors : vErrors.concat(validateSandboxScenarioResource.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs8 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         } else {
+          validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/resources", schemaPath: "#/properties/resources/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.steps !== void 0) {
+         let data4 = data.steps;
+         const _errs9 = errors;
+         if (errors === _errs9) {
+          if (Array.isArray(data4)) {
+           var valid2 = true;
+           const len1 = data4.length;
+           for (let i1 = 0; i1 < len1; i1++) {
+            const _errs11 = errors;
+            if (!validateSandboxScenarioStep(data4[i1], { instancePath: instancePath + "/steps/" + i1, parentData: data4, parentDataProperty: i1, rootData })) {
+             vErrors = vErrors === null ? validateSandboxScenarioStep.errors : vErrors.concat(validateSandboxScenarioStep.errors);
+             errors = vErrors.length;
+            }
+            var valid2 = _errs11 === errors;
+            if (!valid2) {
+             break;
+            }
+           }
+          } else {
+           validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.try_next !== void 0) {
+          let data6 = data.try_next;
+          const _errs12 = errors;
+          if (errors === _errs12) {
+           if (Array.isArray(data6)) {
+            var valid3 = true;
+            const len2 = data6.length;
+            for (let i2 = 0; i2 < len2; i2++) {
+             const _errs14 = errors;
+             if (typeof data6[i2] !== "string") {
+              validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/try_next/" + i2, schemaPath: "#/properties/try_next/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid3 = _errs14 === errors;
+             if (!valid3) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxScenarioRun.errors = [{ instancePath: instancePath + "/try_next", schemaPath: "#/properties/try_next/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs12 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxScenarioRun.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxScenarioRun.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxScenarioStep(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.summary === void 0 && (missing0 = "summary") || data.request_id === void 0 && (missing0 = "request_id") || data.operation === void 0 && (missing0 = "operation") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code")) {
+    validateSandboxScenarioStep.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "summary" || key0 === "request_id" || key0 === "operation" || key0 === "status" || key0 === "code")) {
+      validateSandboxScenarioStep.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.summary !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.summary !== "string") {
+       validateSandboxScenarioStep.errors = [{ instancePath: instancePath + "/summary", schemaPath: "#/properties/summary/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.request_id !== void 0) {
+       let data1 = data.request_id;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxScenarioStep.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSandboxScenarioStep.properties.request_id.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.operation !== void 0) {
+        let data2 = data.operation;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxScenarioStep.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaSandboxScenarioStep.properties.operation.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.status !== void 0) {
+         let data3 = data.status;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) && data3 !== null) {
+          validateSandboxScenarioStep.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: schemaSandboxScenarioStep.properties.status.type }, message: "must be integer,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.code !== void 0) {
+          let data4 = data.code;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxScenarioStep.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaSandboxScenarioStep.properties.code.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxScenarioStep.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxScenarioStep.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxScenarioStep = { "$id": "SandboxScenarioStep", "type": "object", "required": ["summary", "request_id", "operation", "status", "code"], "additionalProperties": false, "properties": { "summary": { "type": "string" }, "request_id": { "type": ["string", "null"] }, "operation": { "type": ["string", "null"] }, "status": { "type": ["integer", "null"] }, "code": { "type": ["string", "null"] } } };
+function validateSandboxScenarioResource(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id")) {
+    validateSandboxScenarioResource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "id")) {
+      validateSandboxScenarioResource.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.type !== "string") {
+       validateSandboxScenarioResource.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxScenarioResource.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxScenarioResource.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxScenarioResource.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxPayoutClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7009,6 +7399,7 @@ const responseValidators = {
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
+ listScenarios: { 200: validateSandboxScenarios, 500: validateError },
  listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
  loadSnapshot: { 200: validateLoadedSnapshot, 400: validateError, 404: validateError, 500: validateError, 503: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -7025,6 +7416,7 @@ const responseValidators = {
  resetSandbox: { 200: validateSandboxReset, 500: validateError, 503: validateError },
  restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
  reverseCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
+ runScenario: { 200: validateSandboxScenarioRun, 400: validateError, 404: validateError, 500: validateError },
  saveSnapshot: { 200: validateSandboxSnapshot, 400: validateError, 500: validateError, 503: validateError },
  sendRequest: { 200: validateSentRequest, 400: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -941,6 +941,45 @@ export type SandboxRestoredWallet = {
   chain_type: string;
 };
 
+export type SandboxScenario = {
+  name: string;
+  /** What happens. */
+  summary: string;
+};
+
+export type SandboxScenarioResource = {
+  /** For example `wallet`. */
+  type: string;
+  id: string;
+};
+
+export type SandboxScenarioRun = {
+  name: string;
+  /** What happened. */
+  summary: string;
+  /** What was created. */
+  resources: SandboxScenarioResource[];
+  /** What was done, in this order. */
+  steps: SandboxScenarioStep[];
+  /** Commands that show more, or lead out of it. */
+  try_next: string[];
+};
+
+export type SandboxScenarioStep = {
+  /** What was done. */
+  summary: string;
+  /** The `x-request-id` of its request; null for a step that is no request. */
+  request_id: string | null;
+  operation: string | null;
+  status: number | null;
+  /** The error code of a refusal. */
+  code: string | null;
+};
+
+export type SandboxScenarios = {
+  data: SandboxScenario[];
+};
+
 export type SandboxSigner = "alice" | "bob" | "carol";
 
 /** The keys that sign the request, one after the other. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../package-root.ts';
-import { type DocumentedErrors, documentedErrorsOf } from '../sandbox/faults/documented-errors.ts';
+import { packageRoot } from '../../package-root.ts';
+import { type DocumentedErrors, documentedErrorsOf } from '../../sandbox/faults/documented-errors.ts';
 
 let errors: DocumentedErrors | undefined;
 
