@@ -15,9 +15,6 @@ const oldestNode = 24;
 // Packages with native code: the only ones that the published program needs installed.
 const external = ['better-sqlite3', 'secp256k1'];
 
-// What `/docs` serves, copied to `dist/swagger-ui/`: the package has ten times as much, and a script at install.
-const pageAssets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'LICENSE'];
-
 // Optional packages of the ORM and its drivers that are not installed; importing them is expected to fail.
 const absent = [
   '@mikro-orm/seeder',
@@ -161,10 +158,6 @@ async function bundle(previous: Record | undefined): Promise<void> {
     ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),
     { path: 'custos.js', contents: entry },
     ...inspector.files.map(({ path, contents }) => ({ path: join('inspector', path), contents })),
-    ...pageAssets.map((name) => ({
-      path: join('swagger-ui', name),
-      contents: readFileSync(join(root, 'node_modules', 'swagger-ui-dist', name)),
-    })),
   ];
   const outputs = files.map(({ path }) => path);
   for (const { path, contents } of files) {

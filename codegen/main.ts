@@ -6,13 +6,14 @@ import { type Contract, contracts } from './contracts.ts';
 import { ContractError } from './document.ts';
 import { generateContract } from './generate.ts';
 import { findDrift, writeOutput } from './output.ts';
+import { PAGES_PATH, renderPages } from './pages/render-pages.ts';
 import { scaffoldHandlers } from './scaffold-handler.ts';
 
 const HELP = `usage: npm run generate [-- options]
 
 Reads the contracts in openapi/ and generates the bundled documents, types, operation tables, registries,
 validators, and a stub for each operation without a handler.
-Also writes the index of CHOICE comments, docs/decisions/choices.md.
+Also writes the index of CHOICE comments, docs/decisions/choices.md, and the pages at /docs, src/generated/pages.ts.
 
   --check        write nothing; fail when a generated file is out of date
   --allow-todo   tolerate placeholders (TODO) and invalid examples, and print their number
@@ -51,19 +52,18 @@ async function run(contract: Contract, { check, allowTodo }: Options): Promise<n
   return 0;
 }
 
-/** Writes the index of choices, or compares it (with `check`). Returns the number of files that are not fresh. */
-function runChoices({ check }: Options): number {
-  const path = join(ROOT, CHOICES_PATH);
-  const content = renderChoices(ROOT);
-  if (content === readOrEmpty(path)) return 0;
+/** Writes a file that is not made from a contract, or compares it (with `check`). Returns whether it is not fresh. */
+function runFile({ check }: Options, relativePath: string, content: string): boolean {
+  const path = join(ROOT, relativePath);
+  if (content === readOrEmpty(path)) return false;
   if (check) {
-    console.error(`${CHOICES_PATH}: does not match the \`CHOICE:\` comments of the source`);
-    return 1;
+    console.error(`${relativePath}: does not match its sources`);
+    return true;
   }
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
-  console.log(`wrote ${CHOICES_PATH}`);
-  return 0;
+  console.log(`wrote ${relativePath}`);
+  return false;
 }
 
 function readOrEmpty(path: string): string {
@@ -100,7 +100,8 @@ async function main(): Promise<number> {
   try {
     let stale = 0;
     for (const contract of contracts) stale += await run(contract, options);
-    stale += runChoices(options);
+    if (runFile(options, CHOICES_PATH, renderChoices(ROOT))) stale += 1;
+    if (runFile(options, PAGES_PATH, await renderPages(ROOT))) stale += 1;
     if (stale > 0) console.error('run `npm run generate` and commit the changes');
     return stale > 0 ? 1 : 0;
   } catch (error) {

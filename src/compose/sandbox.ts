@@ -286,7 +286,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
       findPage: sandboxPages({ config, inspectorFolder: outside.inspectorFolder, log }),
-      reference: sandboxReference({ ...memory, config }),
+      reference: sandboxReference({ ...memory, config, database }),
     });
     own.listensAt(listening.baseUrl);
     listensAt(config.publicUrls[0] ?? listening.baseUrl);

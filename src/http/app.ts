@@ -10,6 +10,8 @@ import { compressed } from './pages/compress-page.ts';
 import {
   createReferencePages,
   type FindPage,
+  type FindReferencePage,
+  isReferencePath,
   type Page,
   type ReferenceOptions,
 } from './pages/reference-pages.ts';
@@ -54,7 +56,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     brand,
     rateLimiter: await rateLimiterOf(options.rateLimit),
   });
-  const findPage = createReferencePages(options.packageRoot, brand, options.reference);
+  const findReferencePage = createReferencePages(options.packageRoot, brand, options.reference);
   const guard = createTransportGuard(options.transport);
   const mounts = options.mounts ?? [];
 
@@ -66,9 +68,16 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     for (const mount of mounts) {
       if (path.startsWith(mount.prefix)) return mount.handle(request, response);
     }
-    const page = findPageSafely(findPage, path, options);
-    if (page === undefined) return pipeline(request, response);
-    return servePage(request, response, page);
+    return isReferencePath(path) ? serveReference(request, response, path) : pipeline(request, response);
+  };
+
+  const serveReference = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+  ): Promise<void> => {
+    const page = await findPageSafely(findReferencePage, path, options);
+    return page === undefined ? pipeline(request, response) : servePage(request, response, page);
   };
 
   const servePage = async (request: IncomingMessage, response: ServerResponse, page: Page): Promise<void> => {
@@ -114,9 +123,13 @@ async function rateLimiterOf(options: RateLimitOptions | undefined) {
   return createRateLimiter(options);
 }
 
-function findPageSafely(findPage: FindPage, path: string, { log }: AppOptions): Page | undefined {
+async function findPageSafely(
+  findPage: FindReferencePage,
+  path: string,
+  { log }: AppOptions,
+): Promise<Page | undefined> {
   try {
-    return findPage(path);
+    return await findPage(path);
   } catch (error) {
     // An incomplete installation: the API works without its reference.
     log.error({ err: error, path }, 'a page of the reference cannot be read');

@@ -5,6 +5,7 @@ import { CHOICES_PATH, renderChoices } from '../../codegen/choices/render-choice
 import { contracts } from '../../codegen/contracts.ts';
 import { generateContract } from '../../codegen/generate.ts';
 import { findDrift } from '../../codegen/output.ts';
+import { PAGES_PATH, renderPages } from '../../codegen/pages/render-pages.ts';
 
 const root = join(import.meta.dirname, '../..');
 const written = contracts.filter((contract) => contract.sources(root).length > 0);
@@ -22,4 +23,8 @@ test.each(written)(
 
 test('the index of choices matches the comments: run `npm run generate`', () => {
   expect(readFileSync(join(root, CHOICES_PATH), 'utf8')).toBe(renderChoices(root));
+});
+
+test('the pages at /docs match the guides and their script: run `npm run generate`', async () => {
+  expect(readFileSync(join(root, PAGES_PATH), 'utf8')).toBe(await renderPages(root));
 });

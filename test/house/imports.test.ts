@@ -71,6 +71,8 @@ const allowedImports: Record<string, string[]> = {
     'start-error',
   ],
   config: [],
+  // Runs in browsers.
+  docs: ['load-once'],
   'package-root': [],
   'start-error': [],
   'load-once': [],
@@ -80,7 +82,16 @@ const allowedImports: Record<string, string[]> = {
   // Users' tests call it; it is a client of a sandbox that it starts in their process.
   testing: ['client', 'compose', 'generated', 'mocks', 'type sandbox'],
   mock: ['errors'],
-  http: ['errors', 'generated', 'type operation-context', 'type ports', 'prepared', 'pure', 'storage'],
+  http: [
+    'errors',
+    'generated',
+    'load-once',
+    'type operation-context',
+    'type ports',
+    'prepared',
+    'pure',
+    'storage',
+  ],
   jobs: ['domain', 'type operation-context', 'type ports'],
   registry: ['type generated', 'handlers', 'type operation-context'],
   handlers: ['domain', 'errors', 'type generated', 'type operation-context', 'type prepared'],

@@ -1,13 +1,30 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { acmeApp } from '../../../mocks/apps.ts';
+import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
+import { usdcVault } from '../../../mocks/earn-vaults.ts';
+import { treasuryQuorum } from '../../../mocks/key-quorums.ts';
+import { spendingPolicy } from '../../../mocks/policies.ts';
 import { acmeWallet } from '../../../mocks/wallets.ts';
 import type { SandboxConfig } from '../../config.ts';
+import { KeyQuorumEntity } from '../../domain/access/key-quorums/key-quorum.entity.ts';
+import { PolicyEntity } from '../../domain/access/policies/policy.entity.ts';
+import { LinkedAccountEntity } from '../../domain/access/user-records/linked-account.entity.ts';
 import { isLoopbackHost } from '../../http/origins/local-caller.ts';
-import type { ReferenceDocument, ReferenceOptions } from '../../http/pages/reference-pages.ts';
+import type { ReferenceDocument } from '../../http/pages/reference-document.ts';
+import type { ReferenceOptions } from '../../http/pages/reference-pages.ts';
+import type { Database } from '../../storage/open-database.ts';
+
+const publishedSigners = [
+  { name: 'Alice', privateKey: aliceKey.privateKey },
+  { name: 'Bob', privateKey: bobKey.privateKey },
+  { name: 'Carol', privateKey: carolKey.privateKey },
+];
 
 interface OwnExamples {
   readonly appId: string;
   readonly appSecret: string;
   readonly config: Pick<SandboxConfig, 'host' | 'seedData'>;
+  readonly database: Database;
 }
 
 interface Parameter {
@@ -22,13 +39,16 @@ interface Parameter {
  * CHOICE: the secret is filled in only if it is the published one of a sandbox that this machine alone reaches, because
  * every client of the sandbox can read the page.
  */
-export function sandboxReference({ appId, appSecret, config }: OwnExamples): ReferenceOptions {
+export function sandboxReference({ appId, appSecret, config, database }: OwnExamples): ReferenceOptions {
   const isPublished = appSecret === acmeApp.secret && isLoopbackHost(config.host);
   const own: Record<string, string> = { 'service-app-id': appId, app_id: appId };
   if (config.seedData) own.wallet_id = `ext_wal_${acmeWallet.external_id}`;
   return {
     tailor: (document) => withExamples(document, own),
     credentials: isPublished ? { appId, appSecret } : undefined,
+    ...(config.seedData
+      ? { signers: publishedSigners, readIds: () => readSeededIds(database.orm.em.fork(), appId) }
+      : {}),
   };
 }
 
@@ -59,4 +79,18 @@ function mapValues<From, To>(
   to: (value: From) => To,
 ): Record<string, To> {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, to(value)]));
+}
+
+/** The ids of the seed data now, by the name of the parameter or property. What was deleted is left out. */
+async function readSeededIds(em: SqlEntityManager, appId: string): Promise<Readonly<Record<string, string>>> {
+  const policy = await em.findOne(PolicyEntity, { appId, name: spendingPolicy.name });
+  const quorum = await em.findOne(KeyQuorumEntity, { appId, displayName: treasuryQuorum.display_name });
+  const account = await em.findOne(LinkedAccountEntity, { appId, type: 'custom_auth', subject: 'alice' });
+  return {
+    wallet_id: `ext_wal_${acmeWallet.external_id}`,
+    vault_id: usdcVault.id,
+    ...(policy === null ? {} : { policy_id: policy.id }),
+    ...(quorum === null ? {} : { key_quorum_id: quorum.id, owner_id: quorum.id }),
+    ...(account === null ? {} : { user_id: account.userId }),
+  };
 }

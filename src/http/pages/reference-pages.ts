@@ -1,9 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadOnce } from '../../load-once.ts';
 import type { Brand } from '../brand.ts';
 import type { Caller } from '../origins/local-caller.ts';
 import { brandDocument } from './brand-document.ts';
+import { contentsHtml, docsHtml, introductionHtml, withOperationLinks } from './docs-html.ts';
+import { listReference, type ReferenceDocument, type ReferenceEntry, sliceOf } from './reference-document.ts';
 
 /** A static page. */
 export interface Page {
@@ -19,41 +21,27 @@ export interface Page {
 /** The page at a path, if any. */
 export type FindPage = (path: string) => Page | undefined;
 
-// With this policy the browser blocks any request of the reference to another host.
+/** The page of the reference at a path, if any. */
+export type FindReferencePage = (path: string) => Promise<Page | undefined>;
+
+const html = 'text/html; charset=utf-8';
+const json = 'application/json; charset=utf-8';
+
+// With this policy the browser runs no script and no style but those of this server, and calls no other host.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
+  "style-src 'self'",
+  "img-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
 
-const assets: Readonly<Record<string, string>> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'favicon-32x32.png': 'image/png',
-};
+const headersOfHtml = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
 
-const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Custos: reference</title>
-<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-</head>
-<body>
-<div id="reference"></div>
-<noscript>The reference is drawn by a script. The document itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
-</body>
-</html>
-`;
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1a469f"/><path d="M22 11.5a7 7 0 1 0 0 9" fill="none" stroke="#fff" stroke-width="4"/></svg>`;
 
 /** What the reference of one server has of its own. */
 export interface ReferenceOptions {
@@ -61,46 +49,10 @@ export interface ReferenceOptions {
   readonly tailor?: (document: ReferenceDocument) => ReferenceDocument;
   /** Credentials that the page fills in. Every client of the server can read them. */
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
-}
-
-/** The part of the document that `tailor` may change. */
-export interface ReferenceDocument {
-  readonly paths: Readonly<
-    Record<string, Readonly<Record<string, { readonly parameters?: readonly object[] }>>>
-  >;
-  readonly components: { readonly parameters: Readonly<Record<string, object>> };
-}
-
-const SCHEME = 'appCredentials';
-
-// `validatorUrl: null`: by default the page loads a badge from a validator on the internet.
-const startScript = ({ credentials }: ReferenceOptions): string => `window.ui = SwaggerUIBundle({
-  url: '/openapi.json',
-  dom_id: '#reference',
-  deepLinking: true,
-  docExpansion: 'none',
-  defaultModelsExpandDepth: 0,
-  displayRequestDuration: true,
-  filter: true,
-  validatorUrl: null,
-  onComplete: () => ${credentials === undefined ? '{}' : `window.ui.preauthorizeBasic(${[SCHEME, credentials.appId, credentials.appSecret].map((text) => JSON.stringify(text)).join(', ')})`},
-});
-`;
-
-/** The contract at `/openapi.json` and its reference at `/docs`, built on first request and cached. */
-export function createReferencePages(
-  packageRoot: string,
-  brand: Brand | undefined,
-  options: ReferenceOptions = {},
-): FindPage {
-  const kept = new Map<string, Page>();
-  return (path) => {
-    const known = kept.get(path);
-    if (known !== undefined) return known;
-    const page = makePage(path, { packageRoot, brand, ...options });
-    if (page !== undefined) kept.set(path, page);
-    return page;
-  };
+  /** Private keys that are published, with which the page can sign: PKCS#8 in base64. */
+  readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
+  /** Ids of resources that exist now, by the name of the parameter. */
+  readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
 }
 
 interface Source extends ReferenceOptions {
@@ -108,33 +60,85 @@ interface Source extends ReferenceOptions {
   readonly brand: Brand | undefined;
 }
 
-function makePage(path: string, source: Source): Page | undefined {
-  if (path === '/openapi.json') return documentPage(source);
-  if (path === '/docs' || path === '/docs/') {
-    const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
-    return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
-  }
-  if (path === '/docs/start.js') {
-    return { contentType: 'text/javascript; charset=utf-8', content: Buffer.from(startScript(source)) };
-  }
-  const name = path.startsWith('/docs/') ? path.slice('/docs/'.length) : '';
-  const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined;
-  return contentType === undefined
-    ? undefined
-    : { contentType, content: readFileSync(assetPath(name, source)) };
+/** Whether a path may be a page of the reference. */
+export function isReferencePath(path: string): boolean {
+  return path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/');
+}
+
+/**
+ * The contract at `/openapi.json`, its reference and the guides at `/docs`. Pages are built on first request and
+ * cached.
+ */
+export function createReferencePages(
+  packageRoot: string,
+  brand: Brand | undefined,
+  options: ReferenceOptions = {},
+): FindReferencePage {
+  const source = { packageRoot, brand, ...options };
+  // INVARIANT: bounded, because only paths of pages are kept.
+  const kept = new Map<string, Page>();
+  const read = loadOnce(() => readSource(source));
+  return async (path) => {
+    if (path === '/docs/settings.json') return settingsPage(source);
+    const known = kept.get(path);
+    if (known !== undefined) return known;
+    const page = (await read())(path);
+    if (page !== undefined) kept.set(path, page);
+    return page;
+  };
+}
+
+type MakePage = (path: string) => Page | undefined;
+
+async function readSource(source: Source): Promise<MakePage> {
+  const { guidePages, docsScript, docsStyle } = await import('../../generated/pages.ts');
+  const document = readDocument(source);
+  const entries = listReference(document);
+  const text = (words: string): string => source.brand?.writeText(words) ?? words;
+  const shown = (shell: Omit<Parameters<typeof docsHtml>[0], 'contents'>, current?: string) =>
+    pageOf(
+      html,
+      docsHtml({ ...shell, contents: contentsHtml(entries.values(), guidePages, current) }),
+      headersOfHtml,
+    );
+  return (path) => {
+    if (path === '/openapi.json') return pageOf(json, JSON.stringify(document));
+    if (path === '/docs' || path === '/docs/') {
+      const main = introductionHtml(document, guidePages);
+      return shown({ title: 'Reference', main, page: 'reference' });
+    }
+    if (path === '/docs/docs.js') return pageOf('text/javascript; charset=utf-8', docsScript);
+    if (path === '/docs/docs.css') return pageOf('text/css; charset=utf-8', docsStyle);
+    if (path === '/docs/icon.svg') return pageOf('image/svg+xml', icon);
+    const entry = operationAt(path, entries);
+    if (entry !== undefined) return pageOf(json, JSON.stringify(sliceOf(document, entry)));
+    const guide = guidePages.find((each) => path === `/docs/${each.path}`);
+    if (guide === undefined) return undefined;
+    const main = withOperationLinks(text(guide.html), entries.values());
+    return shown({ title: guide.title, main, page: 'guide' }, guide.path);
+  };
+}
+
+function operationAt(path: string, entries: ReadonlyMap<string, ReferenceEntry>): ReferenceEntry | undefined {
+  const id = /^\/docs\/operations\/(\w+)\.json$/.exec(path)?.[1];
+  return id === undefined ? undefined : entries.get(id);
 }
 
 /** The bundled document. `servers` is this server, so that requests can be tried out in the reference. */
-function documentPage({ packageRoot, brand, tailor }: Source): Page {
+function readDocument({ packageRoot, brand, tailor }: Source): ReferenceDocument {
   const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
   const whole = { ...JSON.parse(text), servers: [{ url: '/' }] };
   const document = tailor === undefined ? whole : tailor(whole);
-  const branded = brand === undefined ? document : brandDocument(document, brand);
-  return { contentType: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(branded)) };
+  return brand === undefined ? document : (brandDocument(document, brand) as ReferenceDocument);
 }
 
-/** The build copies the assets, because the published package does not depend on theirs. */
-function assetPath(name: string, { packageRoot }: Source): string {
-  const built = join(packageRoot, 'dist', 'swagger-ui', name);
-  return existsSync(built) ? built : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
+async function settingsPage({ brand, credentials, signers = [], readIds }: Source): Promise<Page> {
+  const prefix = brand?.prefix ?? 'service';
+  const ids = (await readIds?.()) ?? {};
+  const settings = { prefix, credentials, signers, ids: brand === undefined ? ids : brand.writeBody(ids) };
+  return pageOf(json, JSON.stringify(settings), { 'cache-control': 'no-store' });
+}
+
+function pageOf(contentType: string, text: string, headers: Readonly<Record<string, string>> = {}): Page {
+  return { contentType, content: Buffer.from(text), headers };
 }

@@ -1,6 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { composeRequest, firstValue, withIds } from '../../../src/docs/compose-request.ts';
+import type { OperationDocument, Settings } from '../../../src/docs/operation-document.ts';
+import { signPayload } from '../../../src/docs/sign-payload.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 let sandbox: TestSandbox;
@@ -21,45 +24,58 @@ async function get(path: string, headers: Headers = {}, on: TestSandbox = sandbo
   };
 }
 
-interface Parameter {
-  readonly $ref?: string;
-  readonly name: string;
-  readonly in: string;
-  readonly required?: boolean;
-  readonly example?: string;
+async function json<Value>(path: string, on: TestSandbox = sandbox): Promise<Value> {
+  return JSON.parse((await get(path, {}, on)).bytes.toString()) as Value;
+}
+
+/** What "Send" does on the page of an operation, before the reader has changed anything. */
+async function sendAsItIs(id: string, change: Partial<Record<string, string>> = {}, signer?: string) {
+  const operation = await json<OperationDocument>(`/docs/operations/${id}.json`);
+  const settings = await json<Settings>('/docs/settings.json');
+  const [content] = Object.values(operation.requestBody?.content ?? {});
+  const [example] = Object.values(content?.examples ?? {});
+  const parameters = Object.fromEntries(
+    operation.parameters.map((each) => [each.name, change[each.name] ?? firstValue(each, settings)]),
+  );
+  const body = example === undefined ? undefined : JSON.stringify(withIds(example.value, settings.ids));
+  const filled = { parameters, body, userToken: '', ...settings.credentials! };
+  const request = composeRequest(operation, filled, { origin: sandbox.baseUrl, prefix: settings.prefix });
+  const key = settings.signers.find(({ name }) => name === signer)?.privateKey;
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: request.url.slice(sandbox.baseUrl.length),
+    method: request.method as 'GET',
+    headers: {
+      ...request.headers,
+      ...(key && { 'service-authorization-signature': await signPayload(request.payload, key) }),
+    },
+    ...(request.body === undefined ? {} : { body: request.body }),
+  });
+  return { status: answer.statusCode, body: await answer.body.text() };
 }
 
 describe('what the reference fills in', () => {
   test.each([
-    ['/v1/wallets', 'get'],
-    ['/v1/wallets/{wallet_id}', 'get'],
-    ['/v1/apps/{app_id}', 'get'],
-  ])('works as it is: %s', async (template, method) => {
-    const document = (await sandbox.document()) as unknown as {
-      paths: Record<string, Record<string, { parameters: Parameter[] }>>;
-      components: { parameters: Record<string, Parameter> };
-    };
-    const parameters = document.paths[template]![method]!.parameters.map((each) =>
-      each.$ref === undefined ? each : document.components.parameters[each.$ref.split('/').at(-1)!]!,
-    );
-    const filled = parameters.filter(({ example }) => example !== undefined);
-    expect(filled.filter(({ required }) => required !== true)).toEqual([]);
-    const path = filled.reduce((text, { name, example }) => text.replace(`{${name}}`, example!), template);
-    const headers = Object.fromEntries(
-      filled.filter((each) => each.in === 'header').map(({ name, example }) => [name, example!]),
-    );
-    const [, appId, secret] = /preauthorizeBasic\("appCredentials", "(.+)", "(.+)"\)/.exec(
-      (await get('/docs/start.js')).bytes.toString(),
-    )!;
-    const authorization = `Basic ${Buffer.from(`${appId}:${secret}`).toString('base64')}`;
-    expect((await get(path, { ...headers, authorization })).status).toBe(200);
+    ...['listWallets', 'getWallet', 'getApp', 'getUser', 'getPolicy', 'getKeyQuorum'],
+    ...['createWallet', 'createPolicy', 'walletRpc', 'listIntents', 'createKeyQuorum'],
+  ])('works as it is: %s', async (id) => {
+    const { status, body } = await sendAsItIs(id);
+    expect([status, status === 200 ? '' : body]).toEqual([200, '']);
   });
 
-  test('contains no secret but the published one', async () => {
-    await using other = await startSandbox({ appSecret: 'a-secret-of-our-own' });
-    const { bytes } = await get('/docs/start.js', {}, other);
-    expect(bytes.toString()).not.toContain('a-secret-of-our-own');
-    expect(bytes.toString()).not.toContain('preauthorize');
+  test('signs as Alice, so that the server accepts it, also with the optional headers', async () => {
+    const wallet_id = 'ext_wal_alice';
+    expect((await sendAsItIs('walletRpc', { wallet_id })).status).toBe(401);
+    expect((await sendAsItIs('walletRpc', { wallet_id }, 'Bob')).status).toBe(401);
+    expect((await sendAsItIs('walletRpc', { wallet_id }, 'Alice')).status).toBe(200);
+    const more = { wallet_id, 'service-idempotency-key': 'k1', 'service-request-expiry': '1767229200000' };
+    expect((await sendAsItIs('walletRpc', more, 'Alice')).status).toBe(200);
+  });
+
+  test('contains no secret but the published ones', async () => {
+    await using other = await startSandbox({ appSecret: 'a-secret-of-our-own', seedData: false });
+    const settings = await json<Settings>('/docs/settings.json', other);
+    expect(settings).toEqual({ prefix: 'service', signers: [], ids: {} });
   });
 });
 
@@ -71,6 +87,18 @@ test('pages are compressed for clients that accept it', async () => {
   expect(small.bytes.length).toBeLessThan(plain.bytes.length / 5);
   const refused = await get('/openapi.json', { 'accept-encoding': 'gzip;q=0' });
   expect(refused.headers['content-encoding']).toBeUndefined();
+});
+
+test('guides, script, style sheet and icon are served', async () => {
+  for (const path of [
+    '/docs',
+    '/docs/guides/webhooks',
+    '/docs/docs.js',
+    '/docs/docs.css',
+    '/docs/icon.svg',
+  ]) {
+    expect([path, (await get(path)).status]).toEqual([path, 200]);
+  }
 });
 
 test('a script of a web page gets a 401 without a challenge, so that the browser asks for no password', async () => {

@@ -1,0 +1,63 @@
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build } from 'esbuild';
+import { renderGuide } from './render-guide.ts';
+
+/** Where the content of the pages at /docs is generated. */
+export const PAGES_PATH = 'src/generated/pages.ts';
+
+const header = '// rendered by codegen/pages/render-pages.ts from docs/ and src/docs/; do not edit\n';
+
+/** The order of docs/guides/; files that are not listed follow by name. */
+const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to-production'];
+
+/** The script and the style sheet of /docs, and the guides as HTML, as a module. */
+export async function renderPages(root: string): Promise<string> {
+  const guides = [...pagesBelow(root, 'docs/guides', 'guides/', order), ...pagesBelow(root, 'docs', '', [])];
+  const known = new Set(guides.map(({ file }) => file));
+  const rendered = guides.map(({ file, path }) => {
+    const markdown = readFileSync(join(root, file), 'utf8');
+    return { path, ...renderGuide(markdown, file, known) };
+  });
+  const style = readFileSync(join(root, 'src/docs/docs.css'), 'utf8');
+  return `${header}
+/** A guide. \`path\`: below /docs/. */
+export interface GuidePage {
+  readonly path: string;
+  readonly title: string;
+  readonly html: string;
+}
+
+export const guidePages: readonly GuidePage[] = ${JSON.stringify(rendered, null, 1)};
+
+export const docsScript = ${JSON.stringify(await bundleScript(root))};
+
+export const docsStyle = ${JSON.stringify(style)};
+`;
+}
+
+function pagesBelow(
+  root: string,
+  folder: string,
+  prefix: string,
+  first: readonly string[],
+): { file: string; path: string }[] {
+  const names = globSync(`${folder}/*.md`, { cwd: root }).map((file) => basename(file, '.md'));
+  const ordered = [...first.filter((name) => names.includes(name)), ...names.sort()];
+  return [...new Set(ordered)].map((name) => ({ file: `${folder}/${name}.md`, path: prefix + name }));
+}
+
+async function bundleScript(root: string): Promise<string> {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: ['src/docs/main.ts'],
+    write: false,
+    bundle: true,
+    minify: true,
+    format: 'iife',
+    target: 'es2022',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  return outputFiles[0]?.text ?? '';
+}
