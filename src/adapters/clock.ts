@@ -4,7 +4,7 @@ import type { Clock } from '../ports/clock.ts';
 export const systemClock: Clock = { now: () => Date.now() };
 
 /** How a clock differs from that of the machine. */
-export interface ClockState {
+interface ClockState {
   /** Null for a running clock. */
   readonly frozenAtMs: number | null;
   /** Added to the time of the machine while the clock runs. */

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 
 /** A request of a server to itself. */
-export interface OwnRequest {
+interface OwnRequest {
   readonly url: string;
   readonly method: string;
   /** With `content-length` or without a body. */
@@ -10,7 +10,7 @@ export interface OwnRequest {
   readonly body: Uint8Array | undefined;
 }
 
-export interface OwnResponse {
+interface OwnResponse {
   readonly status: number;
   readonly requestId: string | undefined;
   readonly text: string;
