@@ -171,14 +171,14 @@ describe.each(databaseKinds)('earn on %s', (kind) => {
     seconds: fc.constantFrom(0, 0, 3, 20, week),
   });
 
-  /** The first step of each walk, so that there is something to withdraw. */
+  /** The first step of each walk, so that there is something to withdraw. It is confirmed before a pause could revert it. */
   const opening: Step = {
     kind: 'deposit',
     wallet: 0,
     vault: 0,
     amount: 100_000_000n,
     loss: 'nothing',
-    seconds: 0,
+    seconds: 20,
   };
 
   /** What a step of a random walk gives out. */
