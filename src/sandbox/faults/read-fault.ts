@@ -1,11 +1,10 @@
 import { type ErrorCode, invalidField } from '../../errors.ts';
-import type { AddSandboxFaultRequest, SandboxFaultEffect } from '../generated/schemas.ts';
+import type { AddSandboxFaultRequest } from '../generated/schemas.ts';
 import { nearestName } from '../why/nearest.ts';
 import type { DocumentedErrors } from './documented-errors.ts';
+import { fieldsOf } from './effect-fields.ts';
 import type { FaultRule } from './fault-rules.ts';
 import { codeOf, requestEffects } from './request-faults.ts';
-
-type Field = Exclude<keyof AddSandboxFaultRequest, 'effect' | 'probability' | 'count'>;
 
 /** CHOICE: what a rule uses if it is not given. */
 const DEFAULT_DELAY_MS = 1_000;
@@ -15,29 +14,6 @@ const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
 /** The most that a request is delayed: it holds a connection of the client. */
 const MAX_REQUEST_DELAY_MS = 30_000;
-
-const requestFields: readonly Field[] = ['operation', 'app_id', 'wallet_id'];
-const transactionFields: readonly Field[] = ['chain', 'wallet_id'];
-const webhookFields: readonly Field[] = ['event_type', 'app_id', 'wallet_id'];
-
-/** The fields that rules of each effect use. */
-const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly Field[]>> = {
-  latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
-  error: [...requestFields, 'code', 'is_undocumented'],
-  rate_limit: [...requestFields, 'retry_after_seconds', 'is_undocumented'],
-  cut_before_commit: requestFields,
-  cut_after_commit: requestFields,
-  truncated_body: requestFields,
-  slow_body: [...requestFields, 'delay_ms', 'max_delay_ms'],
-  transaction_revert: transactionFields,
-  transaction_drop: transactionFields,
-  transaction_delay: [...transactionFields, 'delay_ms', 'max_delay_ms'],
-  transaction_reorganization: [...transactionFields, 'blocks'],
-  webhook_duplicate: webhookFields,
-  webhook_reorder: [...webhookFields, 'delay_ms', 'max_delay_ms'],
-  webhook_delay: [...webhookFields, 'delay_ms', 'max_delay_ms'],
-  webhook_bad_signature: webhookFields,
-};
 
 /**
  * A rule with its defaults.

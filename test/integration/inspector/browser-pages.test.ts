@@ -1,7 +1,7 @@
 import { env } from 'node:process';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { call } from '../../support/call.ts';
+import { call, refusal } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import {
   accessibilityFaults,
@@ -161,5 +161,50 @@ describe.skipIf(browserPath === undefined)('pages of the inspector in a browser'
       await button(page, 'Send').click();
       await page.getByText('Show the request').waitFor();
       expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');
+    }));
+
+  test('a fault rule is added, meets a request, and is removed', () =>
+    story('faults', async (page) => {
+      await page.getByLabel('Effect').selectOption('error');
+      await page.getByLabel('Operation').fill('createWallet');
+      await page.getByLabel('At most').fill('1');
+      await button(page, 'Add').click();
+      const rules = page.getByRole('table', { name: 'Rules' });
+      await rules.getByText('operation createWallet').waitFor();
+      await refusal(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await rules.getByText('1 of 1').waitFor();
+      await page.getByRole('button', { name: /^Remove fault_/ }).click();
+      await page.getByText('No rules').waitFor();
+      await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    }));
+
+  test('a snapshot brings back what was deleted, once it is confirmed', () =>
+    story('snapshots', async (page) => {
+      const { body: kept } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await page.getByLabel('Name').fill('before');
+      await button(page, 'Save').click();
+      await page.getByText('before saved').waitFor();
+      const { body: later } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await button(page, 'Load before').click();
+      await page.keyboard.press('Escape');
+      await button(page, 'Load before').click();
+      await call(sandbox, 'getWallet', { path: { wallet_id: later.id } });
+      await button(page, 'Replace everything by before?').click();
+      await page.getByText('before loaded').waitFor();
+      await refusal(sandbox, 'getWallet', { path: { wallet_id: later.id } });
+      await call(sandbox, 'getWallet', { path: { wallet_id: kept.id } });
+      await button(page, 'Delete before').click();
+      await button(page, 'Delete before?').click();
+      await page.getByText('No snapshots yet.').waitFor();
+    }));
+
+  test('a scenario is run, and its steps lead to their requests', () =>
+    story('scenarios', async (page) => {
+      await button(page, 'Run quorum-short').click();
+      const scenario = page.getByLabel('Scenario quorum-short');
+      await scenario.getByText('401 incorrect_quantity_of_authorization_signatures').waitFor();
+      expect(await scenario.getByRole('link', { name: 'walletRpc' }).first().getAttribute('href')).toMatch(
+        /^#\/requests\/[0-9a-f-]{36}$/,
+      );
     }));
 });

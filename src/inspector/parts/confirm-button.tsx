@@ -1,0 +1,37 @@
+import { useSignal } from '@preact/signals';
+
+interface ConfirmButtonProps {
+  readonly children: string;
+  /** What happens, as a question on the second press: `Delete funded?`. */
+  readonly question: string;
+  readonly label?: string;
+  readonly disabled?: boolean;
+  readonly onConfirm: () => void;
+}
+
+/** A button that has to be pressed twice. Escape, or leaving it, takes the first press back. */
+export function ConfirmButton({ children, question, label, disabled, onConfirm }: ConfirmButtonProps) {
+  const isAsking = useSignal(false);
+  const press = (): void => {
+    if (isAsking.value) onConfirm();
+    isAsking.value = !isAsking.value;
+  };
+  const takeBack = (): void => {
+    isAsking.value = false;
+  };
+  return (
+    <button
+      type="button"
+      class={isAsking.value ? 'main' : ''}
+      disabled={disabled ?? false}
+      aria-label={isAsking.value ? question : (label ?? children)}
+      onClick={press}
+      onBlur={takeBack}
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') takeBack();
+      }}
+    >
+      {isAsking.value ? question : children}
+    </button>
+  );
+}

@@ -1,0 +1,27 @@
+import type { AddSandboxFaultRequest, SandboxFaultEffect } from '../generated/schemas.ts';
+
+/** A field that rules of some effects use. */
+export type FaultField = Exclude<keyof AddSandboxFaultRequest, 'effect' | 'probability' | 'count'>;
+
+const requestFields: readonly FaultField[] = ['operation', 'app_id', 'wallet_id'];
+const transactionFields: readonly FaultField[] = ['chain', 'wallet_id'];
+const webhookFields: readonly FaultField[] = ['event_type', 'app_id', 'wallet_id'];
+
+/** The fields that rules of each effect use. */
+export const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly FaultField[]>> = {
+  latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
+  error: [...requestFields, 'code', 'is_undocumented'],
+  rate_limit: [...requestFields, 'retry_after_seconds', 'is_undocumented'],
+  cut_before_commit: requestFields,
+  cut_after_commit: requestFields,
+  truncated_body: requestFields,
+  slow_body: [...requestFields, 'delay_ms', 'max_delay_ms'],
+  transaction_revert: transactionFields,
+  transaction_drop: transactionFields,
+  transaction_delay: [...transactionFields, 'delay_ms', 'max_delay_ms'],
+  transaction_reorganization: [...transactionFields, 'blocks'],
+  webhook_duplicate: webhookFields,
+  webhook_reorder: [...webhookFields, 'delay_ms', 'max_delay_ms'],
+  webhook_delay: [...webhookFields, 'delay_ms', 'max_delay_ms'],
+  webhook_bad_signature: webhookFields,
+};
