@@ -9,6 +9,8 @@ import type {
   SandboxReset,
   SandboxSnapshot,
   SandboxSnapshots,
+  SandboxUpcoming,
+  SandboxUpcomingEntry,
   SetSandboxClockRequest,
   SnapshotContent,
 } from '../sandbox/generated/schemas.ts';
@@ -20,6 +22,7 @@ export type {
   SandboxClock,
   SandboxDeposit,
   SandboxSnapshot,
+  SandboxUpcomingEntry,
   SetSandboxClockRequest,
 };
 
@@ -36,6 +39,22 @@ export function readClock(client: SandboxClient): Promise<SandboxClock> {
 
 export function changeClock(client: SandboxClient, body: SetSandboxClockRequest): Promise<SandboxClock> {
   return client.call('PUT', '/clock', { body });
+}
+
+/** What becomes due next, earliest first. */
+export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
+  return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
+}
+
+/**
+ * Moves the clock to what becomes due next.
+ *
+ * @throws StartError when nothing does.
+ */
+export async function advanceToNext(client: SandboxClient): Promise<SandboxClock> {
+  const [next] = await listUpcoming(client);
+  if (next === undefined) throw new StartError('nothing is planned, so there is nothing to advance to');
+  return changeClock(client, { now_ms: next.at_ms });
 }
 
 export function mineBlocks(

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { SandboxClock, SetSandboxClockRequest } from '../../client/world.ts';
+import type { SandboxClock, SandboxUpcomingEntry, SetSandboxClockRequest } from '../../client/world.ts';
 import {
   addSandboxClientOptions,
   invalidOption,
@@ -13,6 +13,8 @@ Examples:
   $ custos clock
   $ custos clock freeze
   $ custos clock advance 1h
+  $ custos clock next
+  $ custos clock advance --to-next
   $ custos clock set 2026-07-01T12:00:00Z
   $ custos clock resume`;
 
@@ -35,16 +37,8 @@ export function clockCommand(): Command {
       },
     ),
   );
-  clock.addCommand(
-    changing(
-      'advance',
-      'move the time forward; what is due by then runs first',
-      (duration) => ({
-        advance_ms: readDurationMs('advance', duration),
-      }),
-      { name: '<duration>', description: '500ms, 5s, 2m, 3h, 4d' },
-    ),
-  );
+  clock.addCommand(advanceCommand());
+  clock.addCommand(nextCommand());
   return clock;
 }
 
@@ -55,6 +49,39 @@ function showCommand(): Command {
         const { readClock } = await import('../../client/world.ts');
         printClock(await readClock(client), flags);
       }),
+  );
+}
+
+function advanceCommand(): Command {
+  const command = new Command('advance')
+    .description('move the time forward; what is due by then runs first')
+    .argument('[duration]', '500ms, 5s, 2m, 3h, 4d')
+    .option('--to-next', 'to what becomes due next, see `custos clock next`');
+  return addSandboxClientOptions(command).action(
+    (duration: string | undefined, flags: SandboxClientFlags & { readonly toNext?: true }) => {
+      if ((duration === undefined) === (flags.toNext === undefined)) {
+        throw invalidOption('advance: expected either a duration or --to-next');
+      }
+      const advanceMs = duration === undefined ? undefined : readDurationMs('advance', duration);
+      return withSandbox(flags, async (client) => {
+        const { advanceToNext, changeClock } = await import('../../client/world.ts');
+        const clock =
+          advanceMs === undefined
+            ? await advanceToNext(client)
+            : await changeClock(client, { advance_ms: advanceMs });
+        printClock(clock, flags);
+      });
+    },
+  );
+}
+
+function nextCommand(): Command {
+  const command = new Command('next').description('print what becomes due next, earliest first');
+  return addSandboxClientOptions(command).action((flags: SandboxClientFlags) =>
+    withSandbox(flags, async (client) => {
+      const { listUpcoming } = await import('../../client/world.ts');
+      for (const entry of await listUpcoming(client)) printUpcoming(entry, flags);
+    }),
   );
 }
 
@@ -86,4 +113,9 @@ function readTimeMs(text: string): number {
 
 function printClock(clock: SandboxClock, { json }: SandboxClientFlags): void {
   console.log(json === true ? JSON.stringify(clock) : `${clock.now}  ${clock.frozen ? 'frozen' : 'running'}`);
+}
+
+function printUpcoming(entry: SandboxUpcomingEntry, { json }: SandboxClientFlags): void {
+  const { at, kind, resource_id: id } = entry;
+  console.log(json === true ? JSON.stringify(entry) : `${at}  ${kind.replaceAll('_', ' ')}  ${id}`);
 }

@@ -1,9 +1,15 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { SandboxClock, SetSandboxClockRequest } from '../../sandbox/generated/schemas.ts';
+import type {
+  SandboxClock,
+  SandboxUpcoming,
+  SandboxUpcomingEntry,
+  SetSandboxClockRequest,
+} from '../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { dateAndTime } from '../parts/time-text.ts';
+import { dateAndTime, durationText } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
+import { hrefOf } from '../routes.ts';
 
 const steps: readonly [string, number][] = [
   ['1 second', 1000],
@@ -17,16 +23,21 @@ const steps: readonly [string, number][] = [
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('getClock', {}, signal), []);
   const clock = value.value;
+  const upcoming = useLoaded((signal) => control('listUpcoming', { query: {} }, signal), []);
   const note = useSignal('');
   useEffect(() => {
     if (clock === undefined || clock.frozen) return;
-    const timer = setInterval(reload, 1000);
+    const timer = setInterval(() => {
+      reload();
+      upcoming.reload();
+    }, 1000);
     return () => clearInterval(timer);
   }, [clock?.frozen]);
   const set = async (body: SetSandboxClockRequest): Promise<void> => {
     try {
       value.value = await control('setClock', { body });
       note.value = '';
+      upcoming.reload();
     } catch (cause) {
       note.value = (cause as Error).message;
     }
@@ -37,8 +48,65 @@ export function Page() {
       {error.value !== '' && <p role="alert">{error.value}</p>}
       {clock !== undefined && <Controls clock={clock} set={set} />}
       {note.value !== '' && <p role="alert">{note.value}</p>}
+      {upcoming.error.value !== '' && <p role="alert">{upcoming.error.value}</p>}
+      {upcoming.value.value !== undefined && (
+        <Upcoming upcoming={upcoming.value.value} set={set} reload={upcoming.reload} />
+      )}
     </div>
   );
+}
+
+interface UpcomingProps {
+  readonly upcoming: SandboxUpcoming;
+  readonly set: (body: SetSandboxClockRequest) => Promise<void>;
+  readonly reload: () => void;
+}
+
+/** What becomes due, with the way there. */
+function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingProps) {
+  const [next] = data;
+  return (
+    <section aria-label="What happens next">
+      <h2>What happens next</h2>
+      <p class="actions">
+        {next !== undefined && (
+          <button type="button" class="main" onClick={() => set({ now_ms: next.at_ms })}>
+            Go to the next
+          </button>
+        )}
+        <button type="button" onClick={reload}>
+          Read again
+        </button>
+      </p>
+      {next === undefined && <p class="empty">Nothing is planned.</p>}
+      <ol class="marks">
+        {data.map((entry) => (
+          <li key={`${entry.at_ms} ${entry.kind} ${entry.resource_id}`}>
+            <button
+              type="button"
+              aria-label={`Go to ${dateAndTime(entry.at_ms)} UTC`}
+              onClick={() => set({ now_ms: entry.at_ms })}
+            >
+              in {durationText(entry.at_ms - nowMs)}
+            </button>{' '}
+            {entry.kind.replaceAll('_', ' ')}: <Resource entry={entry} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** Pages that show what becomes due. */
+const pageOf: Partial<Record<SandboxUpcomingEntry['kind'], string>> = {
+  intent_expires: 'intents',
+  transaction_check: 'transactions',
+  webhook_attempt: 'events',
+};
+
+function Resource({ entry: { kind, resource_id: id } }: { readonly entry: SandboxUpcomingEntry }) {
+  const page = pageOf[kind];
+  return page === undefined ? <code>{id}</code> : <a href={hrefOf(page, [id])}>{id}</a>;
 }
 
 interface ControlsProps {

@@ -377,6 +377,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxSnapshots;
   };
+  /** List what happens next */
+  listUpcoming: {
+    path: {};
+    query: {
+      /** Maximum number of entries to return. Defaults to 50. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxUpcoming;
+  };
   /** Load a snapshot */
   loadSnapshot: {
     path: {
@@ -1141,6 +1151,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/snapshots",
     tag: "snapshots",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listUpcoming: {
+    id: "listUpcoming",
+    method: "GET",
+    path: "/_sandbox/clock/upcoming",
+    tag: "sandbox",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

@@ -4719,6 +4719,148 @@ function validateListSnapshots(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateListUpcoming(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListUpcoming.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListUpcoming.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListUpcoming.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.limit !== void 0) {
+         let data4 = data1.limit;
+         const _errs8 = errors;
+         if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4)) {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 === "boolean" || data4 === null || dataType0 === "string" && data4 && data4 == +data4 && !(data4 % 1)) {
+            coerced0 = +data4;
+           } else {
+            validateListUpcoming.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["limit"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (typeof data4 == "number" && isFinite(data4)) {
+           if (data4 > 50 || isNaN(data4)) {
+            validateListUpcoming.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 50 }, message: "must be <= 50" }];
+            return false;
+           } else {
+            if (data4 < 1 || isNaN(data4)) {
+             validateListUpcoming.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       } else {
+        validateListUpcoming.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data5 = data.headers;
+       const _errs10 = errors;
+       if (errors === _errs10) {
+        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+         validateListUpcoming.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs10 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListUpcoming.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListUpcoming.errors = vErrors;
+ return errors === 0;
+}
+
 function validateLoadSnapshot(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7206,6 +7348,7 @@ export {
  validateListRequests as listRequests,
  validateListScenarios as listScenarios,
  validateListSnapshots as listSnapshots,
+ validateListUpcoming as listUpcoming,
  validateLoadSnapshot as loadSnapshot,
  validateMineBlocks as mineBlocks,
  validateMovePrices as movePrices,

@@ -38,6 +38,7 @@ import * as listOperators from '../handlers/listOperators.ts';
 import * as listRequests from '../handlers/listRequests.ts';
 import * as listScenarios from '../handlers/listScenarios.ts';
 import * as listSnapshots from '../handlers/listSnapshots.ts';
+import * as listUpcoming from '../handlers/listUpcoming.ts';
 import * as loadSnapshot from '../handlers/loadSnapshot.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as movePrices from '../handlers/movePrices.ts';
@@ -106,6 +107,7 @@ const files = {
   listRequests,
   listScenarios,
   listSnapshots,
+  listUpcoming,
   loadSnapshot,
   mineBlocks,
   movePrices,

@@ -3454,6 +3454,7 @@ const requestValidators = {
  listRequests: { params: params.listRequests },
  listScenarios: { params: params.listScenarios },
  listSnapshots: { params: params.listSnapshots },
+ listUpcoming: { params: params.listUpcoming },
  loadSnapshot: { params: params.loadSnapshot },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },

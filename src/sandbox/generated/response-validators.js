@@ -6154,6 +6154,200 @@ function validateSandboxSnapshot(data, { instancePath = "", parentData, parentDa
 }
 
 const schemaSandboxSnapshot = { "$id": "SandboxSnapshot", "type": "object", "required": ["name", "bytes", "saved_at_ms", "now_ms", "version"], "additionalProperties": false, "properties": { "name": { "type": "string" }, "bytes": { "type": "integer", "minimum": 0 }, "saved_at_ms": { "type": ["integer", "null"], "format": "unix-ms" }, "now_ms": { "type": ["integer", "null"], "format": "unix-ms" }, "version": { "type": ["string", "null"] } } };
+function validateSandboxUpcoming(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.now_ms === void 0 && (missing0 = "now_ms") || data.data === void 0 && (missing0 = "data")) {
+    validateSandboxUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "now_ms" || key0 === "data")) {
+      validateSandboxUpcoming.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.now_ms !== void 0) {
+      let data0 = data.now_ms;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateSandboxUpcoming.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      if (errors === _errs2) {
+       if (typeof data0 == "number" && isFinite(data0)) {
+        if (!formatUnixMs.validate(data0)) {
+         validateSandboxUpcoming.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+         return false;
+        }
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.data !== void 0) {
+       let data1 = data.data;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         if (data1.length > 50) {
+          validateSandboxUpcoming.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs6 = errors;
+           if (!validateSandboxUpcomingEntry(data1[i0], { instancePath: instancePath + "/data/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateSandboxUpcomingEntry.errors : vErrors.concat(validateSandboxUpcomingEntry.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        } else {
+         validateSandboxUpcoming.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxUpcoming.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxUpcoming.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxUpcomingEntry(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.at_ms === void 0 && (missing0 = "at_ms") || data.at === void 0 && (missing0 = "at") || data.kind === void 0 && (missing0 = "kind") || data.resource_id === void 0 && (missing0 = "resource_id")) {
+    validateSandboxUpcomingEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "at_ms" || key0 === "at" || key0 === "kind" || key0 === "resource_id")) {
+      validateSandboxUpcomingEntry.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.at_ms !== void 0) {
+      let data0 = data.at_ms;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateSandboxUpcomingEntry.errors = [{ instancePath: instancePath + "/at_ms", schemaPath: "#/properties/at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      if (errors === _errs2) {
+       if (typeof data0 == "number" && isFinite(data0)) {
+        if (!formatUnixMs.validate(data0)) {
+         validateSandboxUpcomingEntry.errors = [{ instancePath: instancePath + "/at_ms", schemaPath: "#/properties/at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+         return false;
+        }
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.at !== void 0) {
+       let data1 = data.at;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (errors === _errs4) {
+         if (typeof data1 === "string") {
+          if (!formatDateTime.validate(data1)) {
+           validateSandboxUpcomingEntry.errors = [{ instancePath: instancePath + "/at", schemaPath: "#/properties/at/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+           return false;
+          }
+         } else {
+          validateSandboxUpcomingEntry.errors = [{ instancePath: instancePath + "/at", schemaPath: "#/properties/at/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.kind !== void 0) {
+        const _errs6 = errors;
+        if (!validateSandboxUpcomingKind(data.kind, { instancePath: instancePath + "/kind", parentData: data, parentDataProperty: "kind", rootData })) {
+         vErrors = vErrors === null ? validateSandboxUpcomingKind.errors : vErrors.concat(validateSandboxUpcomingKind.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.resource_id !== void 0) {
+         const _errs7 = errors;
+         if (typeof data.resource_id !== "string") {
+          validateSandboxUpcomingEntry.errors = [{ instancePath: instancePath + "/resource_id", schemaPath: "#/properties/resource_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxUpcomingEntry.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxUpcomingEntry.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxUpcomingKind(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxUpcomingKind.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "intent_expires" || data === "webhook_attempt" || data === "webhook_secret_expires" || data === "app_secret_expires" || data === "total_decreases" || data === "automation_run" || data === "transaction_check" || data === "action_check" || data === "customer_check" || data === "deposit_account_check" || data === "deposit_check" || data === "card_check" || data === "device_code_expires" || data === "user_key_expires" || data === "wallet_import_expires")) {
+  validateSandboxUpcomingKind.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxUpcomingKind.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxUpcomingKind.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxUpcomingKind = { "$id": "SandboxUpcomingKind", "type": "string", "enum": ["intent_expires", "webhook_attempt", "webhook_secret_expires", "app_secret_expires", "total_decreases", "automation_run", "transaction_check", "action_check", "customer_check", "deposit_account_check", "deposit_check", "card_check", "device_code_expires", "user_key_expires", "wallet_import_expires"] };
 function validateLoadedSnapshot(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7401,6 +7595,7 @@ const responseValidators = {
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  listScenarios: { 200: validateSandboxScenarios, 500: validateError },
  listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
+ listUpcoming: { 200: validateSandboxUpcoming, 400: validateError, 500: validateError },
  loadSnapshot: { 200: validateLoadedSnapshot, 400: validateError, 404: validateError, 500: validateError, 503: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -1000,6 +1000,26 @@ export type SandboxSnapshots = {
   data: SandboxSnapshot[];
 };
 
+export type SandboxUpcoming = {
+  /** The time of the sandbox. */
+  now_ms: number;
+  /** Earliest first. */
+  data: SandboxUpcomingEntry[];
+};
+
+export type SandboxUpcomingEntry = {
+  /** The first millisecond at which it has happened. */
+  at_ms: number;
+  /** The same time in ISO 8601, UTC. */
+  at: string;
+  kind: SandboxUpcomingKind;
+  /** What it happens to, see `kind`. */
+  resource_id: string;
+};
+
+/** `intent_expires`: a pending intent expires (intent id). `webhook_attempt`: an event is sent again (event id). `webhook_secret_expires`: an earlier secret of a webhook endpoint stops signing (endpoint id). `app_secret_expires`: a rotated app secret is no longer accepted (app id). `total_decreases`: an amount leaves the window of a running total (aggregation id). `automation_run`: an automation reacts to a deposit (execution id). `transaction_check`: a chain is asked about a transaction (transaction id). `action_check`: a step of a wallet action is followed (action id). `customer_check`: a provider is asked about a customer (user or organization id). `deposit_account_check`, `deposit_check`: a provider or chain is asked about a fiat deposit account or deposit (their ids). `card_check`: an issuer is told of a change (card id). `device_code_expires`: a device code expires (user code). `user_key_expires`: a signing key of a user expires (user id). `wallet_import_expires`: an import that was begun expires (address of the wallet). */
+export type SandboxUpcomingKind = "intent_expires" | "webhook_attempt" | "webhook_secret_expires" | "app_secret_expires" | "total_decreases" | "automation_run" | "transaction_check" | "action_check" | "customer_check" | "deposit_account_check" | "deposit_check" | "card_check" | "device_code_expires" | "user_key_expires" | "wallet_import_expires";
+
 export type SandboxUser = {
   id: string;
   mfa_methods: SandboxMfaMethod[];

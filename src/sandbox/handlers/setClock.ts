@@ -1,17 +1,13 @@
 import { invalidField } from '../../errors.ts';
 import { bringDueTimesTo } from '../bring-due-times.ts';
-import { clockView } from '../clock-view.ts';
+import { clockView, LAST_MS } from '../clock-view.ts';
 import type { Handler } from '../control-plane.ts';
-
-// CHOICE: a century before the last instant that the contract's formats can represent, 9999-12-31. Whatever is planned
-// or expires after the time that was set can be represented as well.
-const lastMs = Date.UTC(9900, 0, 1);
 
 export const run: Handler<'setClock'> = async ({ body }, { clock, change, runDueJobs }) => {
   const beforeMs = clock.now();
   const { now_ms: nowMs = beforeMs, advance_ms: advanceMs = 0, frozen } = body;
   const targetMs = nowMs + advanceMs;
-  if (targetMs < 0 || targetMs > lastMs) {
+  if (targetMs < 0 || targetMs > LAST_MS) {
     const pointer = body.advance_ms === undefined ? '/now_ms' : '/advance_ms';
     throw invalidField(pointer, `expected a time from 1970 to 9899, got \`${targetMs}\` ms`);
   }

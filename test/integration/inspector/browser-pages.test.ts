@@ -143,6 +143,21 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await page.getByText(shown).waitFor();
     }));
 
+  test('the clock goes to what happens next', () =>
+    story('clock', async (page) => {
+      const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } } as const;
+      await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: 'ext_wal_treasury' }, body });
+      const marks = page.getByLabel('What happens next');
+      await button(page, 'Read again').click();
+      await marks.getByText('intent expires').first().waitFor();
+      const next = await page.evaluate(async () => {
+        const answer = await fetch('/_sandbox/clock/upcoming?limit=1');
+        return ((await answer.json()) as { data: { at_ms: number }[] }).data[0]!.at_ms;
+      });
+      await button(page, 'Go to the next').click();
+      await expect.poll(() => sandbox.clock.now()).toBe(next);
+    }));
+
   test('an intent is signed by two members and executed', () =>
     story('intents', async (page) => {
       const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } } as const;

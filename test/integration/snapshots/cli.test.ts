@@ -73,6 +73,27 @@ test('the clock is shown, set, advanced, frozen and resumed; a reset brings back
   expect((await run('reset')).output).toBe('reset; the clock shows 2026-01-01T00:00:00.000Z');
 });
 
+test('the clock goes to what becomes due next', async () => {
+  expect(await run('clock', 'next')).toMatchObject({ code: 0, output: '' });
+  const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } } as const;
+  const path = { wallet_id: 'ext_wal_treasury' };
+  const { intent_id: id } = (await call(sandbox, 'createWalletRpcIntent', { path, body })).body;
+  expect((await run('clock', 'next')).output).toBe(`2026-01-04T00:00:00.001Z  intent expires  ${id}`);
+  expect((await run('clock', 'next', '--json')).output).toContain('"kind":"intent_expires"');
+  expect((await run('clock', 'advance', '--to-next')).output).toBe('2026-01-04T00:00:00.001Z  frozen');
+  expect(await run('clock', 'advance', '--to-next')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('nothing is planned'),
+  });
+  for (const given of [[], ['1h', '--to-next']]) {
+    expect(await run('clock', 'advance', ...given)).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('either a duration or --to-next'),
+    });
+  }
+  await run('reset');
+});
+
 test('the faucet funds wallets and addresses, and blocks are mined', async () => {
   const wallet = 'ext_wal_acme-ethereum';
   const { address } = (await call(sandbox, 'getWallet', { path: { wallet_id: wallet } })).body;
