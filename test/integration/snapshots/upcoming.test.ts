@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { SandboxUpcoming } from '../../src/sandbox/generated/schemas.ts';
+import type { SandboxUpcoming } from '../../../src/sandbox/generated/schemas.ts';
 import {
   allow,
   allowed,
@@ -7,11 +7,11 @@ import {
   makeWallet,
   outcome,
   payment,
-} from '../contract/policies-enforced/policies.ts';
-import { call, control } from '../support/call.ts';
-import { fund } from '../support/fund.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { accept, refuse, startWebhookReceiver } from '../support/webhook-receiver.ts';
+} from '../../contract/policies-enforced/policies.ts';
+import { call, control } from '../../support/call.ts';
+import { fund } from '../../support/fund.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { accept, refuse, startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
