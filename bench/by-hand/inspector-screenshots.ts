@@ -33,14 +33,18 @@ const pages: Readonly<Record<string, string>> = {
   requests: 'requests',
   request: `requests/${log.data.at(-1)!.id}`,
   wallet: `wallets/${wallets.data[0]!.id}`,
+  actions: 'actions',
   transactions: 'transactions',
   events: 'events',
+  webhooks: 'webhooks',
   clock: 'clock',
   faults: 'faults',
   snapshots: 'snapshots',
   scenarios: 'scenarios',
   intents: 'intents',
   policies: 'policies',
+  users: 'users',
+  apps: 'apps/custossandboxapp000000000',
   api: 'api/walletRpc',
 };
 for (const look of [

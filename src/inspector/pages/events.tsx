@@ -1,18 +1,17 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import type { WebhookDelivery, WebhookEndpoint } from '../../generated/schemas.ts';
 import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { appendEvents, eventFeed, filterEvents } from '../events/event-list.ts';
+import { filterEvents } from '../events/event-list.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
+import { Delivery } from '../parts/delivery.tsx';
 import { dateAndTime, timeOfDay } from '../parts/time-text.ts';
+import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-
-const WAIT_MS = 20_000;
 
 const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Time', name: 'time', cell: ({ created_at_ms }) => timeOfDay(created_at_ms) },
@@ -22,24 +21,7 @@ const columns: readonly Column<SandboxEvent>[] = [
 
 /** The events of the sandbox as they are recorded, and the deliveries of one of them. */
 export function Page() {
-  const events = useSignal<readonly SandboxEvent[]>([]);
-  const interruption = useSignal('');
-  useEffect(() => {
-    const leaving = new AbortController();
-    void eventFeed({
-      signal: leaving.signal,
-      read: (after) =>
-        control('listEvents', { query: { after, limit: 100, wait_ms: WAIT_MS } }, leaving.signal),
-      add: (page) => {
-        events.value = appendEvents(events.value, page);
-        interruption.value = '';
-      },
-      fail: (message) => {
-        interruption.value = message;
-      },
-    });
-    return () => leaving.abort();
-  }, []);
+  const { events, interruption } = useEventFeed();
   const { path, query } = route.value;
   const [opened] = path;
   const shown = filterEvents(events.value, query.text ?? '');
@@ -181,40 +163,10 @@ function Deliveries({ eventId }: { readonly eventId: string }) {
       {error.value !== '' && <p role="alert">{error.value}</p>}
       {value.value?.length === 0 && <p class="empty">No endpoint among its latest 100 deliveries has it.</p>}
       {value.value?.map(({ endpoint, delivery }) => (
-        <Delivery key={delivery.id} endpoint={endpoint} delivery={delivery} onReplayed={reload} />
+        <Delivery key={delivery.id} delivery={delivery} onReplayed={reload}>
+          to <a href={hrefOf('webhooks', [endpoint.id])}>{endpoint.url}</a>
+        </Delivery>
       ))}
     </section>
-  );
-}
-
-function Delivery({ endpoint, delivery, onReplayed }: OwnDelivery & { readonly onReplayed: () => void }) {
-  const replay = async (): Promise<void> => {
-    const path = { endpoint_id: endpoint.id, delivery_id: delivery.id };
-    await control('sendRequest', { body: { operation: 'replayWebhookDelivery', path } });
-    onReplayed();
-  };
-  return (
-    <div class="card">
-      <p>
-        <span class={delivery.status === 'failed' ? 'bad' : 'good'}>{delivery.status}</span> to {endpoint.url}
-      </p>
-      <ol>
-        {delivery.attempts.map((attempt) => (
-          <li key={attempt.attempted_at}>
-            {dateAndTime(attempt.attempted_at)}: {attempt.response_status ?? attempt.error ?? 'no response'}{' '}
-            after {attempt.duration_ms} ms
-          </li>
-        ))}
-      </ol>
-      {delivery.next_attempt_at !== null && (
-        <p>
-          Next attempt at {dateAndTime(delivery.next_attempt_at)} UTC of the{' '}
-          <a href={hrefOf('clock')}>clock</a>
-        </p>
-      )}
-      <button type="button" onClick={replay}>
-        Deliver again
-      </button>
-    </div>
   );
 }

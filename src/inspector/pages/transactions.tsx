@@ -1,18 +1,14 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
-import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { appendEvents, eventFeed } from '../events/event-list.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
 import { dateAndTime, timeOfDay } from '../parts/time-text.ts';
+import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { isFailure, type KnownTransaction, transactionsIn } from '../transactions/timeline.ts';
-
-const WAIT_MS = 20_000;
 
 const columns: readonly Column<KnownTransaction>[] = [
   { title: 'Time', name: 'time', cell: ({ steps }) => timeOfDay(steps.at(-1)!.atMs) },
@@ -23,26 +19,7 @@ const columns: readonly Column<KnownTransaction>[] = [
 
 /** The transactions of the sandbox as their events report them, and one of them. */
 export function Page() {
-  const events = useSignal<readonly SandboxEvent[]>([]);
-  const interruption = useSignal('');
-  useEffect(() => {
-    const leaving = new AbortController();
-    void eventFeed({
-      signal: leaving.signal,
-      read: (after) => {
-        const query = { after, type: ['transaction.*'], limit: 100, wait_ms: WAIT_MS };
-        return control('listEvents', { query }, leaving.signal);
-      },
-      add: (page) => {
-        events.value = appendEvents(events.value, page);
-        interruption.value = '';
-      },
-      fail: (message) => {
-        interruption.value = message;
-      },
-    });
-    return () => leaving.abort();
-  }, []);
+  const { events, interruption } = useEventFeed('transaction.*');
   const [opened] = route.value.path;
   const transactions = transactionsIn(events.value);
   return (

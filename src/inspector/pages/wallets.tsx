@@ -4,19 +4,14 @@ import type { SandboxSigner } from '../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { SearchableList } from '../parts/searchable-list.tsx';
 import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
 import { dateAndTime } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
-import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
-import { goTo, route, setQuery } from '../router.tsx';
+import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
-import {
-  allPages,
-  balanceQueries,
-  faucetAssets,
-  matchingWallets,
-  signExample,
-} from '../wallets/wallet-facts.ts';
+import { allPages, balanceQueries, faucetAssets, signExample } from '../wallets/wallet-facts.ts';
 
 const columns: readonly Column<Wallet>[] = [
   {
@@ -30,65 +25,43 @@ const columns: readonly Column<Wallet>[] = [
 
 /** The wallets of the sandbox's app, and one of them. */
 export function Page() {
-  const { path, query } = route.value;
-  const [opened] = path;
   const { value, error, reload } = useLoaded(
     (signal) => allPages((cursor) => readApi('listWallets', { query: { limit: 100, ...cursor } }, signal)),
     [],
   );
-  const text = query.text ?? '';
-  const shown = matchingWallets(value.value ?? [], text);
   return (
-    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
-      <section class="list" aria-label="All wallets">
-        <h1>Wallets</h1>
-        <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-          <label>
-            Name, id, address or chain
-            <input
-              type="search"
-              value={text}
-              onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
-            />
-          </label>
-          <span class="count" role="status">
-            {shown.length} {shown.length === 1 ? 'wallet' : 'wallets'}
-          </span>
-          <button type="button" onClick={reload}>
-            Read again
-          </button>
-        </form>
-        {error.value !== '' && <p role="alert">{error.value}</p>}
-        <VirtualTable
-          label="Wallets"
-          rows={shown}
-          columns={columns}
-          idOf={({ id }) => id}
-          opened={opened}
-          open={({ id }) => goTo(hrefOf('wallets', [id], query))}
-        />
-      </section>
-      {opened !== undefined && <WalletDetail key={opened} id={opened} back={hrefOf('wallets', [], query)} />}
-    </div>
+    <SearchableList
+      page="wallets"
+      title="Wallets"
+      nouns={['wallet', 'wallets']}
+      searchLabel="Name, id, address or chain"
+      rows={value.value}
+      error={error.value}
+      reload={reload}
+      columns={columns}
+      idOf={({ id }) => id}
+      textsOf={({ id, address, chain_type, display_name, external_id }) => [
+        id,
+        address,
+        chain_type,
+        display_name,
+        external_id,
+      ]}
+      detail={(id) => <WalletDetail key={id} id={id} />}
+    />
   );
 }
 
-function WalletDetail({ id, back }: { readonly id: string; readonly back: string }) {
+function WalletDetail({ id }: { readonly id: string }) {
   const { value, error } = useLoaded(
     (signal) => readApi('getWallet', { path: { wallet_id: id } }, signal),
     [id],
   );
-  const wallet = value.value;
   return (
-    <section class="detail" aria-label="Wallet">
-      <p>
-        <a class="back" href={back}>
-          Close
-        </a>
-      </p>
+    <>
       {error.value !== '' && <p role="alert">{error.value}</p>}
-      {wallet !== undefined && <WalletFacts wallet={wallet} />}
-    </section>
+      {value.value !== undefined && <WalletFacts wallet={value.value} />}
+    </>
   );
 }
 
@@ -119,15 +92,6 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
       <SignBox wallet={wallet} />
       <Actions wallet={wallet} />
     </>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

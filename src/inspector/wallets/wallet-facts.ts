@@ -1,15 +1,3 @@
-import type { Wallet } from '../../generated/schemas.ts';
-
-/** The wallets of which a name, the id, the address or the chain contains a text. */
-export function matchingWallets(wallets: readonly Wallet[], text: string): Wallet[] {
-  const wanted = text.trim().toLowerCase();
-  return wallets.filter(({ id, address, chain_type, display_name, external_id }) =>
-    [id, address, chain_type, display_name ?? '', external_id ?? ''].some((value) =>
-      value.toLowerCase().includes(wanted),
-    ),
-  );
-}
-
 /** An asset that the faucet gives out. */
 export interface FaucetAsset {
   readonly chain: string;

@@ -227,4 +227,57 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         /^#\/requests\/[0-9a-f-]{36}$/,
       );
     }));
+
+  test('a user is found by an account, with the wallets that it owns', () =>
+    story('users', async (page) => {
+      const address = 'dora@example.com';
+      const { body: users } = await call(sandbox, 'listUsers', {});
+      const known = users.data.find(({ linked_accounts: [account] }) => account?.type === 'email');
+      const { id } =
+        known ??
+        (await call(sandbox, 'createUser', { body: { linked_accounts: [{ type: 'email', address }] } })).body;
+      const body = { chain_type: 'ethereum', owner: { user_id: id } } as const;
+      const { body: wallet } = await call(sandbox, 'createWallet', { body });
+      await button(page, 'Read again').click();
+      await page.getByLabel('Id or account').fill('email');
+      await page.locator(`[id="row-${id}"]`).click();
+      await page.getByLabel('Wallets', { exact: true }).last().getByText(wallet.address).waitFor();
+    }));
+
+  test('an app is shown with its settings and with what clients see', () =>
+    story('apps', async (page) => {
+      await page.locator('.rows .row').first().click();
+      const seen = page.getByRole('region', { name: 'What clients see' });
+      await seen.waitFor();
+      expect(await seen.textContent()).toContain('"allowed_domains"');
+    }));
+
+  test('a webhook endpoint gets a test, and is disabled', () =>
+    story('webhooks', async (page) => {
+      const url = `https://127.0.0.1:9/${page.viewportSize()?.width}`;
+      const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', {
+        body: { url, event_types: ['wallet.archived'] },
+      });
+      await button(page, 'Read again').click();
+      await page.locator(`[id="row-${endpoint.id}"]`).click();
+      await button(page, 'Send a test').click();
+      await page.getByLabel('Deliveries').getByText('service.test').waitFor();
+      await button(page, 'Disable').click();
+      await page.getByText('disabled: requested').waitFor();
+    }));
+
+  test('an action of a wallet is shown with its steps', () =>
+    story('actions', async (page) => {
+      const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+      const { body: action } = await call(sandbox, 'transferFromWallet', {
+        path: { wallet_id: wallet.id },
+        body: {
+          source: { asset: 'eth', chain: 'base', amount: '0.1' },
+          destination: { address: wallet.address },
+        },
+      });
+      await page.locator(`[id="row-${action.id}"]`).click();
+      await page.getByText(/evm transaction on eip155:8453: \w+/).waitFor();
+    }));
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { operations } from '../../../src/generated/operations.ts';
-import type { Wallet } from '../../../src/generated/schemas.ts';
 import {
   type ApiDocument,
   draftRequest,
@@ -13,7 +12,7 @@ import { appendEvents, filterEvents } from '../../../src/inspector/events/event-
 import { memberText } from '../../../src/inspector/intents/member-text.ts';
 import { readJson, replayDraft } from '../../../src/inspector/policies/draft.ts';
 import { transactionsIn } from '../../../src/inspector/transactions/timeline.ts';
-import { allPages, balanceQueries, matchingWallets } from '../../../src/inspector/wallets/wallet-facts.ts';
+import { allPages, balanceQueries } from '../../../src/inspector/wallets/wallet-facts.ts';
 import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
 
 describe('the page of operations', () => {
@@ -47,22 +46,6 @@ test('events are found by what they contain, and a new log replaces the old one'
   expect(filterEvents(kept, '')).toEqual([second, first]);
   expect(filterEvents(kept, 'W1')).toEqual([first]);
   expect(appendEvents(kept, { data: [second], began_anew: true })).toEqual([second]);
-});
-
-test('wallets are found by their names, ids, addresses and chains', () => {
-  const wallets = [
-    { id: 'a', address: '0xAb', chain_type: 'ethereum', display_name: 'Alice' },
-    { id: 'b', address: 'So', chain_type: 'solana', external_id: 'acme' },
-  ] as Partial<Wallet>[] as Wallet[];
-  const found = (text: string) => matchingWallets(wallets, text).map(({ id }) => id);
-  expect(['', 'alice', 'ACME', '0xab', 'solana', 'none'].map(found)).toEqual([
-    ['a', 'b'],
-    ['a'],
-    ['b'],
-    ['a'],
-    ['b'],
-    [],
-  ]);
 });
 
 test('balances are asked for once on each chain', () => {

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import type { LinkedAccount, WalletActionStep } from '../../../src/generated/schemas.ts';
+import { actionsIn, stepText } from '../../../src/inspector/actions/known-actions.ts';
 import { faultRequest, formFields, hitsText, selectionText } from '../../../src/inspector/faults/draft.ts';
+import { matching } from '../../../src/inspector/parts/matching.ts';
 import { resourceHref } from '../../../src/inspector/scenarios/resource-href.ts';
 import { savedText, sizeText } from '../../../src/inspector/snapshots/snapshot-text.ts';
-import type { SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
+import { accountText, userText } from '../../../src/inspector/users/account-text.ts';
+import type { SandboxEvent, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
 
 describe('a fault rule', () => {
   test('is what was typed for its effect; texts of other effects are left out', () => {
@@ -82,5 +86,65 @@ test('a snapshot is described by its size and when it was saved', () => {
 
 test('resources of a scenario lead to the pages that show them', () => {
   expect(resourceHref({ type: 'wallet', id: 'w1' })).toBe('#/wallets/w1');
+  expect(resourceHref({ type: 'webhook_endpoint', id: 'e1' })).toBe('#/webhooks/e1');
   expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBeUndefined();
+});
+
+test('rows are found by any of their texts, in either case', () => {
+  const rows = [
+    { id: 'a', name: 'Alice' },
+    { id: 'b', name: null },
+  ];
+  const found = (text: string) => matching(rows, text, ({ id, name }) => [id, name]).map(({ id }) => id);
+  expect(['', ' ALICE ', 'b', 'none'].map(found)).toEqual([['a', 'b'], ['a'], ['b'], []]);
+});
+
+test('a user is named by an account that is no wallet', () => {
+  const wallet = { type: 'wallet', address: '0xAb', chain_type: 'ethereum' } as LinkedAccount;
+  const oauth = { type: 'discord_oauth', email: null, username: 'al', subject: '1' } as LinkedAccount;
+  const passkey = { type: 'passkey', credential_id: 'c1', public_key: 'k' } as LinkedAccount;
+  expect([wallet, oauth, passkey].map(accountText)).toEqual([
+    'wallet 0xAb on ethereum',
+    'discord oauth al',
+    'passkey c1',
+  ]);
+  expect(userText({ id: 'u1', linked_accounts: [wallet, oauth] })).toBe('discord oauth al');
+  expect(userText({ id: 'u1', linked_accounts: [wallet] })).toBe('wallet 0xAb on ethereum');
+});
+
+test('wallet actions are put together from their events, the newest action first', () => {
+  const event = (type: string, id: string, status: string, atMs: number) =>
+    ({
+      type,
+      created_at_ms: atMs,
+      payload: { wallet_action_id: id, wallet_id: 'w', status },
+    }) as unknown as SandboxEvent;
+  const known = actionsIn([
+    event('wallet_action.transfer.created', 'a', 'pending', 1),
+    event('wallet_action.earn_deposit.created', 'b', 'pending', 2),
+    event('wallet_action.transfer.succeeded', 'a', 'succeeded', 3),
+    { type: 'wallet.archived', created_at_ms: 4, payload: { wallet_id: 'w' } } as unknown as SandboxEvent,
+  ]);
+  expect(known).toEqual([
+    { id: 'b', walletId: 'w', family: 'earn_deposit', status: 'pending', beganMs: 2, changes: 1 },
+    { id: 'a', walletId: 'w', family: 'transfer', status: 'succeeded', beganMs: 1, changes: 2 },
+  ]);
+});
+
+test('a step of an action is described by its place, status, transaction and failure', () => {
+  const step = {
+    type: 'evm_transaction',
+    caip2: 'eip155:8453',
+    status: 'confirmed',
+    transaction_hash: '0x0f',
+  };
+  expect(stepText(step as WalletActionStep)).toBe('evm transaction on eip155:8453: confirmed, 0x0f');
+  const failed = {
+    type: 'svm_transaction',
+    caip2: 'solana:1',
+    status: 'reverted',
+    transaction_signature: null,
+    failure_reason: { message: 'no rent' },
+  };
+  expect(stepText(failed as WalletActionStep)).toBe('svm transaction on solana:1: reverted: no rent');
 });

@@ -1,0 +1,56 @@
+import type { WalletActionStep } from '../../generated/schemas.ts';
+import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+
+/** What is known of a wallet action from its events. */
+export interface KnownAction {
+  readonly id: string;
+  readonly walletId: string;
+  /** Its family: `transfer`, `swap`, `earn_deposit`. */
+  readonly family: string;
+  /** As of its latest event. */
+  readonly status: string;
+  readonly beganMs: number;
+  readonly changes: number;
+}
+
+/** The wallet actions that events are about, the newest first. */
+export function actionsIn(events: readonly SandboxEvent[]): KnownAction[] {
+  const found = new Map<string, KnownAction>();
+  for (const { type, payload, created_at_ms: atMs } of events) {
+    const { wallet_action_id: id, wallet_id: walletId, status } = payload;
+    if (typeof id !== 'string' || typeof walletId !== 'string' || typeof status !== 'string') continue;
+    const earlier = found.get(id);
+    const [, family = ''] = type.split('.');
+    found.set(id, {
+      id,
+      walletId,
+      family,
+      status,
+      beganMs: earlier?.beganMs ?? atMs,
+      changes: (earlier?.changes ?? 0) + 1,
+    });
+  }
+  return [...found.values()].reverse();
+}
+
+/** Whether an action or a step did not succeed. */
+export function isUnsuccessful(status: string): boolean {
+  return ['rejected', 'failed', 'reverted', 'abandoned'].includes(status);
+}
+
+/** A step of an action in words: `evm transaction on eip155:8453: confirmed, 0x0f…`. */
+export function stepText(step: WalletActionStep): string {
+  const values = step as Readonly<Record<string, unknown>>;
+  const place = values.caip2 ?? values.custodian;
+  const hash =
+    values.transaction_hash ??
+    values.transaction_signature ??
+    values.transaction_id ??
+    values.bundle_transaction_hash;
+  return [
+    `${step.type.replaceAll('_', ' ')}${typeof place === 'string' ? ` on ${place}` : ''}`,
+    `: ${step.status.replaceAll('_', ' ')}`,
+    ...(typeof hash === 'string' ? [`, ${hash}`] : []),
+    ...(step.failure_reason === undefined ? [] : [`: ${step.failure_reason.message}`]),
+  ].join('');
+}
