@@ -1,6 +1,6 @@
 import type { LinkedAccount, User } from '../../generated/schemas.ts';
 
-/** Members that tell an account from others, the most telling first. */
+/** Members that identify an account, the clearest first. */
 const identifying = [
   'address',
   'number',
@@ -28,6 +28,6 @@ export function accountText(account: LinkedAccount): string {
 
 /** A user in words: an account that is no wallet if there is one, or the id. */
 export function userText({ id, linked_accounts: accounts }: Pick<User, 'id' | 'linked_accounts'>): string {
-  const told = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
-  return told === undefined ? id : accountText(told);
+  const shown = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
+  return shown === undefined ? id : accountText(shown);
 }
