@@ -131,6 +131,8 @@ export interface ControllableChains {
   readonly earn: ControllableEarn;
   /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
+  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
+  steer(caip2: string, hash: string, effect: 'drop' | 'replace' | 'revert'): Promise<boolean>;
 }
 
 /** What a tester decides about a customer of the simulated identity office. */

@@ -1,4 +1,6 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { SandboxTransactionEffect } from '../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
@@ -9,6 +11,8 @@ import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { isFailure, type KnownTransaction, transactionsIn } from '../transactions/timeline.ts';
+
+const REREAD_MS = 2_000;
 
 const columns: readonly Column<KnownTransaction>[] = [
   { title: 'Time', name: 'time', cell: ({ steps }) => timeOfDay(steps.at(-1)!.atMs) },
@@ -72,10 +76,18 @@ interface DetailProps {
 }
 
 function TransactionDetail({ id, known }: DetailProps) {
-  const { value, error } = useLoaded(
+  const { value, error, reload } = useLoaded(
     (signal) => readApi('getTransaction', { path: { transaction_id: id } }, signal),
     [id, known?.steps.length],
   );
+  const status = value.value?.status;
+  const isOpen = status === 'pending' || status === 'broadcasted';
+  useEffect(() => {
+    // No event reports when the block of a transaction is final.
+    if (status !== 'confirmed') return;
+    const timer = setInterval(reload, REREAD_MS);
+    return () => clearInterval(timer);
+  }, [status]);
   return (
     <section class="detail" aria-label="Transaction">
       <p>
@@ -92,7 +104,13 @@ function TransactionDetail({ id, known }: DetailProps) {
             {dateAndTime(atMs)} UTC
           </li>
         ))}
+        {status === 'finalized' && (
+          <li>
+            <span class="good">finalized</span>: no reorganization can remove its block
+          </li>
+        )}
       </ol>
+      {isOpen && <SteerButtons id={id} isEvm={value.value!.caip2.startsWith('eip155:')} />}
       {known !== undefined && known.walletId !== '' && (
         <p>
           <a href={hrefOf('wallets', [known.walletId])}>Its wallet</a>
@@ -105,5 +123,39 @@ function TransactionDetail({ id, known }: DetailProps) {
         </>
       )}
     </section>
+  );
+}
+
+const effects: readonly {
+  readonly effect: SandboxTransactionEffect;
+  readonly title: string;
+  readonly note: string;
+}[] = [
+  { effect: 'drop', title: 'Drop', note: 'the pool has lost it; the server broadcasts it again' },
+  { effect: 'replace', title: 'Replace', note: 'another transaction uses its nonce with the next block' },
+  { effect: 'revert', title: 'Revert', note: 'it reverts in its block' },
+];
+
+function SteerButtons({ id, isEvm }: { readonly id: string; readonly isEvm: boolean }) {
+  const note = useSignal('');
+  const steer = async ({ effect, note: done }: (typeof effects)[number]): Promise<void> => {
+    try {
+      await control('steerTransaction', { path: { transaction_id: id }, body: { effect } });
+      note.value = done;
+    } catch (error) {
+      note.value = (error as Error).message;
+    }
+  };
+  return (
+    <p class="actions">
+      {effects
+        .filter(({ effect }) => isEvm || effect !== 'replace')
+        .map((each) => (
+          <button type="button" key={each.effect} onClick={() => steer(each)}>
+            {each.title}
+          </button>
+        ))}
+      <span role="status">{note.value}</span>
+    </p>
   );
 }

@@ -585,6 +585,16 @@ export interface Operations {
     body: schemas.SteerSandboxPayoutRequest;
     response: schemas.SandboxPayout;
   };
+  /** Choose what happens to a pending transaction */
+  steerTransaction: {
+    path: {
+      /** Transaction id. */
+      transaction_id: string;
+    };
+    query: {};
+    body: schemas.SteerSandboxTransactionRequest;
+    response: schemas.SteeredSandboxTransaction;
+  };
   /** Transfer an account to another user */
   takeOverUser: {
     path: {
@@ -1450,6 +1460,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/payouts/{action_id}",
     tag: "banking",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  steerTransaction: {
+    id: "steerTransaction",
+    method: "POST",
+    path: "/_sandbox/transactions/{transaction_id}",
+    tag: "sandbox",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

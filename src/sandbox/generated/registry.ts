@@ -61,6 +61,7 @@ import * as setClock from '../handlers/setClock.ts';
 import * as setProviderState from '../handlers/setProviderState.ts';
 import * as signIntent from '../handlers/signIntent.ts';
 import * as steerFiatPayout from '../handlers/steerFiatPayout.ts';
+import * as steerTransaction from '../handlers/steerTransaction.ts';
 import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
 import * as uploadSnapshot from '../handlers/uploadSnapshot.ts';
@@ -130,6 +131,7 @@ const files = {
   setProviderState,
   signIntent,
   steerFiatPayout,
+  steerTransaction,
   takeOverUser,
   triggerEvent,
   uploadSnapshot,

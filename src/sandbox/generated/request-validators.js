@@ -7,6 +7,7 @@ import {
  validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxTransactionEffect,
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
@@ -3198,6 +3199,42 @@ function validateSteerSandboxPayoutRequest(data, { instancePath = "", parentData
  return errors === 0;
 }
 
+function validateSteerSandboxTransactionRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.effect === void 0 && (missing0 = "effect")) {
+    validateSteerSandboxTransactionRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "effect")) {
+      validateSteerSandboxTransactionRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.effect !== void 0) {
+      if (!validateSandboxTransactionEffect(data.effect, { instancePath: instancePath + "/effect", parentData: data, parentDataProperty: "effect", rootData })) {
+       vErrors = vErrors === null ? validateSandboxTransactionEffect.errors : vErrors.concat(validateSandboxTransactionEffect.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateSteerSandboxTransactionRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSteerSandboxTransactionRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateTakeOverSandboxUserRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3477,6 +3514,7 @@ const requestValidators = {
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
  signIntent: { params: params.signIntent, body: validateSignSandboxIntentRequest },
  steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },
+ steerTransaction: { params: params.steerTransaction, body: validateSteerSandboxTransactionRequest },
  takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest },
  uploadSnapshot: { params: params.uploadSnapshot, body: validateSnapshotContent },

@@ -7,6 +7,7 @@ import {
  validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
+ validateSandboxTransactionEffect,
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
@@ -7474,6 +7475,70 @@ function validateSandboxPayoutClosed(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSteeredSandboxTransaction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.transaction_id === void 0 && (missing0 = "transaction_id") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.effect === void 0 && (missing0 = "effect")) {
+    validateSteeredSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "transaction_id" || key0 === "transaction_hash" || key0 === "effect")) {
+      validateSteeredSandboxTransaction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.transaction_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.transaction_id !== "string") {
+       validateSteeredSandboxTransaction.errors = [{ instancePath: instancePath + "/transaction_id", schemaPath: "#/properties/transaction_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.transaction_hash !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.transaction_hash !== "string") {
+        validateSteeredSandboxTransaction.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.effect !== void 0) {
+        const _errs6 = errors;
+        if (!validateSandboxTransactionEffect(data.effect, { instancePath: instancePath + "/effect", parentData: data, parentDataProperty: "effect", rootData })) {
+         vErrors = vErrors === null ? validateSandboxTransactionEffect.errors : vErrors.concat(validateSandboxTransactionEffect.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSteeredSandboxTransaction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSteeredSandboxTransaction.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxUserAccounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7618,6 +7683,7 @@ const responseValidators = {
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  signIntent: { 200: validateSentRequest, 400: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ steerTransaction: { 200: validateSteeredSandboxTransaction, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  uploadSnapshot: { 200: validateSandboxSnapshot, 400: validateError, 500: validateError },

@@ -1000,6 +1000,9 @@ export type SandboxSnapshots = {
   data: SandboxSnapshot[];
 };
 
+/** What happens to a transaction. */
+export type SandboxTransactionEffect = "drop" | "replace" | "revert";
+
 export type SandboxUpcoming = {
   /** The time of the sandbox. */
   now_ms: number;
@@ -1125,6 +1128,17 @@ export type SnapshotContent = {
 /** How the payout ends. */
 export type SteerSandboxPayoutRequest = {
   outcome: SandboxPayoutOutcome;
+};
+
+export type SteerSandboxTransactionRequest = {
+  effect: SandboxTransactionEffect;
+};
+
+export type SteeredSandboxTransaction = {
+  transaction_id: string;
+  /** On its chain. */
+  transaction_hash: string;
+  effect: SandboxTransactionEffect;
 };
 
 export type TakeOverSandboxUserRequest = {

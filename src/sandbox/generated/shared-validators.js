@@ -199,6 +199,22 @@ function validateSandboxPayoutOutcome(data, { instancePath = "", parentData, par
 }
 
 const schemaSandboxPayoutOutcome = { "$id": "SandboxPayoutOutcome", "type": "string", "enum": ["processed", "in_review", "returned", "error"] };
+function validateSandboxTransactionEffect(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxTransactionEffect.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "drop" || data === "replace" || data === "revert")) {
+  validateSandboxTransactionEffect.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxTransactionEffect.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxTransactionEffect.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxTransactionEffect = { "$id": "SandboxTransactionEffect", "type": "string", "enum": ["drop", "replace", "revert"] };
 export {
  validateJudgeableOperation,
  validateOperatorRole,
@@ -207,6 +223,7 @@ export {
  validateSandboxMfaMethod,
  validateSandboxPayoutOutcome,
  validateSandboxProviderState,
+ validateSandboxTransactionEffect,
  validateSandboxVerificationAction,
  validateSnapshotContent
 };

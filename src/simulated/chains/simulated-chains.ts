@@ -23,6 +23,7 @@ import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { VaultPlan } from './evm/programs/deploy-vault.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
+import { steerPending, type TransactionEffect } from './steer-transaction.ts';
 import type { ChainStore } from './store.ts';
 import {
   type Deposit,
@@ -47,6 +48,8 @@ export interface SimulatedChains extends Chains {
   used(): Promise<readonly string[]>;
   /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
+  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
+  steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
   /** The sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Where every asset of the EVM, Solana and Tron chains in use is. */
@@ -267,6 +270,13 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const heights = new Map<string, bigint>();
       for (const name of named) heights.set(name, BigInt((await simulatedOf(name)).mine(count).number));
       return heights;
+    },
+    async steer(caip2, hash, effect) {
+      const [chain, store] = [await simulatedOf(caip2), await open()];
+      return store.atomically(() => {
+        chain.head();
+        return steerPending(store, caip2, { hash, effect });
+      });
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {

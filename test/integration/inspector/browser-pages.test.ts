@@ -99,15 +99,19 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       const { transaction_id: id } = (sent as { data: { transaction_id: string } }).data;
       await page.getByText(id).click();
       await page.getByText('broadcasted at').waitFor();
-      await page.evaluate(() =>
-        fetch('/_sandbox/clock', {
-          method: 'PUT',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ advance_ms: 60_000 }),
-        }),
-      );
+      await button(page, 'Drop').click();
+      await page.getByText('the pool has lost it').waitFor();
+      const pass = async (ms: number) => {
+        sandbox.clock.advance(ms);
+        await sandbox.settle();
+      };
+      // It is broadcast again at the first, and included by the second.
+      await pass(60_000);
+      await pass(60_000);
       await page.getByText('confirmed at').waitFor();
       await page.getByText('Status: confirmed').waitFor();
+      await pass(86_400_000);
+      await page.getByText('no reorganization can remove its block').waitFor();
     }));
 
   test('a policy is explained', () =>
