@@ -1,4 +1,5 @@
 import type { SandboxEvent } from '../client/event-feed.ts';
+import type { Forwarded } from '../client/forward-event.ts';
 
 /** Formats an event as one readable line. */
 export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {
@@ -8,4 +9,15 @@ export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {
 /** Prints an event as one readable line, or in full as JSON. */
 export function printEvent(event: SandboxEvent, { json }: { json?: boolean }): void {
   console.log(json === true ? JSON.stringify(event) : eventLine(event));
+}
+
+export function isAccepted({ status = 0 }: Forwarded): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** Formats what became of a delivery. */
+export function forwardLine(forwarded: Forwarded): string {
+  const { status, error, durationMs } = forwarded;
+  if (status === undefined) return `not forwarded: ${error}`;
+  return `${status} in ${durationMs} ms${isAccepted(forwarded) ? '' : ' (failed)'}`;
 }

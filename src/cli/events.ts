@@ -2,14 +2,18 @@ import { Command } from 'commander';
 import type { SandboxEvent } from '../client/event-feed.ts';
 import { StartError } from '../start-error.ts';
 import { readDurationMs } from './control/duration.ts';
-import { printEvent } from './event-line.ts';
+import { eventLine, forwardLine, isAccepted, printEvent } from './event-line.ts';
+import { readListenSecret } from './read-listen-secret.ts';
 import {
   addSandboxClientOptions,
   collect,
   collectNames,
+  invalidOption,
+  readHttpUrl,
   type SandboxClientFlags,
   withSandbox,
 } from './sandbox-options.ts';
+import { stopSignal } from './stop-signal.ts';
 
 interface EventsFlags extends SandboxClientFlags {
   after?: string;
@@ -91,17 +95,49 @@ function listCommand(): Command {
     });
 }
 
+const replayHelp = `
+With --to, nothing is emitted: the event is posted to the URL under its own id,
+signed anew like the deliveries of custos listen, once. The exit code is 1 if
+the endpoint does not accept it.
+${examples}
+  $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz \\
+      --to http://127.0.0.1:3000/hook`;
+
+interface ReplayFlags extends SandboxClientFlags {
+  to?: string;
+  secret?: string;
+}
+
 function replayCommand(): Command {
   return addSandboxClientOptions(
     new Command('replay')
-      .description('emit an event again under a new id, so that receivers do not drop it as a duplicate')
-      .argument('<event-id>', 'id of the event: msg_…'),
+      .description('emit an event again under a new id, or post it to an endpoint under its own')
+      .argument('<event-id>', 'id of the event: msg_…')
+      .option('--to <url>', 'endpoint to post the signed event to')
+      .option('--secret <whsec_…>', 'secret to sign with, or @file (default: that of custos listen)'),
   )
-    .addHelpText('after', examples)
-    .action(async (id: string, flags: EventsFlags) => {
+    .addHelpText('after', replayHelp)
+    .action(async (id: string, flags: ReplayFlags) => {
+      const path = `/events/${encodeURIComponent(id)}`;
+      const { to, secret } = flags;
+      if (to === undefined && secret !== undefined) throw invalidOption('--secret: needs --to');
+      const target = to === undefined ? undefined : readHttpUrl('--to', to);
       await withSandbox(flags, async (client) => {
-        const path = `/events/${encodeURIComponent(id)}/replay`;
-        printEvent(await client.call<SandboxEvent>('POST', path), flags);
+        if (target === undefined)
+          printEvent(await client.call<SandboxEvent>('POST', `${path}/replay`), flags);
+        else await post(await client.call<SandboxEvent>('GET', path), target, flags);
       });
     });
+}
+
+async function post(event: SandboxEvent, target: URL, { data, secret, json }: ReplayFlags): Promise<void> {
+  const [{ forwardEvent, signEvent }, { listenSecret }] = await Promise.all([
+    import('../client/forward-event.ts'),
+    import('../client/listen-secret.ts'),
+  ]);
+  const signed = signEvent(event, secret === undefined ? listenSecret(data) : readListenSecret(secret));
+  const forwarded = await forwardEvent(target, signed, stopSignal());
+  if (!isAccepted(forwarded)) throw new StartError(`${target}: ${forwardLine(forwarded)}`);
+  if (json === true) printEvent(event, { json });
+  else console.log(`${eventLine(event)}  ${forwardLine(forwarded)}`);
 }

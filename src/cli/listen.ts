@@ -1,15 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { SandboxEvent } from '../client/event-feed.ts';
 import type { FeedObserver } from '../client/follow-pages.ts';
 import type { Forwarded, SignedEvent } from '../client/forward-event.ts';
 import type { SandboxClient } from '../client/sandbox-client.ts';
-import { InvalidWebhookSecretError, parseWebhookSecret } from '../crypto/webhook-signature.ts';
-import { eventLine } from './event-line.ts';
+import { eventLine, forwardLine } from './event-line.ts';
+import { readListenSecret } from './read-listen-secret.ts';
 import {
   addSandboxClientOptions,
   collectNames,
-  invalidOption,
   readHttpUrl,
   type SandboxClientFlags,
   withSandbox,
@@ -52,7 +50,7 @@ export function listenCommand(): Command {
     .addHelpText('after', examples)
     .action(async (flags: ListenFlags) => {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
-      const given = flags.secret === undefined ? undefined : readSecret(flags.secret);
+      const given = flags.secret === undefined ? undefined : readListenSecret(flags.secret);
       const { listenSecret } = await import('../client/listen-secret.ts');
       const secret = given ?? listenSecret(flags.data);
       if (flags.printSecret === true) console.log(secret);
@@ -105,28 +103,12 @@ function print(
   forwarded: Forwarded | undefined,
 ): void {
   if (json !== true) {
-    console.log(forwarded === undefined ? eventLine(event) : `${eventLine(event)}  ${outcome(forwarded)}`);
+    console.log(
+      forwarded === undefined ? eventLine(event) : `${eventLine(event)}  ${forwardLine(forwarded)}`,
+    );
     return;
   }
   const { durationMs, ...result } = forwarded ?? { durationMs: 0 };
   const forward = forwarded === undefined ? {} : { forward: { ...result, duration_ms: durationMs } };
   console.log(JSON.stringify({ msg: 'event', ...event, headers, ...forward }));
-}
-
-function outcome({ status, error, durationMs }: Forwarded): string {
-  if (status === undefined) return `not forwarded: ${error}`;
-  const isAccepted = status >= 200 && status < 300;
-  return `${status} in ${durationMs} ms${isAccepted ? '' : ' (failed)'}`;
-}
-
-/** Throws ConfigError. */
-function readSecret(text: string): string {
-  try {
-    const secret = text.startsWith('@') ? readFileSync(text.slice(1), 'utf8').trim() : text;
-    parseWebhookSecret(secret);
-    return secret;
-  } catch (error) {
-    if (error instanceof InvalidWebhookSecretError) throw invalidOption(`--secret: ${error.message}`);
-    throw invalidOption(`--secret: \`${text.slice(1)}\` cannot be read`);
-  }
 }

@@ -452,6 +452,29 @@ describe('custos events', () => {
     });
   });
 
+  test('replay --to: the same id, signed anew; a refusal of the endpoint is the exit code', async () => {
+    await using hook = await startHook();
+    const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
+    const replay = (...flags: string[]) => custos('events', 'replay', made.id, ...flags);
+    const { code, stdout, stderr } = await replay('--to', hook.url, '--secret', knownSecret);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(made.id);
+    expect(hook.received.map(({ headers, body }) => [headers['webhook-id'], body])).toEqual([
+      [made.id, made.payload],
+    ]);
+    verify(knownSecret, hook.received[0]!);
+    expect((await custos('events', 'list', '--json')).stdout.trim().split('\n')).toHaveLength(1);
+
+    const refused = await replay('--to', 'http://127.0.0.1:9/hook');
+    expect({ code: refused.code, stderr: refused.stderr }).toEqual({
+      code: 1,
+      stderr: 'custos: http://127.0.0.1:9/hook: not forwarded: connection refused\n',
+    });
+    expect((await replay('--secret', knownSecret)).code).toBe(2);
+    const absent = await custos('events', 'replay', 'msg_nothing', '--to', hook.url);
+    expect(absent.stderr).toBe('custos: Event not found\n');
+  });
+
   test('list: all events over several pages, or the matching ones', async () => {
     const made: SandboxEvent[] = [];
     for (let count = 0; count < 105; count += 1) {
