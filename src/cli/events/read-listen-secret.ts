@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { InvalidWebhookSecretError, parseWebhookSecret } from '../crypto/webhook-signature.ts';
-import { invalidOption } from './sandbox-options.ts';
+import { InvalidWebhookSecretError, parseWebhookSecret } from '../../crypto/webhook-signature.ts';
+import { invalidOption } from '../sandbox-options.ts';
 
 /** The secret of a `--secret` option, or of the file after its `@`. Throws ConfigError. */
 export function readListenSecret(text: string): string {

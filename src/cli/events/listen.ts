@@ -1,18 +1,18 @@
 import { Command } from 'commander';
-import type { SandboxEvent } from '../client/event-feed.ts';
-import type { FeedObserver } from '../client/follow-pages.ts';
-import type { Forwarded, SignedEvent } from '../client/forward-event.ts';
-import type { SandboxClient } from '../client/sandbox-client.ts';
-import { eventLine, forwardLine } from './event-line.ts';
-import { readListenSecret } from './read-listen-secret.ts';
+import type { SandboxEvent } from '../../client/event-feed.ts';
+import type { FeedObserver } from '../../client/follow-pages.ts';
+import type { Forwarded, SignedEvent } from '../../client/forward-event.ts';
+import type { SandboxClient } from '../../client/sandbox-client.ts';
 import {
   addSandboxClientOptions,
   collectNames,
   readHttpUrl,
   type SandboxClientFlags,
   withSandbox,
-} from './sandbox-options.ts';
-import { stopSignal } from './stop-signal.ts';
+} from '../sandbox-options.ts';
+import { stopSignal } from '../stop-signal.ts';
+import { eventLine, forwardLine } from './event-line.ts';
+import { readListenSecret } from './read-listen-secret.ts';
 
 interface ListenFlags extends SandboxClientFlags {
   forwardTo?: string;
@@ -51,7 +51,7 @@ export function listenCommand(): Command {
     .action(async (flags: ListenFlags) => {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
       const given = flags.secret === undefined ? undefined : readListenSecret(flags.secret);
-      const { listenSecret } = await import('../client/listen-secret.ts');
+      const { listenSecret } = await import('../../client/listen-secret.ts');
       const secret = given ?? listenSecret(flags.data);
       if (flags.printSecret === true) console.log(secret);
       else await withSandbox(flags, (client) => listen(client, { flags, target, secret }));
@@ -67,8 +67,8 @@ interface Listening {
 async function listen(client: SandboxClient, listening: Listening): Promise<void> {
   const { flags, target, secret } = listening;
   const [{ followFeed }, { forwardEvent, signEvent }] = await Promise.all([
-    import('../client/event-feed.ts'),
-    import('../client/forward-event.ts'),
+    import('../../client/event-feed.ts'),
+    import('../../client/forward-event.ts'),
   ]);
   const signal = stopSignal();
   const query = { after: flags.after ?? 'now', types: flags.events, appId: flags.app };

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import type { SandboxEvent } from '../client/event-feed.ts';
-import { printEvent } from './event-line.ts';
+import type { SandboxEvent } from '../../client/event-feed.ts';
 import {
   addSandboxClientOptions,
   collect,
   invalidOption,
   type SandboxClientFlags,
   withSandbox,
-} from './sandbox-options.ts';
+} from '../sandbox-options.ts';
+import { printEvent } from './event-line.ts';
 
 interface TriggerFlags extends SandboxClientFlags {
   set?: string[];
