@@ -97,7 +97,7 @@ function listCommand(): Command {
 
 const replayHelp = `
 With --to, nothing is emitted: the event is posted to the URL under its own id,
-signed anew like the deliveries of custos listen, once. The exit code is 1 if
+with a new signature like the deliveries of custos listen, once. The exit code is 1 if
 the endpoint does not accept it.
 ${examples}
   $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz \\

@@ -452,7 +452,7 @@ describe('custos events', () => {
     });
   });
 
-  test('replay --to: the same id, signed anew; a refusal of the endpoint is the exit code', async () => {
+  test('replay --to: the same id, a new signature; a refusal of the endpoint is the exit code', async () => {
     await using hook = await startHook();
     const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
     const replay = (...flags: string[]) => custos('events', 'replay', made.id, ...flags);
