@@ -235,6 +235,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxDeviceCode;
   };
+  /** Get an event */
+  getEvent: {
+    path: {
+      /** Event id. */
+      event_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxEvent;
+  };
   /** Get a fault rule */
   getFault: {
     path: {
@@ -992,6 +1002,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/device_codes/{user_code}",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getEvent: {
+    id: "getEvent",
+    method: "GET",
+    path: "/_sandbox/events/{event_id}",
+    tag: "events",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

@@ -25,6 +25,7 @@ import * as getBooks from '../handlers/getBooks.ts';
 import * as getClock from '../handlers/getClock.ts';
 import * as getControlDocument from '../handlers/getControlDocument.ts';
 import * as getDeviceCode from '../handlers/getDeviceCode.ts';
+import * as getEvent from '../handlers/getEvent.ts';
 import * as getFault from '../handlers/getFault.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
 import * as getRequest from '../handlers/getRequest.ts';
@@ -95,6 +96,7 @@ const files = {
   getClock,
   getControlDocument,
   getDeviceCode,
+  getEvent,
   getFault,
   getPolicyTrace,
   getRequest,

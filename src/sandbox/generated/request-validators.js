@@ -3478,6 +3478,7 @@ const requestValidators = {
  getClock: { params: params.getClock },
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },
+ getEvent: { params: params.getEvent },
  getFault: { params: params.getFault },
  getPolicyTrace: { params: params.getPolicyTrace },
  getRequest: { params: params.getRequest },

@@ -3420,6 +3420,129 @@ function validateControlDocument(data, { instancePath = "", parentData, parentDa
  return errors === 0;
 }
 
+function validateSandboxEvent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.payload === void 0 && (missing0 = "payload")) {
+    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "type" || key0 === "created_at_ms" || key0 === "payload")) {
+      validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxEvent.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateSandboxEvent.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.type !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.type !== "string") {
+         validateSandboxEvent.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.created_at_ms !== void 0) {
+         let data3 = data.created_at_ms;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxEvent.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (!formatUnixMs.validate(data3)) {
+            validateSandboxEvent.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.payload !== void 0) {
+          const _errs10 = errors;
+          if (!validateSandboxEventPayload(data.payload, { instancePath: instancePath + "/payload", parentData: data, parentDataProperty: "payload", rootData })) {
+           vErrors = vErrors === null ? validateSandboxEventPayload.errors : vErrors.concat(validateSandboxEventPayload.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEvent.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxEventPayload(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type")) {
+    validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.type !== void 0) {
+     if (typeof data.type !== "string") {
+      validateSandboxEventPayload.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+      return false;
+     }
+    }
+   }
+  } else {
+   validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEventPayload.errors = vErrors;
+ return errors === 0;
+}
+
 function validatePolicyTrace(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5149,129 +5272,6 @@ function validateSandboxEvents(data, { instancePath = "", parentData, parentData
   }
  }
  validateSandboxEvents.errors = vErrors;
- return errors === 0;
-}
-
-function validateSandboxEvent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.payload === void 0 && (missing0 = "payload")) {
-    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "app_id" || key0 === "type" || key0 === "created_at_ms" || key0 === "payload")) {
-      validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.id !== void 0) {
-      const _errs2 = errors;
-      if (typeof data.id !== "string") {
-       validateSandboxEvent.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.app_id !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.app_id !== "string") {
-        validateSandboxEvent.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.type !== void 0) {
-        const _errs6 = errors;
-        if (typeof data.type !== "string") {
-         validateSandboxEvent.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-       if (valid0) {
-        if (data.created_at_ms !== void 0) {
-         let data3 = data.created_at_ms;
-         const _errs8 = errors;
-         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-          validateSandboxEvent.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-          return false;
-         }
-         if (errors === _errs8) {
-          if (typeof data3 == "number" && isFinite(data3)) {
-           if (!formatUnixMs.validate(data3)) {
-            validateSandboxEvent.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
-            return false;
-           }
-          }
-         }
-         var valid0 = _errs8 === errors;
-        } else {
-         var valid0 = true;
-        }
-        if (valid0) {
-         if (data.payload !== void 0) {
-          const _errs10 = errors;
-          if (!validateSandboxEventPayload(data.payload, { instancePath: instancePath + "/payload", parentData: data, parentDataProperty: "payload", rootData })) {
-           vErrors = vErrors === null ? validateSandboxEventPayload.errors : vErrors.concat(validateSandboxEventPayload.errors);
-           errors = vErrors.length;
-          }
-          var valid0 = _errs10 === errors;
-         } else {
-          var valid0 = true;
-         }
-        }
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxEvent.errors = vErrors;
- return errors === 0;
-}
-
-function validateSandboxEventPayload(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.type === void 0 && (missing0 = "type")) {
-    validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    if (data.type !== void 0) {
-     if (typeof data.type !== "string") {
-      validateSandboxEventPayload.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-      return false;
-     }
-    }
-   }
-  } else {
-   validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxEventPayload.errors = vErrors;
  return errors === 0;
 }
 
@@ -7647,6 +7647,7 @@ const responseValidators = {
  getClock: { 200: validateSandboxClock, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
+ getEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  getFault: { 200: validateSandboxFault, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
