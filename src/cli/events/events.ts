@@ -96,9 +96,8 @@ function listCommand(): Command {
 }
 
 const replayHelp = `
-With --to, nothing is emitted: the event is posted to the URL under its own id,
-with a new signature like the deliveries of custos listen, once. The exit code is 1 if
-the endpoint does not accept it.
+With --to, nothing is emitted: the event is posted once to the URL under its own
+id, with a new signature. The exit code is 1 if the endpoint does not accept it.
 ${examples}
   $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz \\
       --to http://127.0.0.1:3000/hook`;
