@@ -80,7 +80,9 @@ function nextCommand(): Command {
   return addSandboxClientOptions(command).action((flags: SandboxClientFlags) =>
     withSandbox(flags, async (client) => {
       const { listUpcoming } = await import('../../client/world.ts');
-      for (const entry of await listUpcoming(client)) printUpcoming(entry, flags);
+      const upcoming = await listUpcoming(client);
+      for (const entry of upcoming) printUpcoming(entry, flags);
+      if (upcoming.length === 0) console.error('custos: nothing becomes due');
     }),
   );
 }
