@@ -30,6 +30,9 @@ const REMOVED = '[removed]';
 const MAX_DELAY_MS = 20;
 const BATCH_BYTES = 8192;
 
+/** CHOICE: when the reader of the log is stuck, lines beyond this are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
 /**
  * Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below.
  *
@@ -37,7 +40,12 @@ const BATCH_BYTES = 8192;
  * the rest is written when the process exits.
  */
 export function makeLog(options: LogOptions): Log {
-  const destination = pino.destination({ dest: options.descriptor, sync: false, minLength: BATCH_BYTES });
+  const destination = pino.destination({
+    dest: options.descriptor,
+    sync: false,
+    minLength: BATCH_BYTES,
+    maxLength: MAX_WAITING_BYTES,
+  });
   let isFlushDue = false;
   const flush = (): void => {
     isFlushDue = false;

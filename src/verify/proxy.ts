@@ -115,11 +115,18 @@ async function pass(
   const { method = 'GET', url: target = '/', headers } = request;
   const startedMs = performance.now();
   try {
-    const requestBody = await readBounded(request, limits.bodyBytes);
+    const requestBody = await readBounded(request, limits.bodyBytes).catch((error: Error) => error);
+    if (requestBody instanceof Error) {
+      response.writeHead(413, { 'content-type': 'application/json', connection: 'close' });
+      response.end(JSON.stringify({ error: `this proxy refused the request: ${requestBody.message}` }));
+      return;
+    }
     const answer = await send.request({ method, target, headers, body: requestBody });
-    const forwarded = withoutHops(answer.headers);
-    response.writeHead(answer.status, { ...forwarded, 'content-length': String(answer.body.length) });
-    response.end(method === 'HEAD' ? undefined : answer.body);
+    response.writeHead(answer.status, {
+      ...withoutHops(answer.headers),
+      ...(hasContent(method, answer.status) ? { 'content-length': String(answer.body.length) } : {}),
+    });
+    response.end(answer.body);
     const durationMs = performance.now() - startedMs;
     options.onExchange(
       {
@@ -135,6 +142,11 @@ async function pass(
     if (response.headersSent) response.destroy();
     else response.writeHead(502, { 'content-type': 'application/json' }).end(text);
   }
+}
+
+/** Other responses end with their head; `content-length` is then what the server says about another one (RFC 9110 §8.6). */
+function hasContent(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304;
 }
 
 interface Sent {
