@@ -16,6 +16,9 @@ interface Pattern {
   readonly segments: readonly (string | undefined)[];
 }
 
+/** Commands whose servers answer with examples, or with what another server answered. */
+const answersForOthers = ['mock', 'verify'];
+
 const recorded = new Set<string>();
 const triggered = new Set<string>();
 let patterns: Map<string, Pattern[]> | undefined;
@@ -99,7 +102,7 @@ function patternsFor(method: string, length: number): readonly Pattern[] {
 function readPatterns(): Map<string, Pattern[]> {
   const read = new Map<string, Pattern[]>();
   const { TEST_LEDGER: folder } = process.env;
-  if (folder === undefined || process.argv[2] === 'mock') return read;
+  if (folder === undefined || answersForOthers.includes(process.argv[2] ?? '')) return read;
   const routes = JSON.parse(readFileSync(join(folder, 'routes.json'), 'utf8')) as Route[];
   // `{` sorts behind every letter: `/users/search` is tried before `/users/{user_id}`.
   for (const [method, template, operationId] of routes.sort(([, a], [, b]) => (a < b ? -1 : 1))) {

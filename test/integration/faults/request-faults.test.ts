@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AddSandboxFaultRequest, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
+import { pauseRecording } from '../../ledger/record-answers.ts';
 import { attempt, call, control, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+// Rules answer here in place of the operations.
+pauseRecording();
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
