@@ -55,7 +55,7 @@ export async function tryLockName(em: SqlEntityManager, name: string): Promise<b
  * Options of `em.findOne` for a row that will be changed: it is locked until the transaction ends, and read again
  * even if this unit of work has read it before. MikroORM omits the lock on SQLite.
  */
+export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;
+
 /** As `lockForUpdate`, without the rows that another transaction has locked. */
 export const lockUnlocked = { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE, refresh: true } as const;
-
-export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;

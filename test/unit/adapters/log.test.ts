@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -61,6 +62,23 @@ test('lines are written within 20 ms, so a process that is killed later has lost
     .split('\n')
     .map((line) => JSON.parse(line).msg);
   expect(lines).toEqual(['first', 'second']);
+});
+
+test('lines that no program reads take 16 MiB, and the program goes on', async () => {
+  const program = `import { makeLog } from '${log}';
+    const log = makeLog({ level: 'info', format: 'json', descriptor: 1 });
+    const line = 'x'.repeat(64 * 1024);
+    for (let count = 0; count < 512; count += 1) log.info({}, line);
+    process.send('logged');`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  await once(child, 'message');
+  child.disconnect();
+  let read = 0;
+  for await (const chunk of child.stdout!) read += (chunk as Buffer).length;
+  expect(read).toBeGreaterThan(15 * 1024 ** 2);
+  expect(read).toBeLessThan(18 * 1024 ** 2);
 });
 
 test('fields of an error are redacted, and the logged objects stay as they are', async () => {

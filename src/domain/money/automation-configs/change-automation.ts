@@ -4,6 +4,7 @@ import type {
   UpdateWalletAutomationRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { lockName } from '../../../storage/locks.ts';
 import { AttachmentEntity } from '../../access/automations/attachment.entity.ts';
 import { AutomationEntity, type StoredAutomation } from '../../access/automations/automation.entity.ts';
 import { findAutomationForUpdate } from '../../access/automations/find-automation.ts';
@@ -24,13 +25,7 @@ export async function createAutomation(
   context: OperationContext,
   input: CreateWalletAutomationRequest,
 ): Promise<StoredAutomation> {
-  const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });
-  if (count >= MAX_AUTOMATIONS) {
-    throw new ApiError(
-      'invalid_request',
-      `expected at most ${MAX_AUTOMATIONS} automations; delete one first`,
-    );
-  }
+  await requireBelowLimit(context);
   const automation = context.em.create(AutomationEntity, {
     id: context.ids.cuid2(),
     appId: context.app.id,
@@ -43,6 +38,18 @@ export async function createAutomation(
   });
   await context.em.flush();
   return automation;
+}
+
+/** Serializes concurrent creations in one app, so that the limit holds. */
+async function requireBelowLimit(context: OperationContext): Promise<void> {
+  await lockName(context.em, `automations:${context.app.id}`);
+  const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });
+  if (count >= MAX_AUTOMATIONS) {
+    throw new ApiError(
+      'invalid_request',
+      `expected at most ${MAX_AUTOMATIONS} automations; delete one first`,
+    );
+  }
 }
 
 /**
