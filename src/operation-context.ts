@@ -21,6 +21,8 @@ import type { Prepared } from './prepared.ts';
 
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
+  /** Identifies this process among those that share the database. */
+  readonly processId: string;
   readonly clock: Clock;
   /** The clock of the machine, which the control plane cannot move: for the pace of callers. */
   readonly machine: Clock;

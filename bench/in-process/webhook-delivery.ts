@@ -99,7 +99,7 @@ async function deliver(database: Database, count: number) {
     }
     const startedMs = performance.now();
     const before = process.cpuUsage();
-    const { jobs } = startBesideRequests(services, unitsOf(database), { owner: 'bench' });
+    const { jobs } = startBesideRequests(services, unitsOf(database));
     await jobs.finish();
     const elapsedMs = performance.now() - startedMs;
     const { user, system } = process.cpuUsage(before);

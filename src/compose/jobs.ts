@@ -13,9 +13,11 @@ import { readEffects } from '../jobs/read-effects.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
+import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
+import type { Log } from '../ports/log.ts';
 
 /** The background work of a server, the same in every composition. */
 export interface BesideRequests {
@@ -28,13 +30,14 @@ export interface BesideRequests {
  * Starts the background work.
  *
  * @param units units of work on the database.
- * @param owner identifies this process among those that share the database.
+ * @param alive tells other processes that this one is alive, and takes over from those that are not; undefined if the
+ * database has one process at a time.
  * @param delay the delays of deliveries; none by default.
  */
 export function startBesideRequests(
   services: Services,
   units: OpenUnit,
-  { owner, delay }: { readonly owner: string; readonly delay?: DelayDelivery },
+  { alive, delay }: { readonly alive?: StayAlive; readonly delay?: DelayDelivery } = {},
 ): BesideRequests {
   const openUnit: OpenUnit = async (write) => {
     const unit = await units(write);
@@ -61,11 +64,26 @@ export function startBesideRequests(
       followFiatCustomers(context),
       keepCards(context),
       runWalletActions(context),
-      deliverEvents({ ...context, owner, delay, writePayload }),
+      deliverEvents({ ...context, alive, delay, writePayload }),
       sweepExpired(context),
       expireIntents(context),
     ],
     services.log,
   );
-  return { jobs, openUnit };
+  return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
+}
+
+/** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */
+function stayingAlive(jobs: JobRunner, alive: StayAlive, log: Log): JobRunner {
+  const beats = startJobs([alive], log);
+  return {
+    ...jobs,
+    async stop() {
+      await jobs.stop();
+      await beats.stop();
+      await alive
+        .leave()
+        .catch((err: unknown) => log.warn({ err }, 'others will take over the work of this process late'));
+    },
+  };
 }

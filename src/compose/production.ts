@@ -34,6 +34,7 @@ import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import { stayAlive } from '../jobs/stay-alive.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
@@ -74,6 +75,7 @@ export async function startProduction(
   const units = unitsOf(database);
   const chains = connectChains(config.rpc, log, tokensNamedOn);
   const services: Services = {
+    processId: ids.uuid(),
     clock,
     machine: systemClock,
     entropy,
@@ -94,13 +96,21 @@ export async function startProduction(
     safeguards: strictSafeguards,
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
-  const { jobs, openUnit } = startBesideRequests(services, units, { owner: ids.uuid() });
+  // On a connection of its own, so that this process does not seem dead because it is busy.
+  const pulse = await openDatabase(entities, {
+    kind: 'postgres',
+    url: config.databaseUrl,
+    poolSize: 1,
+    onConnectionError,
+  });
+  const alive = stayAlive({ services, inUnit: inUnitOf(unitsOf(pulse)) });
+  const { jobs, openUnit } = startBesideRequests(services, units, { alive });
   const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
-    await Promise.all([services.webhooks.close(), database.close(), counters.end()]);
+    await Promise.all([services.webhooks.close(), database.close(), pulse.close(), counters.end()]);
   };
   const closeAll = async (): Promise<void> => {
     if (await isDoneWithin(STOP_MS, finish())) return;

@@ -32,6 +32,7 @@ import type { PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import { releaseClaims } from '../jobs/release-claims.ts';
 import type { Services } from '../operation-context.ts';
 import { packageVersion } from '../package-root.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -107,10 +108,9 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
 const DRAIN_MS = 5_000;
 
 /**
- * The owner of leases. It is the same at every start, so a restarted sandbox reclaims the leases of a killed one
- * immediately.
+ * The owner of claims. It is the same at every start, so a restarted sandbox releases those of a killed one at once.
  */
-const OWNER = 'sandbox';
+const PROCESS_ID = 'sandbox';
 
 /**
  * Starts a sandbox. Defaults are those of `custos sandbox`.
@@ -157,10 +157,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  const { jobs, openUnit } = startBesideRequests(services, units, {
-    owner: OWNER,
-    delay: delayByRules(faults),
-  });
+  if (config.dataFolder !== undefined) {
+    const killed = { owner: PROCESS_ID, nowMs: clock.now() };
+    await inUnitOf(units)((em) => releaseClaims(services, em, killed));
+  }
+  const { jobs, openUnit } = startBesideRequests(services, units, { delay: delayByRules(faults) });
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
@@ -347,6 +348,7 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
   const vault = sandboxVault(memory.masterKeyHex);
   const ports: Omit<Services, 'uses'> = {
     clock,
+    processId: PROCESS_ID,
     machine,
     devicePage: DEVICE_PAGE,
     // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are

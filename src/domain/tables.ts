@@ -25,6 +25,7 @@ import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts'
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
+import { ServerProcessEntity } from './base/processes/server-process.entity.ts';
 import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
 import { CardEntity } from './money/cards/card.entity.ts';
 import { CardCustomerEntity } from './money/cards/card-customer.entity.ts';
@@ -106,6 +107,7 @@ export const entities = [
   OrganizationSecretEntity,
   OutboxEventEntity,
   PolicyEntity,
+  ServerProcessEntity,
   TransactionAuthorizationEntity,
   TransactionEntity,
   UsedSignatureEntity,

@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
 import {
-  type Claimant,
   type EndpointRow,
   holdEndpoint,
   readClaimedEndpoint,
@@ -13,7 +12,9 @@ import {
   readWebhookSecrets,
   type SecretRow,
 } from '../domain/access/webhooks/webhook-secrets.ts';
+import type { Claimant } from '../domain/base/processes/claims.ts';
 import type { JobContext } from './job-context.ts';
+import type { StayAlive } from './stay-alive.ts';
 
 /** The app, the URL to send to and the secrets to sign with. */
 interface Target {
@@ -54,15 +55,17 @@ interface Known {
   readonly leasedUntilMs: number;
 }
 
-/** @param owner identifies this process among those that share the database. */
+/** @param alive undefined if no other process can take over the work of this one. */
 export function claimedEndpoint(
   id: string,
-  { services, inUnit, owner }: JobContext & { readonly owner: string },
+  { services, inUnit, alive }: JobContext & { readonly alive?: Pick<StayAlive, 'confirm'> | undefined },
 ): ClaimedEndpoint {
-  const { clock, vault } = services;
+  const { clock, vault, processId: owner } = services;
   /** The result of the last read; undefined if this process may not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
+  /** How often this process had lost its claims when the endpoint was read. */
+  let losses = 0;
   /** INVARIANT: reads run one after the other, so an older result never replaces a newer one. */
   let lastRead: Promise<unknown> = Promise.resolve();
 
@@ -120,6 +123,13 @@ export function claimedEndpoint(
     else if (isStale) await readBy(readClaimedEndpoint, async () => undefined);
   }
 
+  /** A process that stood still may have lost the endpoint in the meantime. */
+  async function noticeLoss(): Promise<void> {
+    const current = (await alive?.confirm()) ?? 0;
+    if (current !== losses) isStale = true;
+    losses = current;
+  }
+
   async function refreshInTurn(): Promise<void> {
     if (isStale || isLeaseShort()) await afterLastRead(refresh);
   }
@@ -129,6 +139,7 @@ export function claimedEndpoint(
       isStale = true;
     },
     async target() {
+      await noticeLoss();
       await refreshInTurn();
       // Once more if the endpoint was invalidated meanwhile. Not in a loop: under load, every read is followed by an
       // invalidation.

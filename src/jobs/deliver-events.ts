@@ -29,7 +29,8 @@ const REST_MS = 5_000;
 export function deliverEvents(
   context: Omit<WorkerOptions, 'journal'> & { readonly delay?: DelayDelivery | undefined },
 ): Job {
-  const { services, inUnit, owner, delay } = context;
+  const { services, inUnit, delay } = context;
+  const owner = services.processId;
   const options = { ...context, journal: startAttemptJournal(context) };
   const workers = new Map<string, EndpointWorker>();
   const resting = new Map<string, NodeJS.Timeout>();

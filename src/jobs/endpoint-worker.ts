@@ -6,6 +6,7 @@ import { type Admission, createAdmission } from './admission.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { type ClaimedEndpoint, claimedEndpoint } from './claimed-endpoint.ts';
 import type { JobContext } from './job-context.ts';
+import type { StayAlive } from './stay-alive.ts';
 
 /*
  * The states of a worker, from the claim of its endpoint to its release:
@@ -50,9 +51,9 @@ export interface EndpointWorker {
 }
 
 export interface WorkerOptions extends JobContext {
-  /** Identifies this process among those that share the database. */
-  readonly owner: string;
   readonly journal: AttemptJournal;
+  /** Undefined if no other process can take over the work of this one. */
+  readonly alive?: Pick<StayAlive, 'confirm'> | undefined;
   /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }

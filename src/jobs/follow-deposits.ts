@@ -21,7 +21,8 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
   /** Whether more transfers can be read right away. */
   const read = async (chain: Followed): Promise<boolean> => {
     const { caip2, transferLeaseMs: leaseMs } = chain;
-    const claim = await inUnit((em) => claimTransfers(em, { caip2, nowMs: services.clock.now(), leaseMs }));
+    const claimant = { owner: services.processId, nowMs: services.clock.now() };
+    const claim = await inUnit((em) => claimTransfers(em, { ...claimant, caip2, leaseMs }));
     if (claim === undefined) return false;
     try {
       const watched = watchedAddresses(inUnit);
@@ -29,10 +30,10 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
       const isNew = page.position !== claim.after;
       const context = { ids: services.ids, nowMs: services.clock.now() };
       if (isNew) await inUnit((em) => recordDeposits({ ...context, em }, { caip2, ...claim, ...page }));
-      else if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2));
+      else if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2, claimant.owner));
       return hasMore;
     } catch (err) {
-      if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2));
+      if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2, claimant.owner));
       throw err;
     }
   };

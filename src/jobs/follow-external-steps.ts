@@ -35,7 +35,9 @@ export function followExternalSteps({ services, inUnit }: JobContext): Job {
     everyMs: EVERY_MS,
     async run() {
       const nowMs = clock.now();
-      const due = await inUnit((em) => claimDueExternalSteps(em, nowMs, { kinds, limit: BATCH }));
+      const due = await inUnit((em) =>
+        claimDueExternalSteps(em, { owner: services.processId, nowMs }, { kinds, limit: BATCH }),
+      );
       const ended = await Promise.all(
         due.map(async (each) => {
           const progress = await ask(each);

@@ -16,7 +16,7 @@ export function followFiatCustomers({ services, inUnit }: JobContext): Job {
     everyMs: EVERY_MS,
     async run() {
       const nowMs = services.clock.now();
-      const due = await inUnit((em) => claimDueCustomers(em, nowMs, BATCH));
+      const due = await inUnit((em) => claimDueCustomers(em, { owner: services.processId, nowMs }, BATCH));
       await Promise.all(
         due.map(async (known) => {
           const snapshot = await askAbout(services, known);

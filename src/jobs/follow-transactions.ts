@@ -44,7 +44,9 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
     everyMs: EVERY_MS,
     async run() {
       const nowMs = services.clock.now();
-      const rows = await inUnit((em) => claimDueTransactions(em, nowMs, BATCH));
+      const rows = await inUnit((em) =>
+        claimDueTransactions(em, { owner: services.processId, nowMs }, BATCH),
+      );
       await Promise.all(rows.map((row) => follow(row, nowMs)));
       return rows.length === BATCH;
     },

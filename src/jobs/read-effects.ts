@@ -31,7 +31,7 @@ export function readEffects({ services, inUnit }: JobContext): Job {
     everyMs: EVERY_MS,
     async run() {
       const nowMs = clock.now();
-      const due = await inUnit((em) => claimUnreadSteps(em, nowMs, BATCH));
+      const due = await inUnit((em) => claimUnreadSteps(em, { owner: services.processId, nowMs }, BATCH));
       const found = await Promise.all(
         due.map(async (each) => {
           const movements = await read(each);

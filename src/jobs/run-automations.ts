@@ -21,7 +21,9 @@ export function runAutomations({
     everyMs: EVERY_MS,
     async run() {
       const nowMs = services.clock.now();
-      const claimed = await inUnit((em) => claimDueExecutions(em, nowMs, BATCH));
+      const claimed = await inUnit((em) =>
+        claimDueExecutions(em, { owner: services.processId, nowMs }, BATCH),
+      );
       const em = await openReader();
       await Promise.all(claimed.map((execution) => runExecution({ services, inUnit, em }, execution)));
       return claimed.length === BATCH;

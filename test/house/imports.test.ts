@@ -145,6 +145,7 @@ const layers: Record<string, string[][]> = {
       'events',
       'idempotency',
       'lookup-keys',
+      'processes',
       'public-keys',
       'resource-changes',
       'safeguards',

@@ -19,6 +19,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The ports of a server, without a network. */
 export const services: Services = {
+  processId: 'test',
   clock: { now: () => startMs },
   machine: { now: () => startMs },
   entropy: systemEntropy,

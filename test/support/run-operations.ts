@@ -136,6 +136,7 @@ function makeServices(
 ): Services {
   const entropy = seededEntropy(seed);
   return {
+    processId: 'test',
     clock: { now: () => clock.nowMs },
     machine: { now: () => clock.nowMs },
     entropy,

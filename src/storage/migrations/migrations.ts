@@ -16,6 +16,7 @@ import { cryptoDeposits } from './0015-crypto-deposits.ts';
 import { publicDeviceClients } from './0016-public-device-clients.ts';
 import { cards } from './0017-cards.ts';
 import { operators } from './0018-operators.ts';
+import { takeOverWork } from './0019-take-over-work.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -38,4 +39,5 @@ export const migrations: readonly SchemaMigration[] = [
   publicDeviceClients,
   cards,
   operators,
+  takeOverWork,
 ];

@@ -406,7 +406,7 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
     const inUnit = inUnitOf(unitsOf(operations.database));
     const { nowMs } = operations.clock;
     // The process ends right after its claim.
-    await inUnit((em) => claimTransfers(em, { caip2: chainOfNodes, nowMs, leaseMs: 60_000 }));
+    await inUnit((em) => claimTransfers(em, { owner: 'died', caip2: chainOfNodes, nowMs, leaseMs: 60_000 }));
     await readAll(jobOf(operations));
     expect(await amounts()).toEqual([]);
     operations.clock.nowMs += 60_000;

@@ -106,6 +106,20 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await look()).toEqual({ status: 'executed', events: ['intent.created', 'intent.executed'] });
   });
 
+  test('is settled at once when the process that executed it has died, and not when another one has', async () => {
+    await carry(async (context) => {
+      context.afterCommit(async () => undefined);
+      return { method: 'personal_sign' };
+    });
+    const settleOf = (dead: string) =>
+      operations.database.orm.em.fork().transactional((em) => {
+        return settleInterruptedIntents(operations.context(em as SqlEntityManager), dead);
+      });
+    expect(await settleOf('another')).toBe(0);
+    expect(await settleOf('test')).toBe(1);
+    expect(await look()).toEqual({ status: 'executed', events: ['intent.created', 'intent.executed'] });
+  });
+
   test('a refusal before the commit skips the work after it', async () => {
     let went = 0;
     const { finish } = await carry(async (context) => {

@@ -45,8 +45,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   function use(vault: KeyVault = services.vault) {
     const counts = { reads: 0 };
     const endpoint = claimedEndpoint(id, {
-      services: { ...services, clock, vault },
-      owner: 'a',
+      services: { ...services, processId: 'a', clock, vault },
       inUnit: (work) => {
         counts.reads += 1;
         return inUnitOf(unitsOf(database))(work);

@@ -70,12 +70,12 @@ describe.each(databaseKinds)('%s', (kind) => {
       return { status: await answer(event), failure: undefined, durationMs: 0 };
     };
     const context = {
-      services: { ...services, ...others, clock, webhooks: { ...services.webhooks, send } },
+      services: { ...services, processId: owner, ...others, clock, webhooks: { ...services.webhooks, send } },
       inUnit: inUnitOf(unitsOf(database)),
     };
     return startJobs(
       [
-        { ...deliverEvents({ ...context, owner, writePayload: (payload) => payload }), everyMs: 3_600_000 },
+        { ...deliverEvents({ ...context, writePayload: (payload) => payload }), everyMs: 3_600_000 },
         { ...sweepExpired(context), everyMs: 3_600_000 },
       ],
       services.log,

@@ -46,6 +46,7 @@ const clock = { now: () => Date.now() + aheadMs };
 const services = {
   ...others,
   clock,
+  processId: values.owner!,
   // The next process must open what this one has sealed.
   vault: createMasterKeyVault({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
@@ -65,8 +66,7 @@ const contextIn = (em: SqlEntityManager): OperationContext => ({
 async function work({ verb, about, handle }: Order): Promise<unknown> {
   if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
   // It is loaded while the previous process still runs, and waits for its turn.
-  if (verb === 'begin')
-    ({ openUnit, jobs } = startBesideRequests(services, openUnit, { owner: values.owner! }));
+  if (verb === 'begin') ({ openUnit, jobs } = startBesideRequests(services, openUnit));
   if (verb === 'advance') return jobs?.settle();
   return inUnitOf(openUnit)(async (em) => {
     const context = contextIn(em);

@@ -42,6 +42,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
   const entropy = seededEntropy('house');
   const clock = adjustableClock({ startMs, frozen: true });
   const services: Services = {
+    processId: 'test',
     clock,
     machine: clock,
     entropy,

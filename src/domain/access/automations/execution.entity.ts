@@ -40,6 +40,8 @@ export const ExecutionEntity = defineEntity({
     updatedAtMs: p.bigint('number'),
     /** When a pending execution is run next; null once it is not pending. */
     nextRunAtMs: p.bigint('number').strictNullable(),
+    /** The process that moved it last to claim the execution. */
+    claimedBy: p.text().strictNullable(),
     /** Until when it is run again if a chain or service is unreachable; null before the first run. */
     retryUntilMs: p.bigint('number').strictNullable(),
   },

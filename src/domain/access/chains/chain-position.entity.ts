@@ -10,5 +10,7 @@ export const ChainPositionEntity = defineEntity({
     position: p.text(),
     /** Until then, the process that is reading the next page has the chain to itself. */
     leasedUntilMs: p.bigint('number').default(0),
+    /** The process that claimed it last. */
+    claimedBy: p.text().strictNullable(),
   },
 });

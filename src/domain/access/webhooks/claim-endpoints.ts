@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
+import type { Claimant } from '../../base/processes/claims.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
@@ -27,20 +28,14 @@ const columns = [
 ] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
- * How long a claim lasts unless it is extended. After a crash of the process, another one can claim the endpoint
- * after this time.
+ * How long a claim lasts unless it is extended. After a crash of the process, the others release it earlier, once they
+ * count that process as dead.
  *
  * CHOICE: endpoints are claimed, not deliveries. So processes need not coordinate the order per resource or the limit
  * of requests to an endpoint, and a delivery costs one write. The queue consists of our own tables: graphile-worker
  * and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
  */
 export const LEASE_MS = 30_000;
-
-/** The claiming process and the current time. */
-export interface Claimant {
-  readonly owner: string;
-  readonly nowMs: number;
-}
 
 /**
  * Claims endpoints with due deliveries and no active claim, those that have waited longest first. Includes endpoints
@@ -172,4 +167,14 @@ export async function releaseEndpoint(
     .where('id', '=', id)
     .execute();
   return true;
+}
+
+/** Releases the endpoints of a process that has ended. */
+export async function releaseEndpointsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('webhook_endpoints')
+    .set({ lease_owner: null, leased_until_ms: null })
+    .where('lease_owner', '=', owner)
+    .execute();
 }

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
@@ -52,7 +53,7 @@ const selectDue = prepareQuery<{ nowMs: number; limit: number }, { id: string; r
  */
 export async function claimDueExecutions(
   em: SqlEntityManager,
-  nowMs: number,
+  { owner, nowMs }: Claimant,
   limit: number,
 ): Promise<readonly StoredExecution[]> {
   const database = em.getKysely<Tables>();
@@ -60,7 +61,11 @@ export async function claimDueExecutions(
   for (const { id, retryUntilMs } of due) {
     await database
       .updateTable('wallet_automation_executions')
-      .set({ next_run_at_ms: nowMs + LEASE_MS, retry_until_ms: retryUntilMs ?? nowMs + RETRY_MS })
+      .set({
+        next_run_at_ms: nowMs + LEASE_MS,
+        retry_until_ms: retryUntilMs ?? nowMs + RETRY_MS,
+        claimed_by: owner,
+      })
       .where('id', '=', id)
       .execute();
   }
@@ -69,5 +74,14 @@ export async function claimDueExecutions(
     ExecutionEntity,
     { id: { $in: due.map(({ id }) => id) } },
     { orderBy: { createdAtMs: 'asc', id: 'asc' } },
+  );
+}
+
+/** Makes the executions due that a process had claimed before it ended. */
+export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    ExecutionEntity,
+    { claimedBy: dead.owner, nextRunAtMs: claimedUntil(dead) },
+    { nextRunAtMs: dead.nowMs },
   );
 }

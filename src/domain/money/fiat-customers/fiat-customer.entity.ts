@@ -51,6 +51,8 @@ export const FiatCustomerEntity = defineEntity({
     /** When the provider was asked last. */
     checkedAtMs: p.bigint('number'),
     nextCheckAtMs: p.bigint('number'),
+    /** The process that moved it last to claim the customer. */
+    claimedBy: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** When the snapshot changed last. */
     updatedAtMs: p.bigint('number'),

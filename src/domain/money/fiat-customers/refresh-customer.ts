@@ -6,6 +6,7 @@ import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import { type FiatEntity, findFiatEntity } from './fiat-entity.ts';
@@ -90,10 +91,10 @@ const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { n
   database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
 );
 
-/** Claims customers that are due, the most overdue first; the claim of a process that dies expires. */
+/** Claims customers that are due, the most overdue first; the claim of a process that dies is released, or expires. */
 export async function claimDueCustomers(
   em: SqlEntityManager,
-  nowMs: number,
+  { owner, nowMs }: Claimant,
   limit: number,
 ): Promise<readonly StoredFiatCustomer[]> {
   const { rows } = await selectDue(em, { nowMs });
@@ -104,9 +105,18 @@ export async function claimDueCustomers(
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, disableIdentityMap: true, ...lockUnlocked },
   );
   for (const { id } of due) {
-    await em.nativeUpdate(FiatCustomerEntity, { id }, { nextCheckAtMs: nowMs + LEASE_MS });
+    await em.nativeUpdate(FiatCustomerEntity, { id }, { nextCheckAtMs: nowMs + LEASE_MS, claimedBy: owner });
   }
   return due;
+}
+
+/** Makes the customers due that a process had claimed before it ended. */
+export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    FiatCustomerEntity,
+    { claimedBy: dead.owner, nextCheckAtMs: claimedUntil(dead) },
+    { nextCheckAtMs: dead.nowMs },
+  );
 }
 
 /**

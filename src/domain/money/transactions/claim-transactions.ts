@@ -1,6 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
+import { TransactionEntity } from './transaction.entity.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import type { TransactionStatus } from './transaction-state.ts';
 
@@ -33,11 +35,11 @@ const selectDue = prepareQuery<{ nowMs: number; limit: number }, DueTransaction>
 
 /**
  * Claims transactions that are due for a status check, the most overdue first, by moving their next check: no other
- * process claims them meanwhile, and the claim of a process that dies expires.
+ * process claims them meanwhile, and the claim of a process that dies is released, or expires.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,
-  nowMs: number,
+  { owner, nowMs }: Claimant,
   limit: number,
 ): Promise<readonly DueTransaction[]> {
   const { rows } = await selectDue(em, { nowMs, limit });
@@ -46,7 +48,7 @@ export async function claimDueTransactions(
   await em
     .getKysely<Tables>()
     .updateTable('transactions')
-    .set({ next_check_at_ms: leasedUntilMs })
+    .set({ next_check_at_ms: leasedUntilMs, claimed_by: owner })
     .where(
       'id',
       'in',
@@ -54,4 +56,13 @@ export async function claimDueTransactions(
     )
     .execute();
   return rows.map((row) => ({ ...row, next_check_at_ms: leasedUntilMs }));
+}
+
+/** Makes the transactions due that a process has claimed, or was about to broadcast, before it ended. */
+export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    TransactionEntity,
+    { claimedBy: dead.owner, nextCheckAtMs: claimedUntil(dead) },
+    { nextCheckAtMs: dead.nowMs },
+  );
 }

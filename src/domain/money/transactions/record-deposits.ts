@@ -6,6 +6,7 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import type { Claimant } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import {
@@ -35,16 +36,17 @@ const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((da
 /**
  * Claims the reading of a chain's next transfers, so that of several processes one reads them.
  *
- * @param leaseMs after this time the claim of a process that died expires; undefined claims nothing.
+ * @param leaseMs after this time the claim expires; undefined claims nothing.
  * Result: undefined while another process reads them.
  */
 export async function claimTransfers(
   em: SqlEntityManager,
   {
     caip2,
+    owner,
     nowMs,
     leaseMs,
-  }: { readonly caip2: string; readonly nowMs: number; readonly leaseMs?: number | undefined },
+  }: Claimant & { readonly caip2: string; readonly leaseMs?: number | undefined },
 ): Promise<Claim | undefined> {
   if (leaseMs === undefined) {
     const { rows } = await selectPosition(em, { caip2 });
@@ -58,7 +60,7 @@ export async function claimTransfers(
     .execute();
   const claimed = await database
     .updateTable('chain_positions')
-    .set({ leased_until_ms: nowMs + leaseMs })
+    .set({ leased_until_ms: nowMs + leaseMs, claimed_by: owner })
     .where('caip2', '=', caip2)
     .where('leased_until_ms', '<=', nowMs)
     .returning('position')
@@ -67,8 +69,13 @@ export async function claimTransfers(
 }
 
 /** Ends a claim whose transfers could not be read. */
-export async function releaseTransfers(em: SqlEntityManager, caip2: string): Promise<void> {
-  await em.nativeUpdate(ChainPositionEntity, { caip2 }, { leasedUntilMs: 0 });
+export async function releaseTransfers(em: SqlEntityManager, caip2: string, owner: string): Promise<void> {
+  await em.nativeUpdate(ChainPositionEntity, { caip2, claimedBy: owner }, { leasedUntilMs: 0 });
+}
+
+/** Ends the claims of a process that has ended. */
+export async function releaseChainsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
+  await em.nativeUpdate(ChainPositionEntity, { claimedBy: owner }, { leasedUntilMs: 0 });
 }
 
 const NOTHING_READ = '';

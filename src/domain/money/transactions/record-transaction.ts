@@ -49,7 +49,7 @@ const REQUEST_LEASE_MS = 15_000;
  * this process dies.
  */
 export async function recordTransaction(
-  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'processId'>,
   walletId: string,
   signed: SignedTransaction,
 ): Promise<TransactionRow> {
@@ -87,7 +87,10 @@ export async function recordTransaction(
     next_check_at_ms: signed.isBroadcastHere ? nowMs + REQUEST_LEASE_MS : nowMs,
   };
   const database = context.em.getKysely<Tables>();
-  await database.insertInto('transactions').values(row).execute();
+  await database
+    .insertInto('transactions')
+    .values({ ...row, claimed_by: context.processId })
+    .execute();
   const { authorizations = [], caip2 } = signed;
   if (authorizations.length > 0) {
     const held = authorizations.map((each, position) => ({

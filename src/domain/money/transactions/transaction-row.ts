@@ -3,7 +3,7 @@ import type { Tables } from '../../tables.ts';
 import type { TransactionStatus } from './transaction-state.ts';
 
 /** A row of `transactions`, columns as they are stored. */
-export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status'> & {
+export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status' | 'claimed_by'> & {
   readonly status: TransactionStatus;
 };
 

@@ -52,6 +52,8 @@ export const TransactionEntity = defineEntity({
     updatedAtMs: p.bigint('number'),
     /** When its chain is polled next; null once the state is final. Polling moves it, which serves as a lease. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
+    /** The process that moved it last to claim the transaction. */
+    claimedBy: p.text().strictNullable(),
   },
   indexes: [
     {

@@ -1,7 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { TransactionMovements } from '../../../ports/chains.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
+import { WalletActionStepEntity } from './wallet-action-step.entity.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
@@ -40,11 +42,11 @@ export type ExternalProgress =
 
 /**
  * Claims external steps of these kinds that are due for polling, the most overdue first, by moving their next check:
- * no other process claims them meanwhile, and the claim of a process that dies expires.
+ * no other process claims them meanwhile, and the claim of a process that dies is released, or expires.
  */
 export async function claimDueExternalSteps(
   em: SqlEntityManager,
-  nowMs: number,
+  { owner, nowMs }: Claimant,
   { kinds, limit }: { readonly kinds: readonly ExternalKind[]; readonly limit: number },
 ): Promise<readonly DueExternalStep[]> {
   if (kinds.length === 0) return [];
@@ -75,7 +77,7 @@ export async function claimDueExternalSteps(
     .forUpdate('steps')
     .skipLocked()
     .execute();
-  for (const step of due) await putOff(em, step, nowMs + LEASE_MS);
+  for (const step of due) await putOff(em, step, { untilMs: nowMs + LEASE_MS, claimedBy: owner });
   return due;
 }
 
@@ -90,7 +92,7 @@ export async function advanceExternalStep(
   { progress, nowMs }: { progress: ExternalProgress; nowMs: number },
 ): Promise<boolean> {
   if (progress.kind === 'waiting') {
-    await putOff(em, step, nowMs + AGAIN_MS);
+    await putOff(em, step, { untilMs: nowMs + AGAIN_MS, claimedBy: null });
     return false;
   }
   const { numUpdatedRows } = await em
@@ -145,11 +147,11 @@ const selectUnread = prepareQuery<{ nowMs: number; limit: number }, UnreadStep>(
 /** Claims steps whose effects are to be read, as `claimDueExternalSteps` does. */
 export async function claimUnreadSteps(
   em: SqlEntityManager,
-  nowMs: number,
+  { owner, nowMs }: Claimant,
   limit: number,
 ): Promise<readonly UnreadStep[]> {
   const { rows: due } = await selectUnread(em, { nowMs, limit });
-  for (const step of due) await putOff(em, step, nowMs + LEASE_MS);
+  for (const step of due) await putOff(em, step, { untilMs: nowMs + LEASE_MS, claimedBy: owner });
   return due;
 }
 
@@ -212,11 +214,24 @@ export async function stopChecks(em: SqlEntityManager, actionId: string): Promis
     .execute();
 }
 
-async function putOff(em: SqlEntityManager, { actionId, position }: DueStep, untilMs: number): Promise<void> {
+/** Makes the steps due that a process had claimed before it ended. */
+export async function releaseStepsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    WalletActionStepEntity,
+    { claimedBy: dead.owner, nextCheckAtMs: claimedUntil(dead) },
+    { nextCheckAtMs: dead.nowMs },
+  );
+}
+
+async function putOff(
+  em: SqlEntityManager,
+  { actionId, position }: DueStep,
+  { untilMs, claimedBy }: { readonly untilMs: number; readonly claimedBy: string | null },
+): Promise<void> {
   await em
     .getKysely<Tables>()
     .updateTable('wallet_action_steps')
-    .set({ next_check_at_ms: untilMs })
+    .set({ next_check_at_ms: untilMs, claimed_by: claimedBy })
     .where('action_id', '=', actionId)
     .where('position', '=', position)
     .where('next_check_at_ms', 'is not', null)

@@ -37,6 +37,8 @@ export const WalletActionStepEntity = defineEntity({
      * has ended.
      */
     nextCheckAtMs: p.bigint('number').strictNullable(),
+    /** The process that moved it last to claim the step. */
+    claimedBy: p.text().strictNullable(),
   },
   indexes: [
     {

@@ -102,7 +102,7 @@ async function attempt(
 
 /** Stores the result that holds unless a chain or service refuses. After a crash, the intent is settled with it. */
 async function keepResult(
-  { em }: OperationContext,
+  { em, processId }: OperationContext,
   id: string,
   result: IntentActionResult,
   awaitedActionId: string | null = null,
@@ -110,7 +110,7 @@ async function keepResult(
   await em
     .getKysely<Tables>()
     .updateTable('intents')
-    .set({ action_result: JSON.stringify(result), awaited_action_id: awaitedActionId })
+    .set({ action_result: JSON.stringify(result), awaited_action_id: awaitedActionId, claimed_by: processId })
     .where('id', '=', id)
     .execute();
 }

@@ -2,9 +2,9 @@ import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /** A row of `intents`, columns as they are stored. */
-export type IntentRow = Selectable<Tables['intents']>;
+export type IntentRow = Omit<Selectable<Tables['intents']>, 'claimed_by'>;
 
-/** Every column of `intents`. */
+/** Every column of `intents` that a view or verb reads. */
 export const intentColumns = [
   'id',
   'app_id',

@@ -42,6 +42,8 @@ export const IntentEntity = defineEntity({
     actionResult: p.text().strictNullable(),
     /** The wallet action it started, whose outcome settles the intent; null without one. */
     awaitedActionId: p.text().strictNullable(),
+    /** The process that executes it. */
+    claimedBy: p.text().strictNullable(),
   },
   indexes: [
     { name: 'intents_by_age', properties: ['appId', 'createdAtMs', 'id'] },

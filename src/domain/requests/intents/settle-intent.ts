@@ -73,17 +73,19 @@ export async function settleIntentOfAction(
 
 /** Intents settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
-/** CHOICE: after this time, the process that executed it has either settled it or died. */
+/** CHOICE: after this time, the process that executed it has either settled it or died, even if nobody has noticed. */
 const INTERRUPTED_AFTER_MS = 60_000;
 
 /**
  * Settles intents left in `processing` by a crash after their commit. Their changes are committed, and pending
  * external work, such as broadcasts, has its own job, so they only need their stored result.
  *
- * Result: how many.
+ * @param deadProcess settles those that this process was executing when it ended, instead of those that have waited long.
+ * @returns how many.
  */
 export async function settleInterruptedIntents(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  deadProcess?: string,
 ): Promise<number> {
   const rows = await context.em
     .getKysely<Tables>()
@@ -91,7 +93,11 @@ export async function settleInterruptedIntents(
     .select(intentColumns)
     .where(sql<boolean>`status = 'processing'`)
     .where('awaited_action_id', 'is', null)
-    .where('updated_at_ms', '<', context.nowMs - INTERRUPTED_AFTER_MS)
+    .where((where) =>
+      deadProcess === undefined
+        ? where('updated_at_ms', '<', context.nowMs - INTERRUPTED_AFTER_MS)
+        : where('claimed_by', '=', deadProcess),
+    )
     .orderBy('updated_at_ms')
     .orderBy('id')
     .limit(SETTLED_AT_ONCE)

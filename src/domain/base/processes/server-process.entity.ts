@@ -1,0 +1,13 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** A running server process. The others take over the work of one that no longer counts its beats. */
+export const ServerProcessEntity = defineEntity({
+  name: 'ServerProcess',
+  tableName: 'server_processes',
+  properties: {
+    id: p.text().primary(),
+    /** Goes up about once per second. Only whether it changes counts: the clocks of processes may differ. */
+    beats: p.bigint('number'),
+    startedAtMs: p.bigint('number'),
+  },
+});

@@ -1,0 +1,29 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { releaseEndpointsOf } from '../domain/access/webhooks/claim-endpoints.ts';
+import type { Claimant } from '../domain/base/processes/claims.ts';
+import { releaseExecutionsOf } from '../domain/money/automation-runs/claim-executions.ts';
+import { releaseCustomersOf } from '../domain/money/fiat-customers/refresh-customer.ts';
+import { releaseTransactionsOf } from '../domain/money/transactions/claim-transactions.ts';
+import { releaseChainsOf } from '../domain/money/transactions/record-deposits.ts';
+import { releaseStepsOf } from '../domain/money/wallet-actions/due-steps.ts';
+import { settleInterruptedIntents } from '../domain/requests/intents/settle-intent.ts';
+import type { Services } from '../operation-context.ts';
+
+const releases = [
+  releaseEndpointsOf,
+  releaseTransactionsOf,
+  releaseChainsOf,
+  releaseStepsOf,
+  releaseExecutionsOf,
+  releaseCustomersOf,
+];
+
+/** Makes everything due that a process has claimed and will not finish. */
+export async function releaseClaims(
+  { ids }: Pick<Services, 'ids'>,
+  em: SqlEntityManager,
+  dead: Claimant,
+): Promise<void> {
+  for (const release of releases) await release(em, dead);
+  await settleInterruptedIntents({ ids, em, nowMs: dead.nowMs }, dead.owner);
+}
