@@ -10,6 +10,7 @@ import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
 import { readEffects } from '../jobs/read-effects.ts';
+import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
@@ -30,7 +31,7 @@ export interface BesideRequests {
  * Starts the background work.
  *
  * @param units units of work on the database.
- * @param alive tells other processes that this one is alive, and takes over from those that are not; undefined if the
+ * @param alive shows other processes that this one is alive, and takes over from those that are not; undefined if the
  * database has one process at a time.
  * @param delay the delays of deliveries; none by default.
  */
@@ -71,6 +72,12 @@ export function startBesideRequests(
     services.log,
   );
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
+}
+
+/** Before a process with the id of an earlier one, which may have been killed, starts its work. */
+export function releaseOwnClaims(services: Services, units: OpenUnit): Promise<void> {
+  const killed = { owner: services.processId, nowMs: services.clock.now() };
+  return inUnitOf(units)((em) => releaseClaims(services, em, killed));
 }
 
 /** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */

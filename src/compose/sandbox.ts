@@ -32,7 +32,6 @@ import type { PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
-import { releaseClaims } from '../jobs/release-claims.ts';
 import type { Services } from '../operation-context.ts';
 import { packageVersion } from '../package-root.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -58,7 +57,7 @@ import { sandboxChains } from './chains.ts';
 import { documentedErrors } from './control/documented-errors.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
-import { startBesideRequests } from './jobs.ts';
+import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { ownApi } from './own-api.ts';
@@ -157,10 +156,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  if (config.dataFolder !== undefined) {
-    const killed = { owner: PROCESS_ID, nowMs: clock.now() };
-    await inUnitOf(units)((em) => releaseClaims(services, em, killed));
-  }
+  if (config.dataFolder !== undefined) await releaseOwnClaims(services, units);
   const { jobs, openUnit } = startBesideRequests(services, units, { delay: delayByRules(faults) });
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });

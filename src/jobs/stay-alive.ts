@@ -35,7 +35,7 @@ export interface StayAlive extends Job {
    * Result: how often they have taken over its work so far. What was claimed before the last time is lost.
    */
   confirm(): Promise<number>;
-  /** Releases what this process has claimed, and tells the others not to wait for it. */
+  /** Releases what this process has claimed, and removes it from those that the others watch. */
   leave(): Promise<void>;
 }
 
@@ -75,9 +75,13 @@ export function stayAlive({ services, inUnit }: JobContext): StayAlive {
 
   /** The first of several concurrent callers beats for all. */
   function beatOnce(): Promise<ReadonlyMap<string, number>> {
-    beating ??= beat().finally(() => {
-      beating = undefined;
-    });
+    if (beating === undefined) {
+      beating = beat();
+      const end = (): void => {
+        beating = undefined;
+      };
+      beating.then(end, end);
+    }
     return beating;
   }
 
@@ -96,7 +100,7 @@ export function stayAlive({ services, inUnit }: JobContext): StayAlive {
     async run() {
       const others = await beatOnce();
       const nowMs = machine.now();
-      // Rounds in quick succession give nobody time for a beat.
+      // Rounds in quick succession leave no time for a beat.
       if (nowMs - lastRoundMs < EVERY_MS - TIMER_SLACK_MS) return false;
       lastRoundMs = nowMs;
       const known = watched;

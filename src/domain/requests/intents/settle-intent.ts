@@ -73,7 +73,7 @@ export async function settleIntentOfAction(
 
 /** Intents settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
-/** CHOICE: after this time, the process that executed it has either settled it or died, even if nobody has noticed. */
+/** CHOICE: after this time, the process that executed it has either settled it or died, even if no other process has noticed. */
 const INTERRUPTED_AFTER_MS = 60_000;
 
 /**
