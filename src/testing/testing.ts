@@ -21,6 +21,7 @@ import type {
 import { callerOf } from './caller.ts';
 import { type Connection, connect } from './connection.ts';
 import type { Caller } from './operation-types.ts';
+import { playScenario, type RunOptions, type ScenarioResult } from './scenarios.ts';
 import type { Signer } from './signers.ts';
 import { trustInProcess } from './trust.ts';
 
@@ -34,6 +35,7 @@ export {
   type Operations,
   type Refusal,
 } from './operation-types.ts';
+export { ScenarioFailedError, type ScenarioResult, type ScenarioStep } from './scenarios.ts';
 export { alice, bob, carol, type Signer } from './signers.ts';
 
 /** How a sandbox starts; each option is one of `custos sandbox`. */
@@ -106,6 +108,12 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   mine(count?: number, chain?: string): Promise<void>;
   /** Runs everything that is due, and waits for the responses of webhook endpoints. */
   settle(): Promise<void>;
+  /**
+   * Runs a scenario by name, such as `quorum-short`, or an Arazzo document by its file.
+   *
+   * @throws ScenarioFailedError when a step of a file fails.
+   */
+  runScenario(nameOrFile: string, options?: RunOptions): Promise<ScenarioResult>;
   /** The events so far, oldest first. */
   events(type?: string, filter?: EventFilter): Promise<readonly SandboxEvent[]>;
   /** The first event of a type, which may have been recorded before. Rejects after `timeoutMs`, by default 5000. */
@@ -149,6 +157,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     mine: async (count = 1, chain = undefined) =>
       void (await mineBlocks(connection, { count, ...(chain === undefined ? {} : { chain }) })),
     settle: () => sandbox.settle(),
+    runScenario: (nameOrFile, options) => playScenario(connection, nameOrFile, options),
     async events(type, filter) {
       const found: SandboxEvent[] = [];
       for await (const event of listFeed(connection, queryOf(type, filter))) found.push(event);
