@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Mount } from '../http/app.ts';
-import type { Metrics } from '../http/metrics.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import type { Log } from '../ports/log.ts';
 
 export interface AdminServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<ServerMetrics, 'text' | 'contentType'>;
   /** Rejects while requests cannot be served, e.g. because the database cannot be reached. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;

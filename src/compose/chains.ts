@@ -40,6 +40,7 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   /** The initial state of simulated chains in memory. */
   readonly image?: Buffer | undefined;
   readonly drawFault: DrawTransactionFault;
+  readonly observeNode?: ((caip2: string, durationMs: number, hasFailed: boolean) => void) | undefined;
 }
 
 /**
@@ -54,7 +55,7 @@ export function sandboxChains(
     swapRouters,
     rewards,
   }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
-  { clock, log, ids, pageOf, cardSecret, image, drawFault }: SandboxWorld,
+  { clock, log, ids, pageOf, cardSecret, image, drawFault, observeNode }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
@@ -65,7 +66,7 @@ export function sandboxChains(
   const real = connectChains(
     rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),
     log,
-    tokensNamedOn,
+    { namedTokens: tokensNamedOn, observe: observeNode },
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   const { prices } = simulated;

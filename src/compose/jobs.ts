@@ -13,7 +13,7 @@ import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
-import { type JobRunner, startJobs } from '../jobs/runner.ts';
+import { type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
@@ -34,11 +34,20 @@ export interface BesideRequests {
  * @param alive shows other processes that this one is alive, and takes over from those that are not; undefined if the
  * database has one process at a time.
  * @param delay the delays of deliveries; none by default.
+ * @param observe called for every batch of a job.
  */
 export function startBesideRequests(
   services: Services,
   units: OpenUnit,
-  { alive, delay }: { readonly alive?: StayAlive; readonly delay?: DelayDelivery } = {},
+  {
+    alive,
+    delay,
+    observe,
+  }: {
+    readonly alive?: StayAlive;
+    readonly delay?: DelayDelivery;
+    readonly observe?: ObserveJob | undefined;
+  } = {},
 ): BesideRequests {
   const openUnit: OpenUnit = async (write) => {
     const unit = await units(write);
@@ -70,6 +79,7 @@ export function startBesideRequests(
       expireIntents(context),
     ],
     services.log,
+    observe,
   );
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
 }

@@ -2,8 +2,9 @@ import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ListenConfig } from '../config.ts';
 import { type AppOptions, createApp, type Mount } from '../http/app.ts';
-import type { Observe } from '../http/pipeline.ts';
 import { type ConnectionLimits, startServer } from '../http/server.ts';
+import { inFlight } from '../metrics/gauges.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { packageRoot } from '../package-root.ts';
 
 /** What listening needs from a composition. */
@@ -32,6 +33,8 @@ export interface ListenOptions
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   /** Further paths of the admin port. */
   readonly adminMounts?: readonly Mount[];
+  /** Served on the admin port. */
+  readonly metrics: ServerMetrics | undefined;
   /** Rejects while requests cannot be served. */
   readonly checkReady: () => Promise<void>;
   /** How long a stopping server still accepts requests, so that load balancers notice that it is not ready. */
@@ -49,25 +52,24 @@ export interface Listening {
 
 /** Opens the port, and the admin port if configured. */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { config, tls } = options;
+  const { config, tls, metrics } = options;
   let baseUrl: string | undefined;
-  let countInFlight = (): number => 0;
   let isStopping = false;
   const checkReady = async (): Promise<void> => {
     if (isStopping) throw new Error('the server is about to stop');
     await options.checkReady();
   };
-  const metrics = await metricsOf(config.adminPort, () => countInFlight());
   const app = await createApp({
     ...options,
     prefix: config.prefix,
     packageRoot: packageRoot(),
     publicBaseUrls: () =>
       baseUrl === undefined || !options.isHostSigned ? config.publicUrls : [...config.publicUrls, baseUrl],
-    observe: metrics?.observe,
+    observe: metrics?.request,
+    rateLimit: options.rateLimit && { ...options.rateLimit, onRefused: metrics?.rateLimited },
   });
   const server = await startServer({ ...options, ...config, tls, handler: app });
-  countInFlight = () => server.inFlight();
+  metrics?.add(() => [inFlight(server.inFlight())]);
   baseUrl = `${tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${server.port}`;
   try {
     const admin =
@@ -100,13 +102,6 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 }
 
 /** Loaded only if the admin port exists. */
-async function metricsOf(adminPort: number | undefined, countInFlight: () => number) {
-  if (adminPort === undefined) return undefined;
-  const { createMetrics } = await import('../http/metrics.ts');
-  const metrics: { observe: Observe } & ReturnType<typeof createMetrics> = createMetrics(countInFlight);
-  return metrics;
-}
-
 async function startAdmin(
   options: Parameters<typeof import('../admin/admin-server.ts').startAdminServer>[0],
 ) {

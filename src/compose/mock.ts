@@ -15,6 +15,7 @@ import { packageRoot } from '../package-root.ts';
 import type { Log } from '../ports/log.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { metricsFor } from './metrics.ts';
 
 /**
  * Starts a server that answers every operation with the examples of the document. It stores nothing and signs
@@ -40,6 +41,7 @@ export async function startMock(
     isHostSigned: true,
     rateLimit: rateLimitFor(config),
     authenticate: requireCredentials,
+    metrics: await metricsFor(config.adminPort),
     checkReady: async () => undefined,
     async run(exchange) {
       const { operation } = exchange.route!;

@@ -7,6 +7,8 @@ import { noCardIssuers } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
+import { measuredVault } from '../adapters/measured/measured-vault.ts';
+import { measuredWebhooks } from '../adapters/measured/measured-webhooks.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
 import { connectRewards } from '../adapters/rewards/connect.ts';
@@ -44,6 +46,7 @@ import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
+import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { strictSafeguards } from './safeguards.ts';
 
 /** Starts the production server. Throws StartError if the database does not fit this version. */
@@ -56,7 +59,8 @@ export async function startProduction(
   assertBackendsAgree();
   const clock = systemClock;
   const entropy = systemEntropy;
-  const vault = productionVault(config.masterKeys, entropy);
+  const metrics = await metricsFor(config.adminPort);
+  const vault = measuredVault(productionVault(config.masterKeys, entropy), metrics?.vault);
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
   const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
@@ -65,6 +69,7 @@ export async function startProduction(
     url: config.databaseUrl,
     poolSize: config.databasePoolSize,
     onConnectionError,
+    onFailure: countFailures(metrics),
   });
   // Rate limits count in the same database on separate connections, so that they do not wait for the work.
   const counters = postgresPool(
@@ -72,8 +77,8 @@ export async function startProduction(
     onConnectionError,
     defaultTimeouts,
   );
-  const units = unitsOf(database);
-  const chains = connectChains(config.rpc, log, tokensNamedOn);
+  const units = unitsOf(database, metrics?.transaction);
+  const chains = connectChains(config.rpc, log, { namedTokens: tokensNamedOn, observe: metrics?.node });
   const services: Services = {
     processId: ids.uuid(),
     clock,
@@ -89,7 +94,10 @@ export async function startProduction(
     custodians: noCustodians,
     fiatProviders: fiatProvidersOf(config.bridge, log),
     cardIssuers: noCardIssuers,
-    webhooks: createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
+    webhooks: measuredWebhooks(
+      createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
+      metrics?.webhook,
+    ),
     log,
     prefix: config.prefix,
     diagnostics: false,
@@ -104,7 +112,7 @@ export async function startProduction(
     onConnectionError,
   });
   const alive = stayAlive({ services, inUnit: inUnitOf(unitsOf(pulse)) });
-  const { jobs, openUnit } = startBesideRequests(services, units, { alive });
+  const { jobs, openUnit } = startBesideRequests(services, units, { alive, observe: metrics?.job });
   const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
@@ -123,6 +131,7 @@ export async function startProduction(
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);
+    await watchServer(metrics, { services, database, openUnit, admission, chains: config.rpc });
     const idempotency = answerOnce();
     const singleUse = acceptOnce(services.safeguards);
     const run = createRunOperation({
@@ -151,13 +160,17 @@ export async function startProduction(
         apps,
         userTokens: createUserTokens(database.orm, services),
         clock,
-        failures: config.rateLimit === undefined ? undefined : createFailureLimit(failuresOfAddress),
+        failures:
+          config.rateLimit === undefined
+            ? undefined
+            : createFailureLimit({ ...failuresOfAddress, onRefused: metrics?.rateLimited }),
       }),
       admission,
       isHostSigned: false,
       connections: config.connections,
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
+      metrics,
       adminHost: config.adminHost,
       adminMounts: adminOperations({
         ...{ adminHost: config.adminHost, clock, log, newRequestId },

@@ -3,6 +3,8 @@ import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { measuredVault } from '../adapters/measured/measured-vault.ts';
+import { measuredWebhooks } from '../adapters/measured/measured-webhooks.ts';
 import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
@@ -27,11 +29,11 @@ import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
 import type { RunOperation } from '../http/http-exchange.ts';
 import { injectingFaults } from '../http/inject-faults.ts';
-import { isLocalOrigin, isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
-import type { PipelineOptions } from '../http/pipeline.ts';
+import { isLocalOrigin, isLoopbackHost } from '../http/origins/local-caller.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import type { Services } from '../operation-context.ts';
 import { packageVersion } from '../package-root.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -60,7 +62,9 @@ import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { ownApi } from './own-api.ts';
+import { fromOwnHost } from './own-host.ts';
 import { sandboxPages } from './pages/sandbox-pages.ts';
 import { sandboxReference } from './pages/sandbox-reference.ts';
 import { createRequestGate } from './request-gate.ts';
@@ -124,7 +128,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const snapshot = await snapshotOf(config);
     memory = await openMemory(config, snapshot);
     const { log = logFor(config), machine = systemClock, drainMs = DRAIN_MS, inspectorFolder } = options;
-    return await startWith(memory, config, { log, machine, drainMs, inspectorFolder, snapshot });
+    const metrics = await metricsFor(config.adminPort);
+    return await startWith(memory, config, { log, machine, drainMs, inspectorFolder, snapshot, metrics });
   } catch (error) {
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
@@ -133,6 +138,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 interface Outside {
   readonly log: Log;
+  readonly metrics: ServerMetrics | undefined;
   readonly machine: Clock;
   readonly inspectorFolder: string | undefined;
   readonly drainMs: number;
@@ -141,7 +147,7 @@ interface Outside {
 }
 
 async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
-  const { log, snapshot } = outside;
+  const { log, snapshot, metrics } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
   const made = makeServices(config, kept, outside);
@@ -151,18 +157,23 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     config.dataFolder === undefined
       ? [':memory:', snapshot?.database]
       : [databaseOf(config.dataFolder), undefined];
-  const database = await openDatabase(entities, { kind: 'sqlite', file, image });
+  const onFailure = countFailures(metrics);
+  const database = await openDatabase(entities, { kind: 'sqlite', file, image, onFailure });
   // Secrets are rotated by commands, which know the time of the machine but not that of the sandbox.
   const apps = createAppDirectory(database.orm, systemClock);
-  const units = unitsOf(database);
+  const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
   if (config.dataFolder !== undefined) await releaseOwnClaims(services, units);
-  const { jobs, openUnit } = startBesideRequests(services, units, { delay: delayByRules(faults) });
+  const { jobs, openUnit } = startBesideRequests(services, units, {
+    delay: delayByRules(faults),
+    observe: metrics?.job,
+  });
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
   const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
+  await watchServer(metrics, { services, database, openUnit, admission, chains: config.rpc });
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
@@ -274,6 +285,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations) }),
         isHintSent: config.hints,
       },
+      metrics,
       adminHost: config.host,
       adminMounts: adminOperations({
         ...{ ...http, adminHost: config.host },
@@ -322,7 +334,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
 }
 
 /** The ports of a sandbox, and the controls that only a sandbox has. */
-function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine, snapshot }: Outside) {
+function makeServices(config: SandboxConfig, kept: SandboxMemory, outside: Outside) {
+  const { log, machine, snapshot, metrics } = outside;
   const { state: memory } = kept;
   const randomness = sandboxEntropy(config.seed, memory.starts);
   const { entropy } = randomness;
@@ -338,10 +351,12 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
   const world = sandboxChains(config, {
     ...{ clock, log, ids, pageOf, cardSecret, image },
     drawFault: drawTransactionFault(faults),
+    observeNode: metrics?.node,
   });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
   const vault = sandboxVault(memory.masterKeyHex);
+  const sender = createWebhookSender({ guard: anyAddress });
   const ports: Omit<Services, 'uses'> = {
     clock,
     processId: PROCESS_ID,
@@ -351,7 +366,7 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
     // always random.
     entropy,
     ids,
-    vault,
+    vault: measuredVault(vault, metrics?.vault),
     jwks: createHttpJwks(systemClock),
     chains,
     prices: simulated.prices,
@@ -362,7 +377,7 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
     swapRoutes,
     fiatProviders,
     cardIssuers,
-    webhooks: withAttemptFaults(createWebhookSender({ guard: anyAddress }), faults),
+    webhooks: measuredWebhooks(withAttemptFaults(sender, faults), metrics?.webhook),
     log,
     prefix: config.prefix,
     diagnostics: true,
@@ -381,18 +396,5 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, { log, machine
       baseUrl = url;
     },
     faults,
-  };
-}
-
-/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
-function fromOwnHost(
-  config: SandboxConfig,
-  authenticate: PipelineOptions['authenticate'],
-): PipelineOptions['authenticate'] {
-  if (!isLoopbackHost(config.host)) return authenticate;
-  const requireHost = requireOwnHost(config);
-  return (exchange) => {
-    requireHost(exchange);
-    return authenticate(exchange);
   };
 }

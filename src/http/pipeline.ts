@@ -21,8 +21,8 @@ import { createTransportGuard, type TransportRules } from './transport-guards.ts
 /** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
 const CLIENT_BODY_MS = 2000;
 
-/** Called for every answered request. */
-export type Observe = (operation: string, status: number, durationMs: number) => void;
+/** Called for every answered request. `code`: the error code of a refusal. */
+type Observe = (operation: string, status: number, durationMs: number, code: string | undefined) => void;
 
 export interface PipelineOptions {
   readonly operations: readonly Operation[];
@@ -158,7 +158,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const durationMs = performance.now() - startedMs;
     options.record?.(answeredOf(exchange, { ...written, sent, refusal, why, startedMs, durationMs, brand }));
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
-    options.observe?.(operation, status, durationMs);
+    const code = status < 400 ? undefined : codeOf(sent, refusal);
+    options.observe?.(operation, status, durationMs, code);
     // The admission control logs its refusals itself.
     if ('isRefused' in sent) return;
     const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
@@ -168,7 +169,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
         operation,
         app: exchange.app?.id,
         status,
-        code: status < 400 ? undefined : codeOf(sent, refusal),
+        code,
         duration_ms: Math.round(durationMs * 1000) / 1000,
       },
       'request',

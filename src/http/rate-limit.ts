@@ -29,6 +29,8 @@ export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
   /** Counts in PostgreSQL, shared by all processes. Default: in memory. */
   readonly postgres?: { readonly pool: PostgresPool; readonly schemaName?: string };
+  /** Called with the name of the limit that refuses a request. */
+  readonly onRefused?: ((limit: string) => void) | undefined;
 }
 
 /** The part of `pg.Pool` that is needed. */
@@ -75,6 +77,7 @@ export interface RateLimiter {
 
 interface Limiter {
   readonly name: string;
+  readonly onRefused: RateLimitOptions['onRefused'];
   readonly limit: RateLimit;
   consume(key: string, points: number): Promise<RateLimiterRes>;
 }
@@ -175,6 +178,7 @@ async function consume(limiter: Limiter, key: string, points: number): Promise<L
     return headersOf(limiter, await limiter.consume(key, points));
   } catch (refusal) {
     if (!(refusal instanceof RateLimiterRes)) throw refusal;
+    limiter.onRefused?.(limiter.name);
     const headers = headersOf(limiter, refusal);
     const retryAfter = String(Math.max(1, secondsUntilReset(refusal)));
     throw new ApiError('too_many_requests', undefined, {
@@ -203,11 +207,12 @@ function secondsUntilReset(left: RateLimiterRes): number {
 function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions): Limiter {
   const steady = makeStore(name, limit.points, limit.durationSeconds, options);
   const saved = (limit.burst ?? limit.points) - limit.points;
-  if (saved <= 0) return { name, limit, consume: (key, points) => steady.consume(key, points) };
+  const { onRefused } = options;
+  if (saved <= 0) return { name, limit, onRefused, consume: (key, points) => steady.consume(key, points) };
   // The burst: a second allowance that refills more slowly.
   const rush = makeStore(`${name}-burst`, saved, limit.durationSeconds * 10, options);
   const both = new BurstyRateLimiter(steady, rush);
-  return { name, limit, consume: (key, points) => both.consume(key, points) };
+  return { name, limit, onRefused, consume: (key, points) => both.consume(key, points) };
 }
 
 function makeStore(name: string, points: number, duration: number, { postgres }: RateLimitOptions) {
@@ -242,15 +247,14 @@ export interface FailureLimit {
 export function createFailureLimit({
   points,
   durationSeconds,
-}: {
-  readonly points: number;
-  readonly durationSeconds: number;
-}): FailureLimit {
+  onRefused,
+}: Pick<RateLimitOptions, 'points' | 'durationSeconds' | 'onRefused'>): FailureLimit {
   const limiter = new RateLimiterMemory({ points, duration: durationSeconds });
   return {
     async requireAttemptsLeft(address) {
       const used = await limiter.get(networkOf(address));
       if (used === null || used.consumedPoints < points) return;
+      onRefused?.('rejected_credentials');
       throw new ApiError('too_many_requests', undefined, {
         headers: { 'retry-after': String(Math.max(1, Math.ceil(used.msBeforeNext / 1000))) },
       });

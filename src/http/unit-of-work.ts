@@ -19,19 +19,27 @@ export interface UnitSource {
   readonly orm: { readonly em: { fork(): SqlEntityManager } };
 }
 
+/** Called for every transaction that has ended. */
+export type ObserveTransaction = (result: 'committed' | 'rolled back', durationMs: number) => void;
+
 /** Units of work on a database: each is a fork of its entity manager. */
-export function unitsOf(database: UnitSource): OpenUnit {
+export function unitsOf(database: UnitSource, observe?: ObserveTransaction): OpenUnit {
   return async (write) => {
     const em = database.orm.em.fork();
     if (write) await em.begin();
+    const startedMs = write && observe !== undefined ? performance.now() : 0;
     return {
       em,
       async commit() {
-        if (em.isInTransaction()) await em.commit();
+        if (!em.isInTransaction()) return;
+        await em.commit();
+        observe?.('committed', performance.now() - startedMs);
       },
       async rollback() {
+        if (!em.isInTransaction()) return;
         // A rollback fails only when the connection is lost, which ends the transaction as well.
-        if (em.isInTransaction()) await em.rollback().catch(() => undefined);
+        await em.rollback().catch(() => undefined);
+        observe?.('rolled back', performance.now() - startedMs);
       },
     };
   };

@@ -42,9 +42,12 @@ export interface JobRunner {
   stop(): Promise<void>;
 }
 
+/** Called for every batch. */
+export type ObserveJob = (name: string, durationMs: number, hasFailed: boolean) => void;
+
 /** Starts the jobs, each in its own loop, so a slow one does not delay the others. */
-export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
-  const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]));
+export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob): JobRunner {
+  const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log, observe)]));
   const drainAll = async (mustFinish: boolean): Promise<void> => {
     // One job may create work for another, so this ends after a round in which no job did anything.
     for (let worked = true; worked; ) {
@@ -71,7 +74,7 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
   };
 }
 
-function startLoop(job: Job, log: Log) {
+function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   // Woken during a batch, which may have looked too early.
@@ -82,11 +85,16 @@ function startLoop(job: Job, log: Log) {
   const batch = (): Promise<boolean> => {
     const next = last.then(async () => {
       if (isStopped) return false;
+      const startedMs = performance.now();
+      let hasFailed = false;
       try {
         return await job.run(wake);
       } catch (err) {
+        hasFailed = true;
         log.error({ err, job: job.name }, 'a job failed; it is tried again');
         return false;
+      } finally {
+        observe?.(job.name, performance.now() - startedMs, hasFailed);
       }
     });
     last = next;

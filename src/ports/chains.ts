@@ -174,6 +174,8 @@ export interface EvmAuthorization {
 export interface SolanaChain extends Chain {
   readonly kind: 'solana';
   latestBlockhash(): Promise<{ readonly blockhash: string; readonly lastValidBlockHeight: bigint }>;
+  /** The time of the latest block, Unix seconds; undefined for chains whose blocks follow requests. */
+  latestSeconds?(): Promise<number>;
   /** `transactionBytes` may be unsigned. */
   simulate(transactionBytes: Uint8Array): Promise<Simulation>;
   /** The owner's token accounts for a mint. */

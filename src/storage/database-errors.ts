@@ -24,6 +24,20 @@ export function isDatabaseCollision(error: unknown): boolean {
   return hasCode(error, collisions);
 }
 
+/** What went wrong, for metrics. */
+export type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
+
+/** The kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */
+export function kindOfFailure(error: unknown): FailureKind {
+  const { code = '', isUnavailable } = error as { code?: unknown; isUnavailable?: boolean };
+  const name = String(code);
+  // Statement timeout, lock timeout, a transaction that waited for its next statement.
+  if (/^(57014|55P03|25P03)$/.test(name)) return 'timeout';
+  if (/^(40001|40P01|SQLITE_BUSY\w*)$/.test(name)) return 'conflict';
+  if (/^(23\w{3}|SQLITE_CONSTRAINT\w*)$/.test(name)) return 'constraint';
+  return isUnavailable === true ? 'unavailable' : 'other';
+}
+
 function hasCode(error: unknown, codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }

@@ -6,7 +6,10 @@ import { openOrm } from './open-orm.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
 
-export type DatabaseOptions =
+export type DatabaseOptions = {
+  /** Called for every statement that fails. */
+  onFailure?: ((error: unknown) => void) | undefined;
+} & (
   | {
       kind: 'sqlite';
       /** Path of the file, or `:memory:`. */
@@ -25,7 +28,8 @@ export type DatabaseOptions =
       timeouts?: PostgresTimeouts | 'none';
       /** Called when a connection breaks while idle; its query, if any, fails by itself. */
       onConnectionError?: (error: Error) => void;
-    };
+    }
+);
 
 export type Orm = MikroORM<AbstractSqlDriver, SqlEntityManager>;
 
@@ -35,9 +39,19 @@ export interface Database {
   readonly orm: Orm;
   /** Undefined for SQLite, which is a local file. */
   readonly readiness?: Readiness;
+  /** The state of the pool; undefined for SQLite, which has one connection. */
+  readonly connections?: () => ConnectionCounts;
   /** Undefined for PostgreSQL. */
   readonly images?: DatabaseImages;
   close(): Promise<void>;
+}
+
+interface ConnectionCounts {
+  readonly most: number;
+  readonly busy: number;
+  readonly idle: number;
+  /** Callers that wait for a connection. */
+  readonly waiting: number;
 }
 
 /** The whole content of a database at a moment at which no transaction is open. */
@@ -76,7 +90,7 @@ const UNCOUNTED_VERSION = 583_281_383;
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 async function openSqlite(
-  { file, image, migrations }: DatabaseOptions & { kind: 'sqlite' },
+  { file, image, migrations, onFailure }: DatabaseOptions & { kind: 'sqlite' },
   entities: Entities,
 ): Promise<Database> {
   const [
@@ -115,7 +129,7 @@ async function openSqlite(
       (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion),
     );
     if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
-    const slot = dialect.slotOf(handle);
+    const slot = dialect.slotOf(handle, onFailure);
     const options = { ...settings, dbName: file, driverOptions: dialect.sqliteDialect(slot) };
     const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
@@ -165,7 +179,7 @@ async function openPostgres(
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: postgresDialect(pool),
+    driverOptions: postgresDialect(pool, options.onFailure),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);
@@ -174,6 +188,12 @@ async function openPostgres(
     kind: 'postgres',
     orm,
     readiness,
+    connections: () => ({
+      most: options.poolSize,
+      busy: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
     close: () => closeAll(orm, () => Promise.all([pool.ended ? undefined : pool.end(), readiness.close()])),
   };
 }

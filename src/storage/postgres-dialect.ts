@@ -79,9 +79,9 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
  *   connection before it uses the database;
  * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at.
  */
-export function postgresDialect(pool: Pool): Dialect {
+export function postgresDialect(pool: Pool, onFailure?: OnFailure): Dialect {
   return {
-    createDriver: () => createDriver(pool),
+    createDriver: () => createDriver(pool, onFailure),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createAdapter: () => new PostgresAdapter(),
     createIntrospector: (kysely) => new PostgresIntrospector(kysely),
@@ -94,14 +94,14 @@ interface LazyConnection extends DatabaseConnection {
   release(): void;
 }
 
-function createDriver(pool: Pool): Driver {
+function createDriver(pool: Pool, onFailure: OnFailure | undefined): Driver {
   const nameOf = rememberNames();
   const own = (connection: DatabaseConnection) => connection as LazyConnection;
   const command = (connection: DatabaseConnection, sql: string) =>
     connection.executeQuery(CompiledQuery.raw(sql)).then(() => undefined);
   return {
     init: async () => {},
-    acquireConnection: async () => createConnection(pool, nameOf),
+    acquireConnection: async () => createConnection(pool, nameOf, onFailure),
     beginTransaction: async (connection, settings) => own(connection).begin(settings),
     commitTransaction: (connection) => own(connection).end('commit'),
     rollbackTransaction: (connection) => own(connection).end('rollback'),
@@ -113,9 +113,12 @@ function createDriver(pool: Pool): Driver {
   };
 }
 
+/** Called for every statement that fails. */
+export type OnFailure = (error: unknown) => void;
+
 type NameOf = (sql: string) => string | undefined;
 
-function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
+function createConnection(pool: Pool, nameOf: NameOf, onFailure: OnFailure | undefined): LazyConnection {
   let client: PoolClient | undefined;
   // `announced`: begun for Kysely; PostgreSQL follows with the first statement.
   let transaction: 'none' | 'announced' | 'open' = 'none';
@@ -142,7 +145,9 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
         : client.query({ name, text: sql, values }));
     } catch (error) {
       if (isConnectionLost(error)) release(error as Error);
-      throw markUnavailable(error);
+      const marked = markUnavailable(error);
+      onFailure?.(marked);
+      throw marked;
     }
   }
 

@@ -27,12 +27,14 @@ export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, Statement<unknown[], unknown>>;
   readonly turnstile: Turnstile;
+  /** Called for every statement that fails. */
+  readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
 /** A slot for a handle, which gets the functions that queries call. */
-export function slotOf(handle: Database): SqliteSlot {
+export function slotOf(handle: Database, onFailure?: SqliteSlot['onFailure']): SqliteSlot {
   addExactSum(handle);
-  return { handle, statements: new Map(), turnstile: makeTurnstile() };
+  return { handle, statements: new Map(), turnstile: makeTurnstile(), onFailure };
 }
 
 /** Puts another handle into the slot and returns the one before. Call it in the turnstile. */
@@ -92,7 +94,7 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
   let transaction: 'none' | 'announced' | 'open' = 'none';
 
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    if (transaction === 'open') return run<Row>(prepare(slot, query.sql), query.parameters);
+    if (transaction === 'open') return run<Row>(slot, query);
     const entered = turnstile.enter();
     if (entered !== undefined) await entered;
     if (transaction === 'announced') {
@@ -100,13 +102,13 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
         slot.handle.exec('begin immediate');
       } catch (error) {
         turnstile.leave();
-        throw markUnavailable(error);
+        throw failed(slot, error);
       }
       transaction = 'open';
-      return run<Row>(prepare(slot, query.sql), query.parameters);
+      return run<Row>(slot, query);
     }
     try {
-      return run<Row>(prepare(slot, query.sql), query.parameters);
+      return run<Row>(slot, query);
     } finally {
       turnstile.leave();
     }
@@ -119,7 +121,7 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
     try {
       slot.handle.exec(command);
     } catch (error) {
-      throw markUnavailable(error);
+      throw failed(slot, error);
     } finally {
       // NOTE: a failed commit (disk full) leaves the transaction open, so it is rolled back here.
       if (slot.handle.inTransaction) slot.handle.exec('rollback');
@@ -140,17 +142,21 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
   };
 }
 
-function run<Row>(
-  statement: Statement<unknown[], unknown>,
-  parameters: readonly unknown[],
-): QueryResult<Row> {
+function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): QueryResult<Row> {
+  const statement = prepare(slot, sql);
   try {
     if (statement.reader) return { rows: statement.all(parameters) as Row[] };
     const { changes, lastInsertRowid } = statement.run(parameters);
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
   } catch (error) {
-    throw markUnavailable(error);
+    throw failed(slot, error);
   }
+}
+
+function failed({ onFailure }: SqliteSlot, error: unknown): unknown {
+  const marked = markUnavailable(error);
+  onFailure?.(marked);
+  return marked;
 }
 
 function prepare({ handle, statements }: SqliteSlot, sql: string): Statement<unknown[], unknown> {

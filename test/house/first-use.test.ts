@@ -8,6 +8,7 @@ const keptByHand: Readonly<Record<string, string>> = {
     'cleared after an outage; a node of the wrong chain stays refused',
   'src/http/server.ts: stopped': 'a server stops once',
   'src/jobs/attempt-journal.ts: writing': 'never rejects, and is cleared at its end',
+  'src/metrics/sampler.ts: current': 'never rejects, and is cleared at its end',
   'src/storage/postgres-dialect.ts: opening': 'cleared at its end, for the transaction of one connection',
 };
 

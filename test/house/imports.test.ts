@@ -30,6 +30,7 @@ const allowedImports: Record<string, string[]> = {
     'generated',
     'http',
     'jobs',
+    'metrics',
     'mock',
     'mocks',
     'type operation-context',
@@ -52,6 +53,7 @@ const allowedImports: Record<string, string[]> = {
     'generated',
     'http',
     'load-once',
+    'type metrics',
     'type operation-context',
     'type ports',
     'sandbox',
@@ -75,6 +77,7 @@ const allowedImports: Record<string, string[]> = {
   docs: ['load-once'],
   'package-root': [],
   'start-error': [],
+  metrics: [],
   'load-once': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
@@ -197,7 +200,7 @@ const purePackages =
 const packageModules: Record<string, string[]> = {
   express: ['http'],
   'openapi-backend': ['http'],
-  'prom-client': ['http', 'admin'],
+  'prom-client': ['metrics'],
   'rate-limiter-flexible': ['http'],
   commander: ['cli'],
   pino: ['adapters'],

@@ -4,6 +4,7 @@ import type { Log } from '../../ports/log.ts';
 import { lazyMethods } from '../lazy-methods.ts';
 import { ceilingsOf } from './ceilings.ts';
 import { confirmationsOf } from './confirmations.ts';
+import type { ObserveNode } from './nodes.ts';
 
 interface Endpoints {
   readonly caip2: string;
@@ -14,10 +15,10 @@ interface Endpoints {
   readonly confirmations?: number;
 }
 
-interface Connecting {
-  readonly log: Log;
+interface ConnectOptions {
   /** Addresses of the chain's tokens that have a name. */
-  readonly namedTokens: (caip2: string) => readonly string[];
+  readonly namedTokens?: (caip2: string) => readonly string[];
+  readonly observe?: ObserveNode | undefined;
 }
 
 /** CHOICE: a process that reads a page of transfers has a minute to itself, then another one tries. */
@@ -27,9 +28,9 @@ const LEASE_MS = 60_000;
 export function connectChains(
   endpoints: readonly Endpoints[],
   log: Log,
-  namedTokens: Connecting['namedTokens'] = () => [],
+  options: ConnectOptions = {},
 ): Chains {
-  const chains = new Map(endpoints.map((each) => [each.caip2, connect(each, { log, namedTokens })]));
+  const chains = new Map(endpoints.map((each) => [each.caip2, connect(each, log, options)]));
   const followed = [...chains.values()].filter((chain) => chain.transfersAfter !== undefined);
   return {
     find: (caip2) => chains.get(caip2),
@@ -37,10 +38,14 @@ export function connectChains(
   };
 }
 
-function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyChain {
+function connect(
+  endpoints: Endpoints,
+  log: Log,
+  { namedTokens = () => [], observe }: ConnectOptions,
+): AnyChain {
   const { caip2, urls, ceilings } = endpoints;
   const confirmations = confirmationsOf(caip2, endpoints.confirmations);
-  const options = { caip2, urls, log, confirmations: BigInt(confirmations) };
+  const options = { caip2, urls, log, observe, confirmations: BigInt(confirmations) };
   const isFollowed = confirmations > 0;
   if (caip2.startsWith('eip155:')) {
     const load = loadOnce(async () => {
@@ -78,7 +83,7 @@ function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyCha
     kind: 'solana',
     caip2,
     ...lazyMethods<SolanaChain>(load)(
-      ...(['balances', 'broadcast', 'statusOf', 'latestBlockhash', 'simulate'] as const),
+      ...(['balances', 'broadcast', 'statusOf', 'latestBlockhash', 'latestSeconds', 'simulate'] as const),
       ...(['tokenAccounts', 'mint', 'rentExemption'] as const),
     ),
     ...(isFollowed ? followed(load) : {}),

@@ -11,7 +11,7 @@ import { movementsOf } from './evm-movements.ts';
 import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
 import { simulateSequence } from './evm-sequence.ts';
 import { type EvmTransfersOptions, evmTransfersAfter } from './evm-transfers.ts';
-import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
+import { allEqual, makeNodes, type Nodes, type ObserveNode, type Read, WrongChainError } from './nodes.ts';
 
 /** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
 const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
@@ -31,15 +31,18 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
+  readonly observe?: ObserveNode | undefined;
 }
 
 /** An EVM chain behind JSON-RPC. */
-export function connectEvm({ caip2, urls, log, confirmations, namedTokens }: EvmOptions): EvmChain {
+export function connectEvm(options: EvmOptions): EvmChain {
+  const { caip2, urls, log, confirmations, namedTokens, observe } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
   const nodes = makeNodes({
     caip2,
     urls,
     log,
+    observe,
     async checkChain(ask) {
       const found = quantity('eth_chainId', await ask('eth_chainId'));
       if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);

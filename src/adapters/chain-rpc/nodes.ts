@@ -53,7 +53,11 @@ export interface NodesOptions {
   readonly log: Log;
   /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;
+  readonly observe?: ObserveNode | undefined;
 }
+
+/** Called for every call of a node. A refusal is an answer, not a failure. */
+export type ObserveNode = (caip2: string, durationMs: number, hasFailed: boolean) => void;
 
 /** The node belongs to another chain than configured. */
 export class WrongChainError extends Error {
@@ -137,7 +141,7 @@ export function allEqual<T>(keyOf: (answer: T) => string): Comparison<T>['settle
   };
 }
 
-function makeNode({ caip2, log, checkChain }: NodesOptions, url: string): Node {
+function makeNode({ caip2, log, checkChain, observe }: NodesOptions, url: string): Node {
   const name = nameOfNode(url);
   const breaker = circuitBreaker(handleType(ChainUnavailableError), {
     halfOpenAfter: BREAK_MS,
@@ -147,8 +151,20 @@ function makeNode({ caip2, log, checkChain }: NodesOptions, url: string): Node {
     log.warn({ caip2, node: name }, 'a node does not respond and is skipped for a while'),
   );
   breaker.onReset(() => log.info({ caip2, node: name }, 'a node responds again'));
+  const call = async (method: string, params: readonly unknown[], timeoutMs: number): Promise<unknown> => {
+    const startedMs = performance.now();
+    let hasFailed = false;
+    try {
+      return await callNode(url, { method, params, timeoutMs });
+    } catch (error) {
+      hasFailed = error instanceof ChainUnavailableError;
+      throw error;
+    } finally {
+      observe?.(caip2, performance.now() - startedMs, hasFailed);
+    }
+  };
   const ask = (method: string, params: readonly unknown[], timeoutMs: number) =>
-    guarded(breaker, name, () => callNode(url, { method, params, timeoutMs }));
+    guarded(breaker, name, () => call(method, params, timeoutMs));
   let checked: Promise<void> | undefined;
   return {
     name,

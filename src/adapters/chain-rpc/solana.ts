@@ -4,7 +4,7 @@ import type { Log } from '../../ports/log.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
-import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
+import { allEqual, makeNodes, type Nodes, type ObserveNode, type Read, WrongChainError } from './nodes.ts';
 import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
 import { type SolanaTransfersOptions, solanaTransfersAfter } from './solana-transfers.ts';
 
@@ -18,15 +18,18 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   readonly log: Log;
   /** 1: deposits need not be final. */
   readonly confirmations: bigint;
+  readonly observe?: ObserveNode | undefined;
 }
 
 /** A Solana chain behind JSON-RPC. */
-export function connectSolana({ caip2, urls, log, confirmations, namedTokens }: SolanaOptions): SolanaChain {
+export function connectSolana(options: SolanaOptions): SolanaChain {
+  const { caip2, urls, log, confirmations, namedTokens, observe } = options;
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
     caip2,
     urls,
     log,
+    observe,
     async checkChain(ask) {
       // CAIP-30: the reference is the first 32 characters of the genesis hash.
       const found = text('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
@@ -38,6 +41,10 @@ export function connectSolana({ caip2, urls, log, confirmations, namedTokens }: 
     caip2,
     balances: (address, tokens) => Promise.all(tokens.map((token) => balanceOf(nodes, address, token))),
     latestBlockhash: () => latestBlockhash(nodes),
+    latestSeconds: async () => {
+      const slot = integer('getSlot', await nodes.read('getSlot', COMMITMENT));
+      return Number(integer('getBlockTime', await nodes.read('getBlockTime', Number(slot))));
+    },
     simulate: (transactionBytes) => simulate(nodes, transactionBytes),
     tokenAccounts: (owner, mint) => tokenAccounts(nodes, owner, mint),
     mint: (address) =>
@@ -50,9 +57,9 @@ export function connectSolana({ caip2, urls, log, confirmations, namedTokens }: 
       integer('rent', await nodes.read('getMinimumBalanceForRentExemption', sizeBytes)),
     async broadcast(signedBytes) {
       const hash = bytesToBase58(decodeSolanaTransaction(signedBytes).signatures[0]!);
-      const options = { encoding: 'base64', preflightCommitment: COMMITMENT.commitment };
+      const sending = { encoding: 'base64', preflightCommitment: COMMITMENT.commitment };
       try {
-        await nodes.send('sendTransaction', bytesToBase64(signedBytes), options);
+        await nodes.send('sendTransaction', bytesToBase64(signedBytes), sending);
       } catch (error) {
         if (!(error instanceof NodeError)) throw error;
         if (!isAlreadyKnown(error)) return { isAccepted: false, ...classifyRefusal(error, signedBytes) };

@@ -27,6 +27,13 @@ export interface AdmissionOptions {
   readonly log: Log;
 }
 
+/** The state of the admission control. */
+interface AdmissionCounts {
+  readonly requests: number;
+  readonly waiting: Readonly<Record<WorkClass, number>>;
+  readonly refused: Readonly<Record<WorkClass, number>>;
+}
+
 /** Decides which requests run. It refuses the others before any work is done for them. */
 export interface Admission {
   /** Counts a request. Result: the response if it is refused. */
@@ -40,8 +47,8 @@ export interface Admission {
    * meanwhile.
    */
   begin(exchange: Pick<HttpExchange, 'route' | 'response'>): Promise<() => void>;
-  /** Requests in progress, and those of them that wait. */
-  counts(): { readonly requests: number; readonly waiting: number };
+  /** Requests in progress; those of them that wait; those refused since the start. */
+  counts(): AdmissionCounts;
 }
 
 /** A queue that exists for a shorter time is a burst, and is served. */
@@ -52,7 +59,9 @@ const BURST_WAIT_MS = 3_000;
 const QUEUE_PER_CLASS = 256;
 const LOG_EVERY_MS = 1_000;
 
-const classes: readonly WorkClass[] = ['reads', 'writes', 'signing'];
+function perClass<T>(read: (name: WorkClass) => T): Record<WorkClass, T> {
+  return { reads: read('reads'), writes: read('writes'), signing: read('signing') };
+}
 
 /**
  * Admission control by the two waits of a request: for the event loop, and for a unit of work.
@@ -63,20 +72,21 @@ const classes: readonly WorkClass[] = ['reads', 'writes', 'signing'];
 export function createAdmission(options: AdmissionOptions): Admission {
   const { limits, now, log } = options;
   const isDelayed = judgeLoop(options);
-  const queues = Object.fromEntries(
-    classes.map((name) => [name, createQueue(limits.concurrent[name], options)]),
-  ) as Record<WorkClass, Queue>;
+  const queues = perClass((name) => createQueue(limits.concurrent[name], options));
   const signing = new Set(options.signing);
   const classOf = (operation: Operation | undefined): WorkClass => {
     if (operation === undefined || operation.method === 'GET') return 'reads';
     return signing.has(operation.id) ? 'signing' : 'writes';
   };
   let requests = 0;
+  // Since the last line in the log, and since the start.
   let refused = 0;
+  const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
 
-  const refuse = (): Answer => {
+  const refuse = (name: WorkClass): Answer => {
     refused += 1;
+    allRefused[name] += 1;
     if (now() - loggedAtMs >= LOG_EVERY_MS) {
       // Logged together: logging a refusal must not cost more than the refusal itself.
       log.warn({ refused, requests }, 'requests were refused: the server has more to do than it can');
@@ -87,7 +97,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
   return {
     enter(operation) {
-      if (requests >= limits.requests || isDelayed(classOf(operation))) return refuse();
+      const name = classOf(operation);
+      if (requests >= limits.requests || isDelayed(name)) return refuse(name);
       requests += 1;
       return undefined;
     },
@@ -97,7 +108,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     begin: ({ route, response }) => queues[classOf(route?.operation)].enter(() => response.destroyed),
     counts: () => ({
       requests,
-      waiting: classes.reduce((sum, name) => sum + queues[name].waiting(), 0),
+      waiting: perClass((name) => queues[name].waiting()),
+      refused: perClass((name) => allRefused[name] + queues[name].refused()),
     }),
   };
 }
@@ -134,11 +146,13 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 interface Queue {
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
+  refused(): number;
 }
 
 /** Admits at most `places` at once, the others in order of arrival. */
 function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
   let free = places;
+  let refused = 0;
   const waiting = new Set<() => void>();
   let waitingSinceMs = 0;
 
@@ -154,18 +168,23 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
   };
   return {
     waiting: () => waiting.size,
+    refused: () => refused,
     enter(isGone) {
       if (free > 0) {
         free -= 1;
         return Promise.resolve(leaveOnce());
       }
       const nowMs = now();
-      if (waiting.size >= QUEUE_PER_CLASS) return Promise.reject(unavailable());
+      if (waiting.size >= QUEUE_PER_CLASS) {
+        refused += 1;
+        return Promise.reject(unavailable());
+      }
       if (waiting.size === 0) waitingSinceMs = nowMs;
       const waitMs = nowMs - waitingSinceMs > BURST_MS ? limits.delayMs : BURST_WAIT_MS;
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           waiting.delete(proceed);
+          refused += 1;
           reject(unavailable());
         }, waitMs);
         const proceed = (): void => {

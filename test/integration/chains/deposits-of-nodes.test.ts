@@ -235,7 +235,9 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
     nodes = await Promise.all(of.map(startNodeOf));
     const urls = nodes.map(({ url }) => url);
     const log = { ...silentLog, error: (_: object, message: string) => errors.push(message) };
-    const chains = connectChains([{ caip2: chainOfNodes, urls, confirmations: 1 }], log, () => [usdc]);
+    const chains = connectChains([{ caip2: chainOfNodes, urls, confirmations: 1 }], log, {
+      namedTokens: () => [usdc],
+    });
     operations = await openOperations(kind, { chains });
     wallet = await makeWallet(operations);
     await readAll(jobOf(operations));

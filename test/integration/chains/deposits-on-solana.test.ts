@@ -36,7 +36,7 @@ describe.each(databaseKinds)('deposits on a node of Solana, on %s', (kind) => {
   beforeEach(async () => {
     node = await startLiteSvmNode();
     const endpoints = [{ caip2, urls: [node.url] }];
-    const chains = connectChains(endpoints, silentLog, () => [mint.toBase58()]);
+    const chains = connectChains(endpoints, silentLog, { namedTokens: () => [mint.toBase58()] });
     chain = chains.find(caip2) as SolanaChain;
     operations = await openOperations(kind, { chains });
     wallet = (await operations.run('createWallet', { body: { chain_type: 'solana' } })).body as Wallet;

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { startAdminServer } from '../../../src/admin/admin-server.ts';
-import { createMetrics } from '../../../src/http/metrics.ts';
+import { inFlight } from '../../../src/metrics/gauges.ts';
+import { createServerMetrics } from '../../../src/metrics/server-metrics.ts';
 import { keptLog } from './toy-server.ts';
 
 async function start(checkReady: () => Promise<void> = async () => undefined) {
-  const metrics = createMetrics(() => 3);
+  const metrics = createServerMetrics();
+  metrics.add(() => [inFlight(3)]);
   const server = await startAdminServer({ host: '127.0.0.1', port: 0, metrics, checkReady, log: keptLog() });
   return {
     metrics,
@@ -32,16 +34,16 @@ test('it is healthy but not ready while the database is unavailable', async () =
 
 test('requests are counted and timed by operation and status', async () => {
   await using admin = await start();
-  admin.metrics.observe('createWallet', 200, 3);
-  admin.metrics.observe('createWallet', 200, 30);
-  admin.metrics.observe('createWallet', 400, 1);
+  admin.metrics.request('createWallet', 200, 3, undefined);
+  admin.metrics.request('createWallet', 200, 30, undefined);
+  admin.metrics.request('createWallet', 400, 1, 'invalid_data');
   const { status, text } = await admin.get('/metrics');
   expect(status).toBe(200);
   for (const line of [
     'custos_http_requests_total{operation="createWallet",status="200"} 2',
     'custos_http_requests_total{operation="createWallet",status="400"} 1',
-    'custos_http_request_duration_seconds_bucket{le="0.005",operation="createWallet",status="200"} 1',
-    'custos_http_request_duration_seconds_sum{operation="createWallet",status="200"} 0.033',
+    'custos_http_request_duration_seconds_bucket{le="0.005",operation="createWallet",class="2xx"} 1',
+    'custos_http_request_duration_seconds_sum{operation="createWallet",class="2xx"} 0.033',
     'custos_http_requests_in_flight 3',
   ]) {
     expect(text.split('\n')).toContain(line);

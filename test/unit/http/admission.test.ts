@@ -1,7 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { type AdmissionLimits, createAdmission } from '../../../src/http/overload/admission.ts';
+import {
+  type Admission,
+  type AdmissionLimits,
+  createAdmission,
+} from '../../../src/http/overload/admission.ts';
 import { measureLoopDelay } from '../../../src/http/overload/loop-delay.ts';
 import { RequestAbortedError } from '../../../src/http/read-body.ts';
 import { appHeaders, echo, keptLog, startToyServer, toyOperations } from './toy-server.ts';
@@ -94,7 +98,7 @@ describe('requests that wait for the event loop', () => {
     expect(statuses(sign, 3, 0)).toEqual([200, 200, 503]);
     expect(statuses(write, 3, 0)).toEqual([200, 200, 503]);
     expect(statuses(undefined, 1, 0)).toEqual([503]);
-    expect(admission.counts()).toEqual({ requests: 0, waiting: 0 });
+    expect(countsOf(admission)).toEqual({ requests: 0, waiting: 0 });
   });
 
   test('are admitted again after one turn that was short', () => {
@@ -150,7 +154,7 @@ describe('units of work', () => {
     expect([await outcomeOf(third), await outcomeOf(fourth)]).toEqual(['begun', 'waits']);
     second();
     expect(await outcomeOf(fourth)).toBe('begun');
-    expect(admission.counts().waiting).toBe(0);
+    expect(countsOf(admission).waiting).toBe(0);
   });
 
   test('of a burst wait for up to three seconds', async () => {
@@ -172,7 +176,7 @@ describe('units of work', () => {
     pass(21);
     expect(await outcomeOf(early)).toBe('waits');
     expect(await outcomeOf(late)).toMatchObject({ code: 'unavailable' });
-    expect(admission.counts().waiting).toBe(1);
+    expect(countsOf(admission).waiting).toBe(1);
   });
 
   test('are refused immediately when too many wait already', async () => {
@@ -180,7 +184,7 @@ describe('units of work', () => {
     const refused: unknown[] = [];
     for (let count = 0; count < 300; count += 1) begin(sign).catch((error) => refused.push(error));
     await nextTurn();
-    expect(admission.counts().waiting).toBe(256);
+    expect(countsOf(admission).waiting).toBe(256);
     expect(refused).toHaveLength(300 - 2 - 256);
   });
 
@@ -195,7 +199,7 @@ describe('units of work', () => {
     for (const outcome of await outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(RequestAbortedError) });
     }
-    expect(admission.counts()).toEqual({ requests: 0, waiting: 0 });
+    expect(countsOf(admission)).toEqual({ requests: 0, waiting: 0 });
     // Their places are free again.
     expect(await outcomeOf(Promise.all([begin(write), begin(write)]))).toBe('begun');
   });
@@ -240,6 +244,12 @@ test('a refused request reaches no operation, and its body is dropped', async ()
   held.resolve();
   expect((await admitted).status).toBe(200);
   expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
-  expect(admission.counts()).toEqual({ requests: 0, waiting: 0 });
+  expect(countsOf(admission)).toEqual({ requests: 0, waiting: 0 });
   expect(server.log.lines.map(({ fields }) => fields.status)).toEqual([200, 200]);
 });
+
+/** The counts of all kinds of requests together. */
+function countsOf(admission: Admission): { requests: number; waiting: number } {
+  const { requests, waiting } = admission.counts();
+  return { requests, waiting: waiting.reads + waiting.writes + waiting.signing };
+}

@@ -1,0 +1,79 @@
+import type { Family, Sample } from './families.ts';
+
+// The metrics that are read at each scrape. What could not be read is left out.
+
+/** @param share of the time since the last scrape during which the event loop was busy. */
+export function utilization(share: number): Family {
+  return gauge('custos_event_loop_utilization', 'Busy share of the time since the last scrape.', share);
+}
+
+type ByKind = Readonly<Record<string, number>>;
+
+export function admission(
+  counts: { readonly requests: number; readonly waiting: ByKind; readonly refused: ByKind } | undefined,
+): Family[] {
+  if (counts === undefined) return [];
+  return [
+    gauge('custos_admission_requests', 'Admitted requests in progress.', counts.requests),
+    gauge('custos_admission_waiting', 'Admitted requests that wait for a place.', by('kind', counts.waiting)),
+    counter(
+      'custos_admission_refusals_total',
+      'Requests refused because the server has too much to do.',
+      by('kind', counts.refused),
+    ),
+  ];
+}
+
+export function connections(
+  counts:
+    | { readonly most: number; readonly busy: number; readonly idle: number; readonly waiting: number }
+    | undefined,
+): Family[] {
+  if (counts === undefined) return [];
+  const { most, busy, idle, waiting } = counts;
+  return [
+    gauge('custos_database_connections_max', 'The most connections of the pool.', most),
+    gauge('custos_database_connections', 'Connections of the pool, by state.', by('state', { busy, idle })),
+    gauge('custos_database_waiting', 'Callers that wait for a connection.', waiting),
+  ];
+}
+
+export function backlog(
+  read: { readonly lagSeconds: ByKind; readonly deliveries: number } | undefined,
+): Family[] {
+  if (read === undefined) return [];
+  return [
+    gauge(
+      'custos_job_lag_seconds',
+      'For how long the oldest work has been due.',
+      by('work', read.lagSeconds),
+    ),
+    gauge('custos_webhook_deliveries_pending', 'Deliveries that are not finished.', read.deliveries),
+  ];
+}
+
+export function heads(
+  ages: readonly { readonly caip2: string; readonly ageSeconds: number | undefined }[],
+): Family[] {
+  const known = ages.flatMap(({ caip2, ageSeconds }): Sample[] =>
+    ageSeconds === undefined ? [] : [{ labels: { chain: caip2 }, value: ageSeconds }],
+  );
+  return [gauge('custos_chain_head_age_seconds', 'Age of the latest block, by chain.', known)];
+}
+
+export function inFlight(requests: number): Family {
+  return gauge('custos_http_requests_in_flight', 'Requests at work.', requests);
+}
+
+function gauge(name: string, help: string, samples: readonly Sample[] | number): Family {
+  const all = typeof samples === 'number' ? [{ labels: {}, value: samples }] : samples;
+  return { name, help, type: 'gauge', samples: all };
+}
+
+function counter(name: string, help: string, samples: readonly Sample[]): Family {
+  return { name, help, type: 'counter', samples };
+}
+
+function by(label: string, values: ByKind): Sample[] {
+  return Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { administerApps } from '../../../src/admin/administration.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { startScriptedNode } from '../../support/scripted-node.ts';
+
+const HEAD_SECONDS = 1_700_000_000;
+
+let production: TestProduction;
+let text: string;
+let lines: readonly string[];
+
+const sampleOf = (series: string): number => {
+  const line = lines.find((each) => each.startsWith(`${series} `));
+  if (line === undefined) throw new Error(`no series \`${series}\` in:\n${lines.join('\n')}`);
+  return Number(line.slice(series.length + 1));
+};
+
+beforeAll(async () => {
+  const node = await startScriptedNode((method) =>
+    method === 'eth_chainId'
+      ? { result: '0x1' }
+      : { result: { number: '0x1', timestamp: `0x${HEAD_SECONDS.toString(16)}` } },
+  );
+  const url = await freshPostgres();
+  const app = await administerApps({ kind: 'postgres', url }).createApp('Acme');
+  production = await startProduction({
+    DATABASE_URL: url,
+    CUSTOS_RPC: `eip155:1=${node.url}`,
+    CUSTOS_CONFIRMATIONS: 'eip155:1=off',
+    CUSTOS_RATE_LIMIT: '3/3',
+  });
+  afterAll(async () => {
+    await production[Symbol.asyncDispose]();
+    await node[Symbol.asyncDispose]();
+  });
+  const headers = {
+    ...production.proxied,
+    'service-app-id': app.id,
+    authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
+    'content-type': 'application/json',
+  };
+  const create = async (body: object): Promise<void> => {
+    await fetch(`${production.baseUrl}/v1/wallets`, { method: 'POST', headers, body: JSON.stringify(body) });
+  };
+  await create({ chain_type: 'ethereum' });
+  for (let count = 0; count < 3; count += 1) await create({ chain_type: 'none' });
+  text = await (await fetch(`${production.adminUrl}/metrics`)).text();
+  lines = text.split('\n');
+});
+
+test('requests are counted and timed by operation, and refusals by code', () => {
+  expect(sampleOf('custos_http_requests_total{operation="createWallet",status="200"}')).toBe(1);
+  expect(sampleOf('custos_http_requests_total{operation="createWallet",status="400"}')).toBe(2);
+  expect(sampleOf('custos_http_requests_total{operation="createWallet",status="429"}')).toBe(1);
+  const duration = 'custos_http_request_duration_seconds';
+  expect(sampleOf(`${duration}_count{operation="createWallet",class="2xx"}`)).toBe(1);
+  expect(sampleOf(`${duration}_bucket{le="+Inf",operation="createWallet",class="4xx"}`)).toBe(3);
+  expect(sampleOf('custos_http_errors_total{code="invalid_data",class="4xx"}')).toBe(2);
+  expect(sampleOf('custos_http_errors_total{code="too_many_requests",class="4xx"}')).toBe(1);
+  expect(sampleOf('custos_rate_limit_refusals_total{limit="app"}')).toBe(1);
+});
+
+test('the vault, the database, the jobs and the chains are measured', () => {
+  expect(sampleOf('custos_key_vault_duration_seconds_count{call="seal",result="ok"}')).toBeGreaterThan(0);
+  expect(sampleOf('custos_database_transaction_duration_seconds_count{result="committed"}')).toBeGreaterThan(
+    0,
+  );
+  expect(sampleOf('custos_database_connections_max')).toBe(10);
+  expect(sampleOf('custos_database_connections{state="idle"}')).toBeGreaterThan(0);
+  expect(sampleOf('custos_database_waiting')).toBe(0);
+  expect(sampleOf('custos_admission_waiting{kind="writes"}')).toBe(0);
+  expect(sampleOf('custos_job_lag_seconds{work="transactions"}')).toBe(0);
+  expect(sampleOf('custos_webhook_deliveries_pending')).toBe(0);
+  expect(sampleOf('custos_chain_call_duration_seconds_count{chain="eip155:1",result="ok"}')).toBe(2);
+  const age = sampleOf('custos_chain_head_age_seconds{chain="eip155:1"}');
+  expect(Math.abs(Date.now() / 1000 - HEAD_SECONDS - age)).toBeLessThan(60);
+  const utilization = sampleOf('custos_event_loop_utilization');
+  expect(utilization).toBeGreaterThan(0);
+  expect(utilization).toBeLessThanOrEqual(1);
+});
+
+test('every metric is documented, and every documented metric exists', () => {
+  const document = readFileSync(join(packageRoot(), 'docs', 'monitoring.md'), 'utf8');
+  const documented = [...document.matchAll(/^\| `(custos_\w+)` \|/gm)].map(([, name]) => name);
+  const served = [...text.matchAll(/^# TYPE (custos_\w+) /gm)].map(([, name]) => name);
+  expect(served.toSorted()).toEqual(documented.toSorted());
+});

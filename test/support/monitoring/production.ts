@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto';
+import { silentLog } from '../../../src/adapters/log.ts';
+import type { Listening } from '../../../src/compose/listen.ts';
+import { startProduction as composeProduction } from '../../../src/compose/production.ts';
+import { readServeConfig } from '../../../src/config.ts';
+import type { Log } from '../../../src/ports/log.ts';
+import { freshPostgres } from '../databases.ts';
+
+export type TestProduction = Listening &
+  AsyncDisposable & {
+    readonly adminUrl: string;
+    /** Headers of requests, which pass for those of a proxy that terminates TLS. */
+    readonly proxied: Readonly<Record<string, string>>;
+    /** `/metrics`, without comments. */
+    metrics(): Promise<string[]>;
+  };
+
+/** `custos serve` in this process, on a database of its own. `env`: settings beside the required ones. */
+export async function startProduction(
+  env: Readonly<Record<string, string>> = {},
+  log: Log = silentLog,
+): Promise<TestProduction> {
+  const config = readServeConfig(
+    {},
+    {
+      DATABASE_URL: env.DATABASE_URL ?? (await freshPostgres()),
+      CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+      CUSTOS_TRUST_PROXY: '127.0.0.1',
+      CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+      CUSTOS_HOST: '127.0.0.1',
+      CUSTOS_PORT: '0',
+      CUSTOS_ADMIN_PORT: '0',
+      CUSTOS_DRAIN_SECONDS: '0',
+      ...env,
+    },
+  );
+  const server = await composeProduction(config, log);
+  const adminUrl = server.adminUrl!;
+  return {
+    ...server,
+    adminUrl,
+    proxied: { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7', 'service-app-id': 'none' },
+    async metrics() {
+      const text = await (await fetch(`${adminUrl}/metrics`)).text();
+      return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
