@@ -1,10 +1,26 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { build, type Plugin, transform } from 'esbuild';
+import { type BuildOptions, build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { bundleInspector } from './inspector.ts';
 
-// Bundles the program into `dist/`: `custos.js` (the entry point of the `custos` command), the program, chunks that are
-// loaded on demand, and `inspector/`, the pages of the inspector. Does nothing when the inputs have not changed since the last build.
+// Bundles the program into `dist/`. Does nothing when the inputs have not changed since the last build.
+//
+// - `custos.js`: the entry point of the `custos` command.
+// - `load.js`, `program.cjs`: the program is one script, because a script can be loaded with the bytecode of an earlier
+//   start (`src/load-program.ts`), and a module cannot. That makes a start twice as fast.
+// - `schema.sqlite`: an empty database with the newest schema, from which a sandbox in memory starts.
+// - `testing/`: the library `custos/testing`, as modules.
+// - `inspector/`: the pages of the inspector.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist');
@@ -32,13 +48,15 @@ const banner =
 const entry = `#!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
-  module.enableCompileCache();
-  await import('./program.js');
+  const { loadProgram } = await import('./load.js');
+  const command = process.argv[2];
+  // Servers use other parts of the program than commands that end, which share theirs.
+  const part = ['sandbox', 'serve', 'mock'].includes(command) ? command : 'commands';
+  loadProgram({ part, env: process.env }).start();
 } else {
   // The package \`node\` contains a recent Node: in a clone, or installed beside this package.
   const here = dirname(fileURLToPath(import.meta.url));
@@ -111,52 +129,134 @@ const builtinsAsObjects: Plugin = {
   },
 };
 
-/** openapi-backend checks documents with it, which `quick` skips. Loading it compiles schemas. */
-const withoutDocumentCheck: Plugin = {
-  name: 'without-document-check',
+/**
+ * What dependencies load but this program does not use, by the name that they import: parsers of bodies and of documents,
+ * and a second set of validators. They are a tenth of the program, and take 40 ms to load.
+ */
+const unused: { readonly [name: string]: RegExp } = {
+  'body-parser': /[\\/]express[\\/]/,
+  'serve-static': /[\\/]express[\\/]/,
+  'openapi-schema-validator': /[\\/]openapi-backend[\\/]/,
+  'mock-json-schema': /[\\/]openapi-backend[\\/]/,
+  './refparser': /[\\/]openapi-backend[\\/]/,
+  ajv: /[\\/]openapi-backend[\\/]/,
+};
+
+// openapi-backend calls the parser of documents, with one that is parsed already.
+const leftOut = (path: string): string =>
+  path === './refparser'
+    ? 'exports.parse = async (document) => document;'
+    : `module.exports = class { constructor() { throw new Error('${path} is not in the bundle'); } };`;
+
+const withoutUnused: Plugin = {
+  name: 'without-unused',
   setup(pluginBuild) {
-    pluginBuild.onResolve({ filter: /^openapi-schema-validator$/ }, ({ path }) => ({
-      path,
-      namespace: 'left-out',
-    }));
+    pluginBuild.onResolve({ filter: /^(\.\/)?[a-z-]+$/ }, ({ path, importer }) =>
+      unused[path]?.test(importer) ? { path, namespace: 'left-out' } : undefined,
+    );
     pluginBuild.onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({
-      contents: `module.exports = class { constructor() { throw new Error('${path} is not in the bundle'); } };`,
+      contents: leftOut(path),
       loader: 'js',
     }));
   },
 };
 
-async function bundle(previous: Record | undefined): Promise<void> {
-  const result = await build({
-    absWorkingDir: root,
+const common = {
+  absWorkingDir: root,
+  outdir: out,
+  write: false,
+  metafile: true,
+  bundle: true,
+  platform: 'node',
+  target: `node${oldestNode}`,
+  minifyWhitespace: true,
+  minifySyntax: true,
+  keepNames: false,
+  // Node prints the line of an uncaught error.
+  lineLimit: 500,
+  legalComments: 'none',
+  logLevel: 'warning',
+  external: [...external, ...absent],
+  plugins: [minifyValidators, builtinsAsObjects, withoutUnused],
+} satisfies BuildOptions;
+
+/** The program as one function expression, called like a CommonJS module by `src/load-program.ts`. */
+async function bundleProgram() {
+  const { outputFiles, metafile } = await build({
+    ...common,
+    stdin: { contents: "exports.start = () => void require('./src/main.ts');", resolveDir: root },
+    format: 'cjs',
+    // `import()` of a package with native code becomes `require`.
+    supported: { 'dynamic-import': false },
+    define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__fileUrl' },
+  });
+  const code = (outputFiles[0] as OutputFile).text;
+  if (/[^\0-\x7f]/.test(code)) throw new Error('expected ASCII, which the loader of the program reads');
+  const text = `(function(exports,require,module,__filename,__dirname,__fileUrl){${code}})`;
+  return { text, inputs: Object.keys(metafile.inputs) };
+}
+
+/** The loader of the program, which knows what it loads. */
+async function bundleLoader(program: string) {
+  const { outputFiles, metafile } = await build({
+    ...common,
+    entryPoints: { load: 'src/load-program.ts' },
+    format: 'esm',
+    define: { PROGRAM_HASH: JSON.stringify(hash('sha256', program).slice(0, 16)) },
+    plugins: [],
+  });
+  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
+}
+
+/** What the migrations of the program make of an empty file. */
+async function emptyDatabase(): Promise<Buffer> {
+  const [{ default: Sqlite }, { migrations }, { upgradeSqlite }] = await Promise.all([
+    import('better-sqlite3'),
+    import('../src/storage/migrations/migrations.ts'),
+    import('../src/storage/upgrade-sqlite.ts'),
+  ]);
+  const handle = new Sqlite(':memory:');
+  upgradeSqlite(
+    handle,
+    migrations.map(({ sqlite }) => sqlite),
+  );
+  handle.exec('vacuum');
+  const image = handle.serialize();
+  handle.close();
+  return image;
+}
+
+async function bundleTestingLibrary() {
+  const { outputFiles, metafile } = await build({
+    ...common,
     entryPoints: {
-      program: 'src/main.ts',
       'testing/testing': 'src/testing/testing.ts',
       'testing/fixtures': 'src/testing/fixtures.ts',
       'testing/matchers': 'src/testing/matchers.ts',
     },
-    outdir: out,
-    write: false,
-    metafile: true,
-    chunkNames: 'chunks/[name]-[hash]',
-    bundle: true,
+    chunkNames: 'testing/chunks/[name]-[hash]',
     splitting: true,
     format: 'esm',
-    platform: 'node',
-    target: `node${oldestNode}`,
-    minifyWhitespace: true,
-    minifySyntax: true,
-    keepNames: false,
-    legalComments: 'none',
-    logLevel: 'warning',
     banner: { js: banner },
-    external: [...external, ...absent],
-    plugins: [minifyValidators, builtinsAsObjects, withoutDocumentCheck],
   });
-  const inspector = await bundleInspector();
+  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
+}
+
+async function bundle(previous: Record | undefined): Promise<void> {
+  const [program, testing, inspector] = await Promise.all([
+    bundleProgram(),
+    bundleTestingLibrary(),
+    bundleInspector(),
+  ]);
+  const loader = await bundleLoader(program.text);
   const files = [
-    ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),
+    { path: 'program.cjs', contents: program.text },
     { path: 'custos.js', contents: entry },
+    { path: 'schema.sqlite', contents: await emptyDatabase() },
+    ...[...loader.files, ...testing.files].map(({ path, contents }) => ({
+      path: relative(out, path),
+      contents,
+    })),
     ...inspector.files.map(({ path, contents }) => ({ path: join('inspector', path), contents })),
   ];
   const outputs = files.map(({ path }) => path);
@@ -167,10 +267,16 @@ async function bundle(previous: Record | undefined): Promise<void> {
     'codegen/build.ts',
     'codegen/inspector.ts',
     'package-lock.json',
-    ...Object.keys(result.metafile.inputs).filter((path) => !/^(builtin|left-out):/.test(path)),
+    ...[...program.inputs, ...loader.inputs, ...testing.inputs].filter(
+      (path) => !/^(builtin|left-out):|^<stdin>$/.test(path),
+    ),
     ...inspector.inputs,
   ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
+  // Bytecode of earlier builds.
+  for (const name of existsSync(out) ? readdirSync(out) : []) {
+    if (/^program-.*\.cache$/.test(name)) rmSync(join(out, name), { force: true });
+  }
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
   for (const path of previous?.older ?? []) {

@@ -4,6 +4,8 @@ import { runCommandLine } from './cli/program.ts';
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
-const code = await runCommandLine(process.argv.slice(2));
-// Keeps an exit code that the command set itself.
-if (code !== 0) process.exitCode = code;
+// No `await` here: the program is published as a script.
+void runCommandLine(process.argv.slice(2)).then((code) => {
+  // Keeps an exit code that the command set itself.
+  if (code !== 0) process.exitCode = code;
+});

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
@@ -89,6 +91,19 @@ const UNCOUNTED_VERSION = 583_281_383;
 /** Migrated databases without rows, which further databases of this process in memory start from. */
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
+/**
+ * The migrated database without rows that the build ships beside the program: reading it takes 2 ms, all migrations 40 ms.
+ * Undefined when running from sources, and for other migrations.
+ */
+function shippedImage(migrations: readonly SchemaMigration[] | undefined): Buffer | undefined {
+  if (migrations !== undefined) return undefined;
+  try {
+    return readFileSync(join(import.meta.dirname, 'schema.sqlite'));
+  } catch {
+    return undefined;
+  }
+}
+
 async function openSqlite(
   { file, image, migrations, onFailure }: DatabaseOptions & { kind: 'sqlite' },
   entities: Entities,
@@ -121,7 +136,8 @@ async function openSqlite(
     opened.pragma('busy_timeout = 5000');
     return opened;
   };
-  const handle = open(image ?? (isInMemory ? migratedImages.get(wanted) : undefined) ?? file);
+  const empty = isInMemory ? (migratedImages.get(wanted) ?? shippedImage(migrations)) : undefined;
+  const handle = open(image ?? empty ?? file);
   try {
     upgradeSqlite(
       handle,

@@ -79,6 +79,8 @@ const allowedImports: Record<string, string[]> = {
   'start-error': [],
   metrics: [],
   'load-once': [],
+  // Runs before the program.
+  'load-program': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
   inspector: ['sandbox', 'type generated'],

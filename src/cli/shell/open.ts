@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { Argument, Command } from 'commander';
 import { hasDesktop } from '../../config-client.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
@@ -31,6 +30,8 @@ export function openCommand(): Command {
 
 /** Without a shell, which would read the URL. */
 async function openInBrowser(url: string): Promise<void> {
+  // Imported here because every command loads this file.
+  const { spawn } = await import('node:child_process');
   const [command, ...args] = openerOf(process.platform);
   const opener = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
   const failure = await new Promise<Error | undefined>((resolve) => {
