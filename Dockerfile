@@ -10,6 +10,7 @@ WORKDIR /custos
 COPY --from=build /build/package.json /build/LICENSE ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/openapi/openapi.json /build/openapi/control-plane.json ./openapi/
+COPY --from=build /build/templates ./templates
 COPY --from=build /build/dist ./dist
 EXPOSE 4010
 HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=5 \

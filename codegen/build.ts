@@ -233,6 +233,7 @@ async function bundleTestingLibrary() {
       'testing/testing': 'src/testing/testing.ts',
       'testing/fixtures': 'src/testing/fixtures.ts',
       'testing/matchers': 'src/testing/matchers.ts',
+      'testing/jest': 'src/testing/jest.ts',
     },
     chunkNames: 'testing/chunks/[name]-[hash]',
     splitting: true,

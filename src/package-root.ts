@@ -14,6 +14,14 @@ export function packageRoot(): string {
 }
 
 export function packageVersion(): string {
-  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  return manifest().version;
+}
+
+/** What `import` statements name. */
+export function packageName(): string {
+  return manifest().name;
+}
+
+function manifest(): { readonly name: string; readonly version: string } {
+  return JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
 }

@@ -17,6 +17,7 @@ import { eventsCommand } from './events/events.ts';
 import { listenCommand } from './events/listen.ts';
 import { triggerCommand } from './events/trigger.ts';
 import { healthcheckCommand } from './healthcheck.ts';
+import { initCommand } from './init.ts';
 import { keysCommand } from './keys.ts';
 import { logsCommand } from './logs.ts';
 import { migrateCommand } from './migrate.ts';
@@ -66,6 +67,7 @@ function makeProgram(): Command {
     .addHelpText('after', helpTail);
   const commands = [
     sandboxCommand(),
+    initCommand(),
     execCommand(),
     mockCommand(),
     callCommand(),

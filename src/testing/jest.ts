@@ -1,0 +1,55 @@
+import { sandboxMatchers } from './matchers.ts';
+import { alice, bob, carol } from './signers.ts';
+import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
+
+/** What jest passes to an environment, as far as this one reads it. */
+interface EnvironmentConfig {
+  readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: StartOptions } };
+}
+
+/** The environment of jest for Node.js, which this one extends. */
+interface NodeEnvironment {
+  readonly global: Record<string, unknown>;
+  setup(): Promise<void>;
+  teardown(): Promise<void>;
+}
+
+// The users' jest brings it.
+const environmentOfNode = 'jest-environment-node';
+const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) as {
+  TestEnvironment: new (config: EnvironmentConfig, context: unknown) => NodeEnvironment;
+};
+
+/**
+ * A jest environment with a sandbox for each test file, which every test gets as it started. Its tests have the globals
+ * `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`; `testEnvironmentOptions.custos` are the options of
+ * `startSandbox`.
+ */
+class TestEnvironment extends NodeEnvironment {
+  readonly #options: StartOptions;
+  #sandbox: TestSandbox | undefined;
+
+  constructor(config: EnvironmentConfig, context: unknown) {
+    super(config, context);
+    this.#options = config.projectConfig.testEnvironmentOptions.custos ?? {};
+  }
+
+  override async setup(): Promise<void> {
+    await super.setup();
+    this.#sandbox = await startSandbox(this.#options);
+    Object.assign(this.global, { sandbox: this.#sandbox, sandboxMatchers, alice, bob, carol });
+  }
+
+  override async teardown(): Promise<void> {
+    await this.#sandbox?.close();
+    await super.teardown();
+  }
+
+  /** Called by jest before anything of a test runs. */
+  async handleTestEvent({ name }: { readonly name: string }): Promise<void> {
+    if (name === 'test_start') await this.#sandbox?.reset();
+  }
+}
+
+// biome-ignore lint/style/noDefaultExport: jest loads environments by it.
+export { TestEnvironment as default };

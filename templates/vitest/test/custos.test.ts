@@ -1,0 +1,47 @@
+import { alice } from 'custos/testing';
+import { type SandboxContext, sandboxFixtures } from 'custos/testing/fixtures';
+import { sandboxMatchers } from 'custos/testing/matchers';
+import { test as base, expect } from 'vitest';
+
+expect.extend(sandboxMatchers);
+
+declare module 'vitest' {
+  interface Matchers {
+    toMatchContract(operation?: string): Promise<void>;
+    toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
+  }
+}
+
+/** One sandbox for each worker, and each test gets it as it started. */
+const test = base.extend<SandboxContext>(sandboxFixtures());
+
+test('a wallet is created', async ({ sandbox }) => {
+  const created = await sandbox.attempt('createWallet', { body: { chain_type: 'ethereum' } });
+  await expect(created).toMatchContract();
+  expect(created.data).toMatchObject({ chain_type: 'ethereum' });
+});
+
+test('only its owner signs with a wallet', async ({ sandbox }) => {
+  const message = {
+    path: { wallet_id: 'ext_wal_alice' },
+    body: { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } },
+  } as const;
+  const signed = await sandbox.as(alice).call('walletRpc', message);
+  expect(signed).toMatchObject({ method: 'personal_sign' });
+  const unsigned = await sandbox.attempt('walletRpc', message);
+  expect(unsigned.status).toBe(401);
+});
+
+test('a transfer settles', async ({ sandbox }) => {
+  const wallet = { wallet_id: 'ext_wal_acme-ethereum' };
+  await sandbox.faucet(wallet.wallet_id, { chain: 'base', amount: '1' });
+  await sandbox.call('transferFromWallet', {
+    path: wallet,
+    body: {
+      source: { asset: 'eth', chain: 'base', amount: '0.25' },
+      destination: { address: '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0' },
+    },
+  });
+  await sandbox.clock.advance(60_000);
+  await expect(sandbox).toHaveEvent('wallet_action.transfer.succeeded');
+});

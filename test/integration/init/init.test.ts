@@ -1,0 +1,76 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runCommand } from '../../support/run-custos.ts';
+
+const templates = join(import.meta.dirname, '..', '..', '..', 'templates');
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'custos-init-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const init = (...args: string[]) => runCommand(['init', '--into', folder, ...args]);
+const written = () =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+
+describe('custos init', () => {
+  test('lists its templates, and writes each of them with what to do next', async () => {
+    const { stdout: list } = await init('--list');
+    const names = list
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(' ')[0]!);
+    expect(readdirSync(templates).filter((name) => !names.includes(name))).toEqual([]);
+    const { code, stdout } = await init(...names);
+    expect(code).toBe(0);
+    for (const name of names) expect(stdout).toContain(`next for ${name}:\n  `);
+    expect(written()).toEqual([
+      '.github/workflows/custos.yml',
+      'app/api/webhooks/custos/route.ts',
+      'custos.http',
+      'custos.postman_collection.json',
+      'e2e/custos.spec.ts',
+      'playwright.config.ts',
+      'test/custos.test.cjs',
+      'test/custos.test.ts',
+      'webhooks/express.ts',
+      'webhooks/fastify.ts',
+    ]);
+    // The tests below, and this one's neighbours in `templates/`, run the templates where they are.
+    for (const file of ['test/custos.test.ts', 'e2e/custos.spec.ts']) {
+      const name = file.startsWith('e2e') ? 'playwright' : 'vitest';
+      expect(readFileSync(join(folder, file), 'utf8')).toBe(
+        readFileSync(join(templates, name, file), 'utf8'),
+      );
+    }
+  });
+
+  test('writes nothing if a file is in the way, unless it is forced', async () => {
+    expect((await init('vitest')).code).toBe(0);
+    const file = join(folder, 'test', 'custos.test.ts');
+    const text = readFileSync(file, 'utf8');
+    expect((await init('vitest')).stdout).toContain('unchanged  test/custos.test.ts');
+    writeFileSync(file, 'mine');
+    const refused = await init('github', 'vitest');
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('`test/custos.test.ts` would be overwritten');
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    expect(written()).toEqual(['test/custos.test.ts']);
+    expect((await init('github', 'vitest', '--force')).stdout).toContain('replaced   test/custos.test.ts');
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+
+  test('refuses templates that it does not have', async () => {
+    expect(await init('mocha', 'vitest')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('expected templates of vitest, jest, '),
+    });
+    expect((await init()).stderr).toContain('got none');
+    expect(written()).toEqual([]);
+  });
+});

@@ -1,0 +1,146 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browserPath } from '../../support/inspector/browser.ts';
+
+// Each template as a user has it: in a folder with the packed tarball and what the template needs, installed from the
+// registry or the cache of npm.
+const root = join(import.meta.dirname, '..', '..', '..');
+const secret = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString('base64')}`;
+let folder: string;
+
+const run = (command: string, args: string[], env: Record<string, string> = {}) => {
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    ...{ cwd: folder, encoding: 'utf8', timeout: 120_000 },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env },
+  });
+  return { status, output: `${stdout}${stderr}` };
+};
+const bin = (name: string) => join(folder, 'node_modules', '.bin', name);
+
+describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeout: 180_000 }, () => {
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'custos-templates-'));
+    expect(spawnSync('npm', ['pack', '--pack-destination', folder], { cwd: root }).status).toBe(0);
+    const scripts = { test: 'vitest run test/custos.test.ts' };
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', scripts }));
+    const packages = [
+      'jest@30',
+      '@playwright/test',
+      'fastify',
+      'standardwebhooks',
+      'typescript',
+      '@types/node@24',
+    ];
+    const custos = join(folder, 'custos-0.1.0.tgz');
+    const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).devDependencies;
+    const shared = ['vitest', 'express', '@types/express'].map((name) => `${name}@${own[name]}`);
+    const installed = run('npm', ['install', '--no-audit', '--no-fund', custos, ...packages, ...shared], {
+      PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
+    });
+    expect(installed).toMatchObject({ status: 0 });
+    const all = ['vitest', 'jest', 'playwright', 'express', 'fastify', 'next', 'github'];
+    expect(run(bin('custos'), ['init', ...all])).toMatchObject({ status: 0 });
+  }, 300_000);
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test('vitest', () => {
+    const { status, output } = run(bin('vitest'), ['run', 'test/custos.test.ts']);
+    expect(output).toContain('3 passed');
+    expect(status).toBe(0);
+  });
+
+  test('jest', () => {
+    const { status, output } = run(bin('jest'), ['test/custos.test.cjs']);
+    expect(output).toContain('3 passed, 3 total');
+    expect(status).toBe(0);
+  });
+
+  test.runIf(browserPath !== undefined)('Playwright', () => {
+    const { status, output } = run(bin('playwright'), ['test'], { CHROMIUM_PATH: browserPath! });
+    expect(output).toContain('2 passed');
+    expect(status).toBe(0);
+  });
+
+  test.each(['express', 'fastify'])('%s', async (name) => {
+    const port = String(name === 'express' ? 39_411 : 39_412);
+    const server = spawn(process.execPath, [join('webhooks', `${name}.ts`)], {
+      ...{ cwd: folder, env: { WEBHOOK_SECRET: secret, PORT: port } },
+    });
+    try {
+      const body = JSON.stringify({ type: 'wallet.archived' });
+      const now = new Date();
+      const headers = {
+        'content-type': 'application/json',
+        'webhook-id': 'msg_1',
+        'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+        'webhook-signature': new Webhook(secret).sign('msg_1', now, body),
+      };
+      const url = `http://127.0.0.1:${port}/webhooks/custos`;
+      const post = (text: string) =>
+        fetch(url, { method: 'POST', headers, body: text }).then(({ status }) => status);
+      let first: number | undefined;
+      for (let tries = 0; first === undefined && tries < 100; tries += 1) {
+        first = await post(body).catch(() => undefined);
+        if (first === undefined) await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      expect([first, await post(body), await post(`${body} `)]).toEqual([204, 204, 401]);
+    } finally {
+      const ended = once(server, 'exit');
+      server.kill();
+      await ended;
+    }
+    expect(server.stdout.read()?.toString()).toBe('wallet.archived\n');
+  });
+
+  test('the workflow', () => {
+    const workflow = readFileSync(join(folder, '.github', 'workflows', 'custos.yml'), 'utf8');
+    const [, script = ''] = /run: \|\n((?: {10}.*\n)+)/.exec(workflow) ?? [];
+    expect(script).toContain('custos coverage');
+    // The tests of the template start their own sandboxes, so nothing is measured.
+    expect(run('bash', ['-e', '-o', 'pipefail', '-c', script])).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('3 passed'),
+    });
+    const calls = JSON.stringify({
+      private: true,
+      type: 'module',
+      scripts: { test: 'custos call createWallet chain_type=ethereum' },
+    });
+    writeFileSync(join(folder, 'package.json'), calls);
+    expect(run('bash', ['-e', '-o', 'pipefail', '-c', script]).status).toBe(0);
+    expect(existsSync(join(folder, 'coverage', 'custos.html'))).toBe(true);
+  });
+
+  test.each(['node16', 'bundler'])('types, with moduleResolution %s', (moduleResolution) => {
+    const module = moduleResolution === 'node16' ? 'node16' : 'esnext';
+    const compilerOptions = {
+      module,
+      moduleResolution,
+      target: 'es2024',
+      lib: ['es2024', 'dom'],
+      types: ['node'],
+    };
+    const files = [
+      'test/custos.test.ts',
+      'e2e/custos.spec.ts',
+      'playwright.config.ts',
+      'webhooks/express.ts',
+      'webhooks/fastify.ts',
+      'app/api/webhooks/custos/route.ts',
+    ];
+    // Libraries are checked as well, so that our declarations are complete.
+    const settings = { compilerOptions: { ...compilerOptions, strict: true, noEmit: true }, files };
+    const config = `tsconfig.${moduleResolution}.json`;
+    writeFileSync(join(folder, config), JSON.stringify(settings));
+    const { output } = run(bin('tsc'), ['-p', config]);
+    // Declarations of other packages may need more than this project has.
+    expect(output.split('\n').filter((line) => /^(?!node_modules\/(?!custos\/))\S+\(\d/.test(line))).toEqual(
+      [],
+    );
+  });
+});
