@@ -1,4 +1,4 @@
-import { expect as baseExpect, test as base } from '@playwright/test';
+import { test as base, expect as baseExpect } from '@playwright/test';
 import { type SandboxContext, sandboxFixtures } from 'custos/testing/fixtures';
 import { sandboxMatchers } from 'custos/testing/matchers';
 
