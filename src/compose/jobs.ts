@@ -13,7 +13,7 @@ import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
-import { type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
+import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
@@ -27,27 +27,48 @@ export interface BesideRequests {
   readonly openUnit: OpenUnit;
 }
 
+interface JobsOptions {
+  /**
+   * Shows other processes that this one is alive, and takes over from those that are not; undefined if the database has
+   * one process at a time.
+   */
+  readonly alive?: StayAlive | undefined;
+  /** The delays of deliveries; none by default. */
+  readonly delay?: DelayDelivery | undefined;
+}
+
+/** The jobs of a server, not started, and without the beats. */
+export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay }: JobsOptions): Job[] {
+  const context = { services, inUnit: inUnitOf(openUnit) };
+  const brand = createBrand(services.prefix);
+  const writePayload = (payload: string): string =>
+    brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
+  return [
+    followTransactions(context),
+    readEffects(context),
+    followExternalSteps(context),
+    followFiatDeposits(context),
+    followDeposits(context),
+    runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
+    followFiatCustomers(context),
+    keepCards(context),
+    runWalletActions(context),
+    deliverEvents({ ...context, alive, delay, writePayload }),
+    sweepExpired(context),
+    expireIntents(context),
+  ];
+}
+
 /**
  * Starts the background work.
  *
  * @param units units of work on the database.
- * @param alive shows other processes that this one is alive, and takes over from those that are not; undefined if the
- * database has one process at a time.
- * @param delay the delays of deliveries; none by default.
  * @param observe called for every batch of a job.
  */
 export function startBesideRequests(
   services: Services,
   units: OpenUnit,
-  {
-    alive,
-    delay,
-    observe,
-  }: {
-    readonly alive?: StayAlive;
-    readonly delay?: DelayDelivery;
-    readonly observe?: ObserveJob | undefined;
-  } = {},
+  { observe, ...options }: JobsOptions & { readonly observe?: ObserveJob | undefined } = {},
 ): BesideRequests {
   const openUnit: OpenUnit = async (write) => {
     const unit = await units(write);
@@ -59,28 +80,8 @@ export function startBesideRequests(
       },
     };
   };
-  const context = { services, inUnit: inUnitOf(openUnit) };
-  const brand = createBrand(services.prefix);
-  const writePayload = (payload: string): string =>
-    brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
-  const jobs = startJobs(
-    [
-      followTransactions(context),
-      readEffects(context),
-      followExternalSteps(context),
-      followFiatDeposits(context),
-      followDeposits(context),
-      runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
-      followFiatCustomers(context),
-      keepCards(context),
-      runWalletActions(context),
-      deliverEvents({ ...context, alive, delay, writePayload }),
-      sweepExpired(context),
-      expireIntents(context),
-    ],
-    services.log,
-    observe,
-  );
+  const { alive } = options;
+  const jobs = startJobs(jobsOf(services, openUnit, options), services.log, observe);
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
 }
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
+import type { Database as SqliteHandle } from 'better-sqlite3';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
 import { openOrm } from './open-orm.ts';
@@ -20,6 +21,8 @@ export type DatabaseOptions = {
       image?: Buffer | undefined;
       /** Default: those of this version. */
       migrations?: readonly SchemaMigration[];
+      /** Opens the handle. Simulations pass one whose statements fail. */
+      openHandle?: ((content: Buffer | string) => SqliteHandle) | undefined;
     }
   | {
       kind: 'postgres';
@@ -105,7 +108,7 @@ function shippedImage(migrations: readonly SchemaMigration[] | undefined): Buffe
 }
 
 async function openSqlite(
-  { file, image, migrations, onFailure }: DatabaseOptions & { kind: 'sqlite' },
+  { file, image, migrations, onFailure, openHandle }: DatabaseOptions & { kind: 'sqlite' },
   entities: Entities,
 ): Promise<Database> {
   const [
@@ -128,7 +131,7 @@ async function openSqlite(
   const wanted = migrations ?? released.migrations;
   const isInMemory = file === ':memory:';
   const open = (content: Buffer | string) => {
-    const opened = new Sqlite(content);
+    const opened = openHandle === undefined ? new Sqlite(content) : openHandle(content);
     // The log is synced at every commit, so acknowledged changes survive a power loss.
     opened.pragma('journal_mode = WAL');
     opened.pragma('synchronous = FULL');

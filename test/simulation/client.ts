@@ -1,0 +1,84 @@
+import { createPrivateKey } from 'node:crypto';
+import { p256 } from '@noble/curves/nist.js';
+import canonicalize from 'canonicalize';
+import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
+import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
+import type { SentRequest } from './in-process-http.ts';
+import { appId, appSecret, baseUrl } from './server.ts';
+
+/** A member of the quorum. */
+export interface Member {
+  readonly name: string;
+  readonly publicKey: string;
+  readonly secret: Uint8Array;
+}
+
+const memberOf = (name: string, { privateKey, publicKey }: typeof aliceKey): Member => {
+  const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+  const { d } = key.export({ format: 'jwk' });
+  return { name, publicKey, secret: new Uint8Array(Buffer.from(d!, 'base64url')) };
+};
+
+/** Two of these three must sign. */
+export const members = [memberOf('alice', aliceKey), memberOf('bob', bobKey), memberOf('carol', carolKey)];
+
+/** Nobody's key. */
+export const stranger: Member = {
+  name: 'stranger',
+  publicKey: '',
+  secret: new Uint8Array(32).fill(17),
+};
+
+export interface CallInput {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+}
+
+export interface CallOptions {
+  readonly signers?: readonly Member[];
+  readonly idempotencyKey?: string;
+}
+
+/** The answer to a call; `isLost` when nobody can know whether it was executed. */
+export type Outcome<Id extends OperationId = OperationId> =
+  | {
+      readonly kind: 'done';
+      readonly status: number;
+      readonly body: Operations[Id]['response'];
+      readonly text: string;
+      readonly isReplay: boolean;
+    }
+  | { readonly kind: 'refused'; readonly status: number; readonly code: string; readonly message: string }
+  | { readonly kind: 'unknown' };
+
+/** A signature as published clients make it, except that it is deterministic (RFC 6979). */
+export function signatureOf(payload: object, { secret }: Member): string {
+  const bytes = new TextEncoder().encode(canonicalize(payload));
+  return Buffer.from(p256.sign(bytes, secret, { format: 'der', prehash: true, lowS: false })).toString(
+    'base64',
+  );
+}
+
+const authorization = `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`;
+
+/** The request of a call. */
+export function requestOf(id: OperationId, input: CallInput, options: CallOptions = {}): SentRequest {
+  const { method, path } = operations[id];
+  const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
+    encodeURIComponent(input.path?.[name] ?? ''),
+  );
+  const query = input.query === undefined ? '' : `?${new URLSearchParams(input.query)}`;
+  const target = filled + query;
+  const signed: Record<string, string> = { 'service-app-id': appId };
+  if (options.idempotencyKey !== undefined) signed['service-idempotency-key'] = options.idempotencyKey;
+  const headers: Record<string, string> = { authorization, ...signed };
+  if (options.signers !== undefined) {
+    const payload = { version: 1, method, url: baseUrl + target, body: input.body ?? '', headers: signed };
+    headers['service-authorization-signature'] = options.signers
+      .map((member) => signatureOf(payload, member))
+      .join(',');
+  }
+  const body = input.body === undefined ? undefined : JSON.stringify(input.body);
+  return { method, target, headers, body };
+}

@@ -1,0 +1,103 @@
+import Sqlite, { type Database, type Statement } from 'better-sqlite3';
+import type { Life } from './scheduler.ts';
+
+/** Where a statement fails. */
+export type Moment = 'begin' | 'read' | 'write' | 'commit';
+
+/** What happens to a statement. After `crash`, nothing of the process reaches the disk any more. */
+export type DiskFault =
+  | 'busy'
+  | 'full'
+  /** The commit takes effect and is reported as failed. */
+  | 'lost answer'
+  | 'crash before'
+  | 'crash after';
+
+/** A database that outlives the processes that use it. */
+export interface Disk {
+  /** The handle of one process. */
+  open(life: Life, onCrash: () => void): Database;
+  /** What a process that starts now finds. */
+  recover(): void;
+  /** Reads as an auditor does, outside of all processes. */
+  all<Row>(sql: string, ...values: unknown[]): Row[];
+  readonly isInTransaction: boolean;
+  close(): void;
+}
+
+const codes = { busy: 'SQLITE_BUSY', full: 'SQLITE_FULL', 'lost answer': 'SQLITE_IOERR' } as const;
+
+/** @param draw the fault at a moment, if any. */
+export function makeDisk(
+  content: Buffer | string,
+  draw: (moment: Moment, sql: string) => DiskFault | undefined,
+): Disk {
+  const raw = new Sqlite(content);
+  raw.pragma('foreign_keys = ON');
+  const statements = new Map<string, Statement<unknown[], unknown>>();
+  const prepared = (sql: string): Statement<unknown[], unknown> => {
+    const known = statements.get(sql) ?? raw.prepare<unknown[], unknown>(sql);
+    statements.set(sql, known);
+    return known;
+  };
+
+  function open(life: Life, onCrash: () => void): Database {
+    const die = (): never => {
+      if (!life.isOver) onCrash();
+      throw new Error('the process has crashed');
+    };
+    const guarded = <T>(moment: Moment, sql: string, run: () => T): T => {
+      if (life.isOver) die();
+      const fault = draw(moment, sql);
+      if (fault === undefined) return run();
+      if (fault === 'crash before') return die();
+      if (fault === 'crash after' || fault === 'lost answer') {
+        const result = run();
+        if (fault === 'crash after') die();
+        if (moment !== 'commit') return result;
+      }
+      throw new Sqlite.SqliteError(`simulated: ${fault}`, codes[fault as keyof typeof codes]);
+    };
+    const prepare = (sql: string) => {
+      const statement = prepared(sql);
+      const moment = statement.readonly ? 'read' : 'write';
+      return {
+        reader: statement.reader,
+        all: (values: unknown[]) => guarded(moment, sql, () => statement.all(values)),
+        run: (values: unknown[]) => guarded(moment, sql, () => statement.run(values)),
+      };
+    };
+    const exec = (sql: string) => {
+      if (sql === 'rollback') return life.isOver ? raw : raw.exec(sql);
+      const moment = sql === 'commit' ? 'commit' : sql === 'begin immediate' ? 'begin' : 'write';
+      return guarded(moment, sql, () => raw.exec(sql));
+    };
+    // The disk stays when a process closes it.
+    const own: Record<string, unknown> = { exec, prepare, close: () => undefined };
+    return new Proxy(raw, {
+      get(target, name) {
+        if (typeof name === 'string' && Object.hasOwn(own, name)) return own[name];
+        if (name === 'inTransaction') return !life.isOver && target.inTransaction;
+        const value = Reflect.get(target, name, target) as unknown;
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+
+  return {
+    open,
+    recover() {
+      if (raw.inTransaction) raw.exec('rollback');
+    },
+    all: <Row>(sql: string, ...values: unknown[]) => prepared(sql).all(...values) as Row[],
+    get isInTransaction() {
+      return raw.inTransaction;
+    },
+    close: () => void raw.close(),
+  };
+}
+
+/** The content of a database that a first process has prepared. */
+export function imageOf(disk: Database): Buffer {
+  return disk.serialize();
+}

@@ -1,0 +1,133 @@
+import type { Member } from './client.ts';
+
+/*
+ * What must be true, in the simplest words. Nothing here reads anything of the server: facts come from what clients
+ * have sent and from the answers that they have received.
+ */
+
+/** What clients know about something that they asked for. */
+export type Knowledge =
+  /** It was refused: it must never happen. */
+  | 'refused'
+  /** Sent, and not answered yet; or never answered. */
+  | 'unknown'
+  /** Acknowledged: it must not be lost. */
+  | 'acknowledged';
+
+/** Money sent to an address that nothing else pays to. */
+export interface Payment {
+  readonly caip2: string;
+  readonly recipient: string;
+  readonly rawAmount: bigint;
+  /** Whether enough owners have signed. Changes only for intents. */
+  isAuthorized: boolean;
+  knowledge: Knowledge;
+  /** How to ask the server about it. */
+  action?: { readonly walletId: string; readonly id: string };
+  transactionId?: string;
+  intent?: Intent;
+  /** Nothing can change any more. */
+  isOver: boolean;
+}
+
+/** A proposed payment. */
+export interface Intent {
+  readonly id: string;
+  readonly payment: Payment;
+  readonly request: object;
+  readonly createdAtMs: number;
+  /** Who may have signed: their signatures were acknowledged or not answered. */
+  readonly signers: Set<Member>;
+}
+
+/** A signature that counts towards a running total. */
+export interface Spending {
+  readonly value: bigint;
+  /** When the server may have received the request, Unix ms. */
+  readonly atMs: number[];
+  knowledge: Knowledge;
+}
+
+/** A wallet that clients know. */
+export interface KnownWallet {
+  readonly id: string;
+  readonly address: string;
+  readonly chainType: string;
+  archived: Knowledge;
+}
+
+/** A creation that must happen once. */
+export interface Creation {
+  readonly externalId: string;
+  readonly chainType: string;
+  knowledge: Knowledge;
+}
+
+/** A call that can be repeated with its idempotency key. */
+export interface Repeatable {
+  readonly atMs: number;
+  readonly text: string;
+  repeat(
+    body?: object,
+  ): Promise<
+    | { readonly kind: 'done'; readonly text: string; readonly isReplay: boolean }
+    | { readonly kind: 'refused'; readonly status: number; readonly message: string }
+    | { readonly kind: 'unknown' }
+  >;
+}
+
+export interface Model {
+  readonly payments: Payment[];
+  readonly intents: Intent[];
+  readonly spendings: Spending[];
+  readonly creations: Creation[];
+  readonly wallets: KnownWallet[];
+  readonly users: Map<string, { ids: Set<string>; tried: number }>;
+  readonly repeatables: Repeatable[];
+}
+
+export const makeModel = (): Model => ({
+  payments: [],
+  intents: [],
+  spendings: [],
+  creations: [],
+  wallets: [],
+  users: new Map(),
+  repeatables: [],
+});
+
+/** The rules of the capped wallet: at most this much within each window. */
+export const cap = { rawAmount: 100n, windowMs: 3_600_000 };
+
+/** Two of three. */
+export const isQuorum = (signers: Iterable<Member>): boolean =>
+  new Set([...signers].filter(({ name }) => name !== 'stranger')).size >= 2;
+
+/** What an account of its own may hold. */
+export function mayHold(payment: Payment): readonly bigint[] {
+  if (payment.knowledge === 'refused' || !payment.isAuthorized) return [0n];
+  return [0n, payment.rawAmount];
+}
+
+/** A window in which more was signed than the policy allows; undefined if there is none. */
+export function exceededWindow(spendings: readonly Spending[]): string | undefined {
+  const certain = spendings.filter(
+    ({ knowledge, atMs }) => knowledge === 'acknowledged' && atMs.length === 1,
+  );
+  for (const last of certain) {
+    const endMs = last.atMs[0]!;
+    const within = certain.filter(({ atMs }) => atMs[0]! <= endMs && atMs[0]! > endMs - cap.windowMs);
+    const total = within.reduce((sum, { value }) => sum + value, 0n);
+    if (total > cap.rawAmount) return `${total} within the window that ends at ${endMs}`;
+  }
+  return undefined;
+}
+
+/** Whether a denial was right: what may have been signed leaves no room. */
+export function mayBeDenied(spendings: readonly Spending[], denied: Spending): boolean {
+  const sinceMs = Math.min(...denied.atMs) - cap.windowMs;
+  const others = spendings.filter(
+    (each) => each !== denied && each.knowledge !== 'refused' && each.atMs.some((atMs) => atMs > sinceMs),
+  );
+  return others.reduce((sum, { value }) => sum + value, denied.value) > cap.rawAmount;
+}

@@ -1,0 +1,169 @@
+import { ChainUnavailableError } from '../../src/adapters/chain-unavailable-error.ts';
+import { seededEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { silentLog } from '../../src/adapters/log.ts';
+import { sandboxChains } from '../../src/compose/chains.ts';
+import type { AnyChain, ChainStatus } from '../../src/ports/chains.ts';
+import type { TransactionFault } from '../../src/ports/fault-injection.ts';
+import type { WebhookRequest, WebhookSender } from '../../src/ports/webhooks.ts';
+import type { Random } from './random.ts';
+import type { Life, Scheduler } from './scheduler.ts';
+
+/** How often things fail, as fractions of 1. */
+export interface Weather {
+  /** Calls to chains and exchanges. */
+  calls: number;
+  /** Statements and commits. */
+  disk: number;
+  /** Requests to webhook endpoints. */
+  hooks: number;
+  /** Transactions that enter a pool. */
+  blocks: number;
+}
+
+export const calm: Weather = { calls: 0, disk: 0, hooks: 0, blocks: 0 };
+
+/** A request that a webhook endpoint has received. */
+export interface Received {
+  readonly url: string;
+  readonly id: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bodyText: string;
+  /** What the server may know about it. */
+  readonly answer: 'accepted' | 'refused' | 'lost';
+  readonly atMs: number;
+}
+
+interface OutsideOptions {
+  readonly seed: string;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly clock: { nowMs: number };
+  readonly weather: Weather;
+  note(text: string): void;
+  /** Called before every call from the server. */
+  onCall(): void;
+}
+
+export type Outside = ReturnType<typeof makeOutside>;
+
+/** Everything that survives a crash of the server, and that is reached over a network. */
+export function makeOutside(options: OutsideOptions) {
+  const { seed, random, scheduler, clock, weather, note, onCall } = options;
+  const entropy = seededEntropy(`${seed}\noutside`);
+  const now = { now: () => clock.nowMs };
+  const received: Received[] = [];
+  const world = sandboxChains(
+    {
+      dataFolder: undefined,
+      confirmAfterMs: undefined,
+      rpc: [],
+      swapRouters: new Map(),
+      rewards: { distributors: new Map(), url: '', apiKey: undefined },
+    },
+    {
+      clock: now,
+      log: silentLog,
+      ids: makeIds(entropy),
+      pageOf: (token) => `https://custos.test/verify/${token}`,
+      cardSecret: () => new Uint8Array(32).fill(9),
+      drawFault: drawTransactionFault,
+    },
+  );
+
+  function drawTransactionFault(): TransactionFault | undefined {
+    if (!random.chance(weather.blocks)) return undefined;
+    const effect = random.pick(['revert', 'drop', 'delay', 'reorganization'] as const);
+    if (effect === 'delay') return { effect, delayMs: random.between(1, 600) * 1000 };
+    return effect === 'reorganization' ? { effect, blocks: random.between(1, 5) } : { effect };
+  }
+
+  /** A call over the network: it takes its time, and its request or its answer may be lost. */
+  async function call<T>(place: string, life: Life, work: () => Promise<T>): Promise<T> {
+    onCall();
+    await scheduler.gate(place, life);
+    const isLost = random.chance(weather.calls);
+    if (isLost && random.chance(0.5)) {
+      note(`lost request ${place}`);
+      throw new ChainUnavailableError(`simulated: ${place} cannot be reached`);
+    }
+    const answer = await work();
+    // The answer travels as well, while others continue.
+    await scheduler.gate(`answer ${place}`, life);
+    if (isLost) {
+      note(`lost answer ${place}`);
+      throw new ChainUnavailableError(`simulated: the answer of ${place} is lost`);
+    }
+    return answer;
+  }
+
+  /** Nodes that are behind do not know a transaction yet; those that are stuck see no block. */
+  function asOfLaggingNode(place: string, answer: unknown): unknown {
+    if (!place.endsWith('statusOf') || !random.chance(weather.calls)) return answer;
+    const status = answer as ChainStatus;
+    if (status.kind === 'unknown') return answer;
+    const lie: ChainStatus = random.chance(0.5) ? { kind: 'pending' } : { kind: 'unknown', isExpired: false };
+    note(`lagging ${place}: ${status.kind} as ${lie.kind}`);
+    return lie;
+  }
+
+  function reached<T extends object>(target: T, name: string, life: Life): T {
+    const members = Object.entries(target).map(([member, value]: [string, unknown]) => {
+      const place = `${name}.${member}`;
+      if (typeof value === 'object' && value !== null && ['bundler', 'feePayer'].includes(member))
+        return [member, reached(value, place, life)];
+      if (typeof value !== 'function') return [member, value];
+      const method = value as (...values: unknown[]) => Promise<unknown>;
+      return [
+        member,
+        (...values: unknown[]) =>
+          call(place, life, async () => asOfLaggingNode(place, await method.apply(target, values))),
+      ];
+    });
+    return Object.fromEntries(members) as T;
+  }
+
+  const webhooksFor = (life: Life): WebhookSender => ({
+    systemNow: () => clock.nowMs,
+    urlFault: () => undefined,
+    close: async () => undefined,
+    async send({ url, headers, bodyText }: WebhookRequest) {
+      onCall();
+      await scheduler.gate('webhook', life);
+      const fails = random.chance(weather.hooks);
+      const fault = fails ? random.pick(['down', 'refused', 'lost'] as const) : undefined;
+      const failed = { status: undefined, failure: 'connection_failed', durationMs: 1 } as const;
+      if (fault === 'down') return failed;
+      const answer = fault ?? 'accepted';
+      const id = headers['webhook-id'] ?? '';
+      received.push({ url, id, headers, bodyText, answer, atMs: clock.nowMs });
+      note(`webhook ${answer} ${id} ${bodyText}`);
+      await scheduler.gate('answer webhook', life);
+      if (answer === 'lost') return failed;
+      return { status: answer === 'accepted' ? 204 : 500, failure: undefined, durationMs: 1 };
+    },
+  });
+
+  return {
+    ...world,
+    received,
+    /** The ports of a process. */
+    portsFor(life: Life) {
+      const known = new Map<string, AnyChain | undefined>();
+      return {
+        chains: {
+          find(caip2: string) {
+            if (!known.has(caip2)) {
+              const found = world.chains.find(caip2);
+              known.set(caip2, found && reached(found, caip2, life));
+            }
+            return known.get(caip2);
+          },
+          listing: async () => (await world.chains.listing?.()) ?? [],
+        },
+        exchange: reached(world.exchange, 'exchange', life),
+        webhooks: webhooksFor(life),
+      };
+    },
+  };
+}

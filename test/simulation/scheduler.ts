@@ -1,0 +1,180 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Random } from './random.ts';
+
+/*
+ * One thread of control at a time. Requests, jobs and clients run until each of them waits at a gate: before a unit of
+ * work, before a call to something outside, before a client's next attempt. Then the seed chooses who continues. SQLite
+ * has a single connection, so between two gates nothing else could interleave.
+ */
+
+/** How long something lives. What waits at a gate when its life ends never continues. */
+export interface Life {
+  isOver: boolean;
+}
+
+/** A request, a job or a client, with all that it does at once. */
+interface Task {
+  readonly name: string;
+  readonly life: Life;
+  /** How many of its flows wait at gates, or for other tasks. */
+  waiting: number;
+}
+
+/** Where somebody waits. */
+interface Waiter {
+  readonly place: string;
+  readonly life: Life;
+  readonly task: Task | undefined;
+  readonly resume: () => void;
+}
+
+export interface Scheduler {
+  /** Waits until the seed chooses this one. */
+  gate(place: string, life: Life): Promise<void>;
+  /** Waits for another task. */
+  await<T>(other: Promise<T>): Promise<T>;
+  /** Starts something that waits at gates; its failure ends the simulation. */
+  start(name: string, life: Life, work: () => Promise<void>): void;
+  /** Lets one that waits continue until all wait again. False if nobody waits. */
+  resumeOne(): Promise<boolean>;
+  /** Resolves when everybody waits or has ended. */
+  settle(): Promise<void>;
+  /** Forgets those whose life is over. */
+  drop(): void;
+  /** Advances the virtual time of timers. */
+  advanceTimers(toMs: number): Promise<void>;
+  dropTimers(): void;
+  /** Restores the timers of the process. */
+  close(): void;
+}
+
+const { setImmediate: turn, setTimeout: realTimeout } = globalThis;
+
+/** How long a task may run without reaching a gate, real time. */
+const STUCK_MS = 20_000;
+
+export function makeScheduler(random: Random, note: (text: string) => void, startMs: number): Scheduler {
+  let waiters: Waiter[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  const current = new AsyncLocalStorage<Task>();
+  const running = new Set<Task>();
+  const timers = makeVirtualTimers(startMs);
+
+  const leave = ({ task }: Waiter): void => {
+    if (task !== undefined) task.waiting -= 1;
+  };
+  const busy = (): Task | undefined =>
+    [...running].find(({ waiting, life }) => waiting === 0 && !life.isOver);
+
+  /**
+   * Lets microtasks, ticks and slices of work run, until none is left. A task that neither waits nor has ended is in the
+   * thread pool, or imports a module.
+   */
+  async function settle(): Promise<void> {
+    let deadline: number | undefined;
+    for (let quiet = 0; quiet < 2; ) {
+      await new Promise<void>((resolve) => void turn(resolve));
+      const isUnderWay = process.getActiveResourcesInfo().includes('Immediate');
+      const task = isUnderWay ? undefined : busy();
+      quiet = isUnderWay || task !== undefined ? 0 : quiet + 1;
+      if (task === undefined) continue;
+      deadline ??= performance.now() + STUCK_MS;
+      if (performance.now() > deadline) throw new Error(`\`${task.name}\` neither waits nor ends`);
+      await new Promise<void>((resolve) => void realTimeout(resolve, 0));
+    }
+    if (failure !== undefined) throw failure.error;
+  }
+
+  return {
+    gate(place, life) {
+      const task = current.getStore();
+      return new Promise<void>((resolve) => {
+        if (life.isOver) return;
+        if (task !== undefined) task.waiting += 1;
+        waiters.push({ place, life, task, resume: resolve });
+      });
+    },
+    async await(other) {
+      const task = current.getStore();
+      if (task !== undefined) task.waiting += 1;
+      try {
+        return await other;
+      } finally {
+        if (task !== undefined) task.waiting -= 1;
+      }
+    },
+    start(name, life, work) {
+      const task = { name, life, waiting: 0 };
+      running.add(task);
+      current
+        .run(task, work)
+        .catch((error: unknown) => {
+          failure ??= { error };
+        })
+        .finally(() => running.delete(task));
+    },
+    async resumeOne() {
+      if (waiters.length === 0) return false;
+      const [waiter] = waiters.splice(random.below(waiters.length), 1);
+      note(`resume ${waiter!.place}`);
+      leave(waiter!);
+      waiter!.resume();
+      await settle();
+      return true;
+    },
+    settle,
+    drop() {
+      for (const waiter of waiters) if (waiter.life.isOver) leave(waiter);
+      waiters = waiters.filter(({ life }) => !life.isOver);
+      for (const task of running) if (task.life.isOver) running.delete(task);
+    },
+    async advanceTimers(toMs) {
+      for (const due of timers.due(toMs)) {
+        due();
+        await settle();
+      }
+    },
+    dropTimers: timers.clear,
+    close: timers.close,
+  };
+}
+
+/** Timers that follow the clock of the simulation. They replace those of the process. */
+function makeVirtualTimers(startMs: number) {
+  const { setTimeout: kept, clearTimeout: keptClear } = globalThis;
+  let nowMs = startMs;
+  let count = 0;
+  const waiting = new Map<number, { readonly atMs: number; readonly run: () => void }>();
+  const handleOf = (id: number) => {
+    const handle = { id, unref: () => handle, ref: () => handle, hasRef: () => false, refresh: () => handle };
+    return handle;
+  };
+  const set = (run: (...values: unknown[]) => void, delayMs = 0, ...values: unknown[]) => {
+    count += 1;
+    waiting.set(count, { atMs: nowMs + delayMs, run: () => run(...values) });
+    return handleOf(count);
+  };
+  globalThis.setTimeout = set as unknown as typeof setTimeout;
+  globalThis.clearTimeout = ((handle: { id?: number } | undefined) => {
+    if (handle?.id !== undefined) waiting.delete(handle.id);
+  }) as typeof clearTimeout;
+  return {
+    *due(toMs: number): Generator<() => void> {
+      for (;;) {
+        const next = [...waiting]
+          .filter(([, { atMs }]) => atMs <= toMs)
+          .sort(([, x], [, y]) => x.atMs - y.atMs)[0];
+        if (next === undefined) break;
+        waiting.delete(next[0]);
+        nowMs = Math.max(nowMs, next[1].atMs);
+        yield next[1].run;
+      }
+      nowMs = toMs;
+    },
+    clear: () => waiting.clear(),
+    close() {
+      globalThis.setTimeout = kept;
+      globalThis.clearTimeout = keptClear;
+    },
+  };
+}

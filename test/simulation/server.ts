@@ -1,0 +1,130 @@
+import { seededEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { jobsOf } from '../../src/compose/jobs.ts';
+import { publishedSafeguards } from '../../src/compose/safeguards.ts';
+import { ensureSeeds } from '../../src/compose/seeds.ts';
+import { createAppDirectory } from '../../src/domain/access/apps/app-directory.ts';
+import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
+import { entities } from '../../src/domain/tables.ts';
+import { createUserTokens } from '../../src/domain/wallets/tokens/verify-access-token.ts';
+import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
+import { operations } from '../../src/generated/operations.ts';
+import { registry } from '../../src/generated/registry.ts';
+import { requestValidators } from '../../src/generated/request-validators.js';
+import { responseValidators } from '../../src/generated/response-validators.js';
+import { createAuthenticate } from '../../src/http/authenticate.ts';
+import { createPipeline, type Pipeline } from '../../src/http/pipeline.ts';
+import { refuseNul } from '../../src/http/refuse-nul.ts';
+import { requestIdsFrom } from '../../src/http/request-ids.ts';
+import { createResponseCheck } from '../../src/http/response-check.ts';
+import { createRunOperation } from '../../src/http/run-operation.ts';
+import { inUnitOf, type OpenUnit, unitsOf } from '../../src/http/unit-of-work.ts';
+import type { Job } from '../../src/jobs/runner.ts';
+import type { Services } from '../../src/operation-context.ts';
+import type { Log } from '../../src/ports/log.ts';
+import { simulatedCustodians } from '../../src/simulated/custodians.ts';
+import { openDatabase } from '../../src/storage/open-database.ts';
+import type { Disk } from './disk.ts';
+import type { Outside } from './outside.ts';
+import type { Life, Scheduler } from './scheduler.ts';
+
+export const appId = 'simulated';
+export const appSecret = 'secret of the simulation';
+export const baseUrl = 'https://custos.test';
+
+/** One process of the server. */
+export interface Server {
+  readonly life: Life;
+  readonly handle: Pipeline;
+  readonly jobs: readonly Job[];
+  flushUses(): Promise<void>;
+}
+
+interface ServerOptions {
+  readonly seed: string;
+  /** Which start on this disk it is. */
+  readonly start: number;
+  /** Identifies the process in leases. */
+  readonly owner: string;
+  readonly disk: Disk;
+  readonly outside: Outside;
+  readonly scheduler: Scheduler;
+  readonly clock: { nowMs: number };
+  readonly log: Log;
+  onCrash(): void;
+}
+
+/** Composes a server as a sandbox is composed, without sockets and timers: the simulation gives it requests and runs its jobs. */
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { seed, start, disk, outside, scheduler, log } = options;
+  const life: Life = { isOver: false };
+  const openHandle = () => {
+    const onCrash = (): void => {
+      life.isOver = true;
+      options.onCrash();
+    };
+    return disk.open(life, onCrash);
+  };
+  const database = await openDatabase(entities, { kind: 'sqlite', file: ':memory:', openHandle });
+  const units: OpenUnit = async (write) => {
+    await scheduler.gate(write ? 'transaction' : 'reading', life);
+    return unitsOf(database)(write);
+  };
+  const clock = { now: () => options.clock.nowMs };
+  const entropy = seededEntropy(`${seed}\nstart ${start}`);
+  const vaultEntropy = seededEntropy(`${seed}\nvault ${start}`);
+  const services: Services = {
+    ...{ clock, machine: clock, entropy, ids: makeIds(entropy), log },
+    vault: createMasterKeyVault({
+      masterKeys: [localMasterKey('local', Buffer.alloc(32, 7), vaultEntropy)],
+      entropy: vaultEntropy,
+    }),
+    jwks: { keys: async () => [] },
+    prices: outside.simulated.prices,
+    custodians: simulatedCustodians,
+    incentives: outside.incentives,
+    vaultRates: outside.vaultRates,
+    swapRoutes: outside.swapRoutes,
+    fiatProviders: outside.fiatProviders,
+    cardIssuers: outside.cardIssuers,
+    ...outside.portsFor(life),
+    uses: createUseLog({ inUnit: inUnitOf(units), log }),
+    prefix: 'service',
+    diagnostics: true,
+    safeguards: publishedSafeguards,
+  };
+  await ensureSeeds({
+    ...{ config: { seedData: false, jwtPublicKeyPem: undefined }, appId, appSecret },
+    ...{ services, database, chains: outside.simulated },
+  });
+  const apps = createAppDirectory(database.orm, clock);
+  const runOperation = createRunOperation({
+    services,
+    registry,
+    openUnit: units,
+    idempotency: answerOnce(),
+    singleUse: acceptOnce(services.safeguards),
+    check: createResponseCheck({ mode: 'always', validators: responseValidators, log }),
+  });
+  const handle = await createPipeline({
+    operations: Object.values(operations),
+    validators: requestValidators,
+    checkInput: refuseNul,
+    run: runOperation,
+    authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+    transport: { plainHttp: false, trustedProxies: [] },
+    isHostSigned: true,
+    publicBaseUrls: () => [baseUrl],
+    newRequestId: requestIdsFrom(seededEntropy(`${seed}\nrequests ${start}`)),
+    ...{ clock, log },
+  });
+  return {
+    life,
+    handle,
+    jobs: jobsOf(services, units, { owner: options.owner }),
+    flushUses: () => services.uses.flush(),
+  };
+}

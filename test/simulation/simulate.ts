@@ -1,0 +1,269 @@
+import * as access from './access-scripts.ts';
+import { members } from './client.ts';
+import { type Judge, makeJudge } from './judge.ts';
+import { cap, makeModel } from './model.ts';
+import * as money from './money-scripts.ts';
+import { calm, type Weather } from './outside.ts';
+import { read, restartCounter, type Scene, type Script } from './scripts.ts';
+import { openWorld, SimulationFailure, type World } from './world.ts';
+
+export interface SimulationResult {
+  readonly seed: string;
+  readonly steps: number;
+  /** SHA-256 of everything that happened. */
+  readonly hash: string;
+  readonly figures: World['figures'] & { readonly events: number; readonly deliveries: number };
+}
+
+/** A failed simulation, with what preceded it. */
+export class FailedSeed extends Error {
+  constructor(seed: string, step: number, lines: readonly string[], cause: unknown) {
+    const shown = lines.map((line) => `  ${line.length > 300 ? `${line.slice(0, 300)}…` : line}`).join('\n');
+    super(`seed ${seed} fails at step ${step}: ${(cause as Error).message}\n${shown}`, { cause });
+    this.name = 'FailedSeed';
+  }
+}
+
+const scripts: readonly (readonly [weight: number, script: Script])[] = [
+  [5, money.transfer],
+  [4, money.sendTransaction],
+  [3, money.spend],
+  [2, money.propose],
+  [6, money.authorize],
+  [1, money.swap],
+  [4, access.createWallet],
+  [3, access.repeat],
+  [1, access.archive],
+  [2, access.signMessage],
+  [2, access.createUser],
+  [1, access.touchTreasury],
+];
+
+/** Clients that are busy at the same time, at most. */
+const MAX_CLIENTS = 6;
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/**
+ * Runs one seed: the same one does the same in every run.
+ *
+ * @throws FailedSeed when something is true that must never be.
+ */
+export async function simulate(seed: string, steps: number): Promise<SimulationResult> {
+  restartCounter();
+  const world = await openWorld(seed);
+  let step = 0;
+  try {
+    await world.boot();
+    const scene = await setTheScene(world);
+    const judge = makeJudge(scene);
+    for (step = 1; step <= steps; step += 1) {
+      world.note(`step ${step}`);
+      await takeStep(scene);
+      await judge.afterStep();
+    }
+    await heal(world, judge);
+    await whileServed(world, () => judge.atEnd());
+    const figures = { ...world.figures, events: judge.eventCount, deliveries: world.outside.received.length };
+    return { seed, steps, hash: world.hash(), figures };
+  } catch (error) {
+    throw new FailedSeed(seed, step, world.lines, error);
+  } finally {
+    await world.close();
+  }
+}
+
+async function takeStep(scene: Scene): Promise<void> {
+  const { world } = scene;
+  const { random } = world;
+  const act = random.weighted<() => Promise<void> | void>([
+    [45, () => startClient(scene)],
+    [18, () => startJob(world)],
+    [14, () => world.advance(drawDuration(world))],
+    [3, () => changeWeather(world)],
+    [2, () => world.crash()],
+    [2, () => world.light(random.between(1, 60))],
+    [3, () => steerChain(world)],
+    [5, () => rest(world)],
+    [8, () => undefined],
+  ]);
+  await act();
+  await world.scheduler.settle();
+  await world.attend();
+  for (let left = random.between(0, 8); left > 0; left -= 1) if (!(await world.resume())) break;
+}
+
+function startClient(scene: Scene): void {
+  const { world } = scene;
+  if (world.clients.size >= MAX_CLIENTS) return;
+  const script = world.random.weighted(scripts);
+  world.startClient(script.name, () => script(scene));
+}
+
+function startJob(world: World): void {
+  const due = world.jobs.filter(world.isDue);
+  if (due.length > 0) world.start(world.random.pick(due));
+}
+
+function drawDuration({ random }: World): number {
+  return random.weighted([
+    [50, random.between(1, 5 * second)],
+    [25, random.between(5 * second, 2 * minute)],
+    [12, random.between(minute, hour)],
+    [8, random.between(hour, day)],
+    [3, random.between(day, 12 * day)],
+    [2, random.between(30 * day, 130 * day)],
+    // Clocks of machines are set back now and then.
+    [2, -random.between(1, 3 * second)],
+  ]);
+}
+
+function changeWeather(world: World): void {
+  const { random, weather } = world;
+  const storm: Weather = {
+    calls: random.pick([0, 0.05, 0.3, 0.9]),
+    disk: random.pick([0, 0, 0.01, 0.05]),
+    hooks: random.pick([0, 0.1, 0.5, 1]),
+    blocks: random.pick([0, 0, 0.1, 0.4]),
+  };
+  Object.assign(weather, random.chance(0.4) ? calm : storm);
+  world.note(`weather ${JSON.stringify(weather)}`);
+}
+
+async function steerChain(world: World): Promise<void> {
+  const { random, outside } = world;
+  const caip2 = random.pick([money.base, money.solana]);
+  if (random.chance(0.5)) {
+    await outside.simulated.mine(caip2, random.between(1, 3));
+    world.note(`mine ${caip2}`);
+    return;
+  }
+  const [newest] = world.disk.all<{ hash: string }>(
+    'select transaction_hash as hash from transactions where caip2 = ? order by created_at_ms desc, id desc limit 1',
+    caip2,
+  );
+  if (newest === undefined) return;
+  const effect = random.pick(['drop', 'replace', 'revert'] as const);
+  const isSteered = await outside.simulated.steer(caip2, newest.hash, effect);
+  world.note(`steer ${newest.hash} ${effect} ${isSteered}`);
+}
+
+/** Everything that has begun ends. */
+async function rest(world: World): Promise<void> {
+  for (let left = 400; left > 0; left -= 1) if (!(await world.resume())) return;
+}
+
+/** Retries of everything become due, and the delays of webhooks. */
+const pauses = [
+  ...[5 * second, minute, minute, 10 * minute, 10 * minute, hour, 3 * hour, 6 * hour, 12 * hour],
+  ...[12 * hour, day, minute, minute, 10 * minute, hour],
+];
+
+/** Everything outside works again, and time passes until nothing more is to be done. */
+async function heal(world: World, judge: Judge): Promise<void> {
+  Object.assign(world.weather, calm);
+  world.quench();
+  world.note('everything works again');
+  for (const pause of pauses) {
+    await world.advance(pause);
+    await runJobs(world);
+    await judge.afterStep();
+    if (judge.isAtRest() && world.clients.size === 0) break;
+  }
+  if (!judge.isAtRest())
+    throw new SimulationFailure('something is still in progress, days after everything works again');
+  const [name] = [...world.clients];
+  if (name !== undefined) throw new SimulationFailure(`the client ${name} never ends`);
+}
+
+async function runJobs(world: World): Promise<void> {
+  world.dueAll();
+  for (const job of world.jobs) world.start(job);
+  await world.scheduler.settle();
+  for (let left = 20_000; await world.resume(); left -= 1)
+    if (left === 0) throw new SimulationFailure('the jobs never end');
+}
+
+/** Runs work that waits for the server. */
+async function whileServed<T>(world: World, work: () => Promise<T>): Promise<T> {
+  let result: { readonly value: T } | { readonly error: unknown } | undefined;
+  world.scheduler.start('the judge', world.life, () =>
+    work().then(
+      (value) => {
+        result = { value };
+      },
+      (error: unknown) => {
+        result = { error };
+      },
+    ),
+  );
+  for (;;) {
+    await world.scheduler.settle();
+    await world.attend();
+    if (result !== undefined) break;
+    await world.resume();
+  }
+  if ('error' in result) throw result.error;
+  return result.value;
+}
+
+/** The owners, the wallets, their money and an endpoint. */
+async function setTheScene(world: World): Promise<Scene> {
+  const model = makeModel();
+  const draft = { world, model } as unknown as Scene;
+  const make = async <T>(id: Parameters<World['call']>[0], body: object): Promise<T> => {
+    const outcome = await world.call(id, { body });
+    if (outcome.kind !== 'done') throw new SimulationFailure(`${id}: ${JSON.stringify(outcome)}`);
+    return outcome.body as T;
+  };
+  interface Made {
+    readonly id: string;
+    readonly address: string;
+    readonly secret: string;
+  }
+  const ids = await whileServed(world, async () => {
+    const quorum = await make<Made>('createKeyQuorum', {
+      public_keys: members.map(({ publicKey }) => publicKey),
+      authorization_threshold: 2,
+    });
+    const total = await make<Made>('createAggregation', {
+      name: 'Spent in an hour',
+      method: 'eth_signTransaction',
+      metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+      window: { type: 'rolling', seconds: cap.windowMs / 1000 },
+    });
+    const condition = {
+      ...{ field_source: 'reference', field: `aggregation.${total.id}` },
+      ...{ operator: 'lte', value: String(cap.rawAmount) },
+    };
+    const rule = { name: 'capped', method: 'eth_signTransaction', action: 'ALLOW', conditions: [condition] };
+    const policy = await make<Made>('createPolicy', {
+      ...{ version: '1.0', name: 'Capped', chain_type: 'ethereum', rules: [rule] },
+    });
+    const wallet = (body: object) => make<Made>('createWallet', body);
+    const endpoint = await make<Made>('createWebhookEndpoint', {
+      url: 'https://hooks.acme.example/custos',
+      event_types: ['*'],
+    });
+    await read(draft, 'getWebhookEndpoint', { path: { endpoint_id: endpoint.id } });
+    return {
+      quorum: quorum.id,
+      treasury: await wallet({ chain_type: 'ethereum', owner_id: quorum.id }),
+      hot: await wallet({ chain_type: 'ethereum' }),
+      sol: await wallet({ chain_type: 'solana' }),
+      capped: await wallet({ chain_type: 'ethereum', policy_ids: [policy.id] }),
+      endpoint: { id: endpoint.id, secret: endpoint.secret, afterSequence: 0 },
+    };
+  });
+  for (const { address } of [ids.treasury, ids.hot])
+    await world.outside.simulated.fund(money.base, { address, tokenAddress: null, rawAmount: 10n ** 21n });
+  await world.outside.simulated.fund(money.solana, {
+    address: ids.sol.address,
+    tokenAddress: null,
+    rawAmount: 10n ** 12n,
+  });
+  return { world, model, ids };
+}
