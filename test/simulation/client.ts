@@ -22,9 +22,9 @@ const memberOf = (name: string, { privateKey, publicKey }: typeof aliceKey): Mem
 /** Two of these three must sign. */
 export const members = [memberOf('alice', aliceKey), memberOf('bob', bobKey), memberOf('carol', carolKey)];
 
-/** Nobody's key. */
-export const stranger: Member = {
-  name: 'stranger',
+/** Its key is in no quorum. */
+export const outsider: Member = {
+  name: 'outsider',
   publicKey: '',
   secret: new Uint8Array(32).fill(17),
 };
@@ -40,7 +40,7 @@ export interface CallOptions {
   readonly idempotencyKey?: string;
 }
 
-/** The answer to a call; `isLost` when nobody can know whether it was executed. */
+/** The answer to a call; `unknown` when it may have been executed. */
 export type Outcome<Id extends OperationId = OperationId> =
   | {
       readonly kind: 'done';

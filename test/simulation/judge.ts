@@ -186,7 +186,7 @@ export function makeJudge(scene: Scene): Judge {
       return left!.count === 0;
     },
     async afterStep() {
-      require(!disk.isInTransaction, () => 'a transaction is open while everybody waits');
+      require(!disk.isInTransaction, () => 'a transaction is open while nothing runs');
       readEvents();
       readDeliveries();
       checkEvents();
@@ -268,7 +268,7 @@ async function checkWallets(scene: Scene): Promise<void> {
     const isArchived = found.archived_at !== null;
     if (archived === 'acknowledged' && !isArchived)
       throw new SimulationFailure(`${id} is not archived any more`);
-    if (archived === 'refused' && isArchived) throw new SimulationFailure(`nobody has archived ${id}`);
+    if (archived === 'refused' && isArchived) throw new SimulationFailure(`no client has archived ${id}`);
   }
   const external = [...listed.values()].flatMap(({ external_id }) => external_id ?? []);
   if (new Set(external).size !== external.length)
@@ -277,6 +277,6 @@ async function checkWallets(scene: Scene): Promise<void> {
     model.creations.filter(({ knowledge }) => knowledge !== 'refused').map(({ externalId }) => externalId),
   );
   for (const id of external)
-    if (!wanted.has(id)) throw new SimulationFailure(`nobody has created the wallet ${id}`);
+    if (!wanted.has(id)) throw new SimulationFailure(`no client has created the wallet ${id}`);
   world.note(`wallets ${listed.size} ${base} ${solana}`);
 }

@@ -101,7 +101,7 @@ export const cap = { rawAmount: 100n, windowMs: 3_600_000 };
 
 /** Two of three. */
 export const isQuorum = (signers: Iterable<Member>): boolean =>
-  new Set([...signers].filter(({ name }) => name !== 'stranger')).size >= 2;
+  new Set([...signers].filter(({ name }) => name !== 'outsider')).size >= 2;
 
 /** What an account of its own may hold. */
 export function mayHold(payment: Payment): readonly bigint[] {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type Member, members, signatureOf, stranger } from './client.ts';
+import { type Member, members, outsider, signatureOf } from './client.ts';
 import { cap, type Intent, isQuorum, mayBeDenied, type Payment, type Spending } from './model.ts';
 import { callUntilKnown, drawSigners, read, type Scene, type Script, unique } from './scripts.ts';
 import { appId } from './server.ts';
@@ -151,24 +151,25 @@ export const propose: Script = async (scene) => {
   model.intents.push(payment.intent);
 };
 
-/** A member, or somebody else, signs an intent. */
+/** A member, or the holder of another key, signs an intent. */
 export const authorize: Script = async (scene) => {
   const { world, model } = scene;
   if (model.intents.length === 0) return;
   // Mostly one of the newest: others have ended.
   const intent = world.random.pick(model.intents.slice(-4));
-  const member = world.random.weighted<Member>([...members.map((each) => [4, each] as const), [1, stranger]]);
+  const member = world.random.weighted<Member>([...members.map((each) => [4, each] as const), [1, outsider]]);
   const { method, url, ...rest } = intent.request as { method: string; url: string; body?: object };
   const payload = { version: 1, method, url, body: rest.body ?? '', headers: { 'service-app-id': appId } };
   // From now on it may count.
   const hadSigned = intent.signers.has(member);
-  if (member !== stranger) sign(intent, member);
+  if (member !== outsider) sign(intent, member);
   const outcome = await world.call('authorizeIntent', {
     path: { intent_id: intent.id },
     body: { signature: signatureOf(payload, member), timestamp: world.clock.nowMs },
   });
   if (outcome.kind === 'refused') return;
-  if (outcome.kind === 'done' && member === stranger) world.fail('a stranger has authorized an intent');
+  if (outcome.kind === 'done' && member === outsider)
+    world.fail('a key outside the quorum has authorized an intent');
   if (outcome.kind === 'done' && !hadSigned && !isQuorum(intent.signers) && outcome.body.status !== 'pending')
     world.fail(`an intent is ${outcome.body.status} with too few signatures`);
 };

@@ -20,7 +20,7 @@ interface Task {
   waiting: number;
 }
 
-/** Where somebody waits. */
+/** A flow that waits at a gate. */
 interface Waiter {
   readonly place: string;
   readonly life: Life;
@@ -35,9 +35,9 @@ export interface Scheduler {
   await<T>(other: Promise<T>): Promise<T>;
   /** Starts something that waits at gates; its failure ends the simulation. */
   start(name: string, life: Life, work: () => Promise<void>): void;
-  /** Lets one that waits continue until all wait again. False if nobody waits. */
+  /** Lets one flow continue until all wait again. False if none waits. */
   resumeOne(): Promise<boolean>;
-  /** Resolves when everybody waits or has ended. */
+  /** Resolves when all flows wait or have ended. */
   settle(): Promise<void>;
   /** Forgets those whose life is over. */
   drop(): void;

@@ -1,5 +1,5 @@
 import type { OperationId } from '../../src/generated/operations.ts';
-import { type CallInput, type CallOptions, type Member, members, type Outcome, stranger } from './client.ts';
+import { type CallInput, type CallOptions, type Member, members, type Outcome, outsider } from './client.ts';
 import type { Model } from './model.ts';
 import type { World } from './world.ts';
 
@@ -50,7 +50,7 @@ export function drawSigners({ random }: World): { readonly signers: Member[]; re
     [1, { signers: [one, other, members[3 - first - second]!], isEnough: true }],
     [1, { signers: [one], isEnough: false }],
     [1, { signers: [one, one], isEnough: false }],
-    [1, { signers: [one, stranger], isEnough: false }],
+    [1, { signers: [one, outsider], isEnough: false }],
     [1, { signers: [], isEnough: false }],
   ]);
 }

@@ -2,7 +2,7 @@ import { seededEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
-import { jobsOf } from '../../src/compose/jobs.ts';
+import { jobsOf, releaseOwnClaims } from '../../src/compose/jobs.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { ensureSeeds } from '../../src/compose/seeds.ts';
 import { createAppDirectory } from '../../src/domain/access/apps/app-directory.ts';
@@ -23,6 +23,7 @@ import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, type OpenUnit, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { Job } from '../../src/jobs/runner.ts';
+import { stayAlive } from '../../src/jobs/stay-alive.ts';
 import type { Services } from '../../src/operation-context.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { simulatedCustodians } from '../../src/simulated/custodians.ts';
@@ -47,8 +48,8 @@ interface ServerOptions {
   readonly seed: string;
   /** Which start on this disk it is. */
   readonly start: number;
-  /** Identifies the process in leases. */
-  readonly owner: string;
+  /** Identifies the process in leases: always the same, as in a sandbox, or its own, as in production. */
+  readonly owner: 'sandbox' | `process ${number}`;
   readonly disk: Disk;
   readonly outside: Outside;
   readonly scheduler: Scheduler;
@@ -77,7 +78,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const entropy = seededEntropy(`${seed}\nstart ${start}`);
   const vaultEntropy = seededEntropy(`${seed}\nvault ${start}`);
   const services: Services = {
-    ...{ clock, machine: clock, entropy, ids: makeIds(entropy), log },
+    ...{ processId: options.owner, clock, machine: clock, entropy, ids: makeIds(entropy), log },
     vault: createMasterKeyVault({
       masterKeys: [localMasterKey('local', Buffer.alloc(32, 7), vaultEntropy)],
       entropy: vaultEntropy,
@@ -100,6 +101,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...{ config: { seedData: false, jwtPublicKeyPem: undefined }, appId, appSecret },
     ...{ services, database, chains: outside.simulated },
   });
+  const isAlone = options.owner === 'sandbox';
+  const inUnit = inUnitOf(unitsOf(database));
+  if (isAlone) await releaseOwnClaims(services, unitsOf(database));
+  const alive = isAlone ? undefined : stayAlive({ services, inUnit });
   const apps = createAppDirectory(database.orm, clock);
   const runOperation = createRunOperation({
     services,
@@ -124,7 +129,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     life,
     handle,
-    jobs: jobsOf(services, units, { owner: options.owner }),
+    jobs: [...jobsOf(services, units, { alive }), ...(alive === undefined ? [] : [alive])],
     flushUses: () => services.uses.flush(),
   };
 }

@@ -120,6 +120,8 @@ export async function openWorld(seed: string) {
   const busy = new Set<string>();
   const dueMs = new Map<string, number>();
   let starts = 0;
+  /** Each process takes over from the one before by itself, or is counted as another one. */
+  const isAlone = random.chance(0.5);
   let server: Server | undefined;
 
   /** The connections of a process end with it. */
@@ -136,7 +138,7 @@ export async function openWorld(seed: string) {
       scheduler.dropTimers();
       busy.clear();
       starts += 1;
-      const owner = random.chance(0.5) ? 'sandbox' : `process ${starts}`;
+      const owner = isAlone ? 'sandbox' : (`process ${starts}` as const);
       let isCrashed = false;
       const onCrash = (): void => {
         isCrashed = true;
