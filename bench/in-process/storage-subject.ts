@@ -1,7 +1,7 @@
 import { OutboxEventEntity } from '../../src/domain/base/events/outbox-event.entity.ts';
 import { recordEvent } from '../../src/domain/base/events/record-event.ts';
+import type { KeyOfWallet } from '../../src/domain/wallets/wallets/create-wallet-key.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
-import type { WalletKeyMaterial } from '../../src/domain/wallets/wallets/generate-wallet-key.ts';
 import { insertWallet } from '../../src/domain/wallets/wallets/insert-wallet.ts';
 import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
 import { WalletEntity } from '../../src/domain/wallets/wallets/wallet.entity.ts';
@@ -32,8 +32,8 @@ const sealed = {
   wrappedDataKey: new Uint8Array(60).fill(2),
   masterKeyId: 'bench',
 };
-const material: WalletKeyMaterial = {
-  secretBytes: new Uint8Array(50),
+const material: Omit<KeyOfWallet, 'walletId'> = {
+  sealed,
   address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
   publicKey: null,
   entropyType: 'hd',
@@ -93,13 +93,12 @@ export function oursOn(database: Database): StorageSubject {
       app: { id: credentials.appId, name: '' },
       nowMs: timeOf(id),
       ids: { cuid2: () => id },
-      vault: { seal: async () => sealed },
     }) as unknown as OperationContext;
   return {
     async create(id) {
       const unit = await openUnit(true);
       const context = contextOf(unit.em, id);
-      await insertWallet(context, { chainType: 'ethereum', ownerId: null }, material);
+      await insertWallet(context, { chainType: 'ethereum', ownerId: null }, { ...material, walletId: id });
       await recordEvent(context, { appId: context.app.id, type: 'wallet.archived', payload: eventOf(id) });
       await unit.commit();
     },

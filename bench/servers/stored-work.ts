@@ -3,14 +3,12 @@ import Sqlite, { type Database } from 'better-sqlite3';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
-import { generateWalletKey } from '../../src/domain/wallets/wallets/generate-wallet-key.ts';
 import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
-import { decodeWalletSecret } from '../../src/domain/wallets/wallets/wallet-secret.ts';
 import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
-import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
+import type { PersonalSignParams } from '../../src/signing/ethereum/personal-sign.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { upgradeSqlite } from '../../src/storage/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
@@ -58,7 +56,7 @@ interface KeyRow {
 export function storedWork(): Work {
   const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
   const ids = makeIds(systemEntropy);
-  const vault = createMasterKeyVault({
+  const vault = createKeyVault({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   });
@@ -80,15 +78,10 @@ export function storedWork(): Work {
     getWallet: ({ path }) => walletView(findWallet(path.wallet_id)),
     createWallet: async ({ body }) => {
       const { chain_type: chainType } = body as CreateWalletRequest;
-      const key = await generateWalletKey(chainType, systemEntropy);
-      const wallet = walletRow({
-        id: ids.cuid2(),
-        chainType,
-        address: key.address,
-        publicKey: key.publicKey,
-      });
-      const sealed = await vault.seal(key.secretBytes, walletKeyBinding(wallet));
-      key.secretBytes.fill(0);
+      const id = ids.cuid2();
+      const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
+      const { sealed, ...key } = await vault.createWalletKey(binding);
+      const wallet = walletRow({ id, chainType, address: key.address, publicKey: key.publicKey });
       insertBoth.immediate(wallet, [
         ...[wallet.id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
         ...[key.entropyType, key.derivationPath, key.walletIndex],
@@ -104,10 +97,8 @@ export function storedWork(): Work {
         wrappedDataKey: key.wrapped_data_key,
         masterKeyId: key.master_key_id,
       };
-      const signature = await vault.withSecret(sealed, walletKeyBinding(wallet), (bytes) =>
-        signPersonalMessage(decodeWalletSecret(bytes).privateKey, params),
-      );
-      return { method, data: { signature, encoding: 'hex' } };
+      const task = { method: 'personal_sign', params } as const;
+      return { method, data: await vault.signWithWallet(sealed, walletKeyBinding(wallet), task) };
     },
   };
 }

@@ -1,29 +1,35 @@
+import type { Entropy } from '../ports/entropy.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
 import { systemEntropy } from './entropy.ts';
 import { localMasterKey } from './master-key-local.ts';
 import { createMasterKeyVault, type MasterKeyVault } from './vault-master-key.ts';
+import { vaultOn } from './vault-operations.ts';
 
 /** A vault whose master key is replaced together with all that it has sealed. */
-export interface SandboxVault extends MasterKeyVault {
+export interface SandboxVault extends KeyVault {
   use(masterKeyHex: string): void;
 }
 
-/** The vault of a sandbox, with a single master key. Uses system randomness even in a seeded sandbox. */
-export function sandboxVault(masterKeyHex: string): SandboxVault {
-  let current = vaultWith(masterKeyHex);
-  return {
+/** The vault of a sandbox, with a single master key. Seals with system randomness even in a seeded sandbox. */
+export function sandboxVault(masterKeyHex: string, keyEntropy: Entropy = systemEntropy): SandboxVault {
+  let current = envelopesUnder(masterKeyHex);
+  const envelopes: MasterKeyVault = {
     get currentMasterKeyId() {
       return current.currentMasterKeyId;
     },
     seal: (...sealing) => current.seal(...sealing),
     withSecret: (...opening) => current.withSecret(...opening),
     rewrap: (...rewrapping) => current.rewrap(...rewrapping),
+  };
+  return {
+    ...vaultOn(envelopes, keyEntropy),
     use: (replacement) => {
-      current = vaultWith(replacement);
+      current = envelopesUnder(replacement);
     },
   };
 }
 
-function vaultWith(masterKeyHex: string): MasterKeyVault {
+function envelopesUnder(masterKeyHex: string): MasterKeyVault {
   const key = localMasterKey('local', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
   return createMasterKeyVault({ masterKeys: [key], entropy: systemEntropy });
 }

@@ -1,5 +1,5 @@
 import type { Entropy } from '../ports/entropy.ts';
-import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { SealBinding, SealedKey } from '../ports/key-vault.ts';
 import { openAesGcm, sealAesGcm } from './aes-gcm.ts';
 import { VaultError } from './vault-error.ts';
 
@@ -22,14 +22,21 @@ export interface MasterKeyVaultOptions {
   entropy: Entropy;
 }
 
-/** A vault that can also re-wrap a data key under the current master key, without opening the secret. */
-export interface MasterKeyVault extends KeyVault {
+/** Seals and opens secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
+export interface MasterKeyVault {
   readonly currentMasterKeyId: string;
+  seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
+  withSecret<T>(
+    sealed: SealedKey,
+    binding: SealBinding,
+    use: (secret: Uint8Array) => T | Promise<T>,
+  ): Promise<T>;
+  /** Wraps the data key under the current master key, without opening the secret. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
 /**
- * A vault with one or more master keys.
+ * The envelopes of a vault with one or more master keys.
  *
  * Envelope encryption: AES-256-GCM of the secret under a data key, which the master key wraps. Both are bound to the
  * row, the app, the purpose and the version, so a sealed key copied to another row cannot be opened.

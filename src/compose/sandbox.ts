@@ -355,7 +355,7 @@ function makeServices(config: SandboxConfig, kept: SandboxMemory, outside: Outsi
   });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
-  const vault = sandboxVault(memory.masterKeyHex);
+  const vault = sandboxVault(memory.masterKeyHex, entropy);
   const sender = createWebhookSender({ guard: anyAddress });
   const ports: Omit<Services, 'uses'> = {
     clock,

@@ -1,3 +1,7 @@
+import type { HpkeParameters } from '../crypto/hpke.ts';
+import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
+import type { WalletKeyFacts } from '../signing/wallet-key.ts';
+
 /** The binding of a sealed secret; opening it under any other binding fails. */
 export interface SealBinding {
   /** The use of the secret: the chain type of a wallet's key, otherwise a separate name. */
@@ -17,12 +21,103 @@ export interface SealedKey {
   masterKeyId: string;
 }
 
-/** Seals and opens secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
+/** What is stored of a wallet's new key. */
+export interface NewWalletKey extends WalletKeyFacts {
+  readonly sealed: SealedKey;
+}
+
+/** A new key pair: the sealed private key, and the public key in the form of the method that makes it. */
+export interface NewKeyPair<PublicKey> {
+  readonly sealed: SealedKey;
+  readonly publicKey: PublicKey;
+}
+
+/** A new key of a user; the public key is base64 SubjectPublicKeyInfo. */
+export interface NewUserKey {
+  readonly publicKey: string;
+  /** Base64 PKCS #8, as it is or encrypted to a recipient. */
+  readonly privateKey: string | HpkeMessage;
+}
+
+/** A message to the holder of a P-256 key (RFC 9180, base mode). */
+export interface HpkeMessage {
+  /** 65 bytes. */
+  readonly encapsulatedKey: Uint8Array;
+  readonly ciphertext: Uint8Array;
+}
+
+/** A wallet's key as the caller of an import encrypted it. */
+export interface SubmittedKey extends HpkeMessage {
+  readonly parameters: HpkeParameters;
+  readonly form: 'phrase' | 'private-key';
+  /** The index of the wallet among those of the phrase. Default: 0. */
+  readonly index?: number | undefined;
+}
+
+/**
+ * Holds the master keys. Private keys are made, used and encrypted inside; what leaves is what the name of the method
+ * says. So an implementation may run in a process of its own.
+ *
+ * Methods reject with a `VaultError` when a secret cannot be sealed or opened. An implementation elsewhere rejects
+ * with an error that `isUnavailable` recognizes while it cannot be reached.
+ */
 export interface KeyVault {
+  /** The master key that seals. */
+  readonly currentMasterKeyId: string;
+
+  /** Seals a secret that the caller knows. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
-  withSecret<T>(
+  /** Opens a secret whose purpose is one of `plainPurposes`; never a private key. The caller wipes the result. */
+  open(sealed: SealedKey, binding: SealBinding): Promise<Uint8Array>;
+  /** Wraps the data key under the current master key; the secret stays as it is. */
+  rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
+
+  /** Draws the key of a new wallet. The purpose of the binding is its chain type. */
+  createWalletKey(binding: SealBinding): Promise<NewWalletKey>;
+  /** Signs with a wallet's key. Throws SigningInputError. */
+  signWithWallet<Method extends SigningMethod>(
     sealed: SealedKey,
     binding: SealBinding,
-    use: (secret: Uint8Array) => T | Promise<T>,
-  ): Promise<T>;
+    task: SigningTask<Method>,
+  ): Promise<SigningMethods[Method]['data']>;
+  /**
+   * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient; undefined for the phrase of
+   * a wallet without one. Throws HpkeError for an invalid recipient.
+   *
+   * Shape: `recipient` 65-byte point.
+   */
+  exportWalletKey(
+    sealed: SealedKey,
+    binding: SealBinding,
+    what: { readonly form: SubmittedKey['form']; readonly recipient: Uint8Array },
+  ): Promise<HpkeMessage | undefined>;
+  /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
+  createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
+  /**
+   * Decrypts an import and seals its key for the wallet of `walletBinding`. Throws HpkeError when the submission cannot
+   * be decrypted, InvalidImportedKeyError when its content is not a key of the chain type.
+   */
+  importWalletKey(
+    importKey: SealedKey,
+    importBinding: SealBinding,
+    submitted: SubmittedKey,
+    walletBinding: SealBinding,
+  ): Promise<NewWalletKey>;
+
+  /** Draws a P-256 key that signs tokens. Public key: base64 SubjectPublicKeyInfo. */
+  createTokenKey(binding: SealBinding): Promise<NewKeyPair<string>>;
+  /** ES256 (RFC 7518 §3.4): r || s, 64 bytes, over the UTF-8 bytes of `text`. */
+  signToken(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;
+
+  /**
+   * Draws a P-256 key for a user, whose private key is not stored. Throws HpkeError for an invalid recipient.
+   *
+   * Shape: `recipient` 65-byte point; without one, the private key is returned as it is.
+   */
+  createUserKey(recipient: Uint8Array | undefined): Promise<NewUserKey>;
+
+  /** Draws a key for fingerprints. */
+  createFingerprintKey(binding: SealBinding): Promise<SealedKey>;
+  /** HMAC-SHA-256 of the UTF-8 bytes of `text`, hex. */
+  fingerprint(sealed: SealedKey, binding: SealBinding, text: string): Promise<string>;
 }

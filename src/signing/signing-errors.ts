@@ -37,3 +37,11 @@ export class UnsupportedMethodError extends SigningInputError {
     super('/method', `expected a method of \`${chainType}\` (${names}), got \`${method}\``);
   }
 }
+
+/** The decrypted content of an import is not a key of the chain type. The message never contains the content. */
+export class InvalidImportedKeyError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InvalidImportedKeyError';
+  }
+}

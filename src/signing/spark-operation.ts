@@ -32,20 +32,17 @@ interface SignedSparkOperation {
 }
 
 /**
- * Signs an operation with the identity key. `hash`: the signed digest.
+ * Signs an operation with the identity key: r || s, hex.
  *
  * CHOICE: real operators run a protocol of many messages; the simulated ones accept this single signed message.
  */
-export function signSparkOperation(
-  secret: Uint8Array,
-  operation: SparkOperation,
-): { bytes: Uint8Array; hash: string } {
-  const digest = digestOf(operation);
-  const signed: SignedSparkOperation = {
-    operation,
-    signature: bytesToHex(ecBackend.sign(digest, secret).compact),
-  };
-  return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digest) };
+export function signSparkOperation(secret: Uint8Array, operation: SparkOperation): string {
+  return bytesToHex(ecBackend.sign(digestOf(operation), secret).compact);
+}
+
+/** The bytes that operators accept. `hash`: the signed digest. */
+export function encodeSparkOperation(signed: SignedSparkOperation): { bytes: Uint8Array; hash: string } {
+  return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digestOf(signed.operation)) };
 }
 
 /** Decodes a signed operation and verifies its owner's signature. Throws InvalidTransactionError. */

@@ -120,8 +120,8 @@ const allowedImports: Record<string, string[]> = {
   storage: [],
   simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
   adapters: ['type config', 'load-once', 'type ports', 'pure', 'start-error'],
-  // Ports that pass submitted data on use the contract's types of it.
-  ports: ['type generated'],
+  // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.
+  ports: ['type generated', 'type pure'],
   pure: ['load-once'],
   mocks: ['type generated'],
 };

@@ -6,7 +6,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import type { OperationContext, Services } from '../../src/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
@@ -24,7 +24,7 @@ export const services: Services = {
   machine: { now: () => startMs },
   entropy: systemEntropy,
   ids: makeIds(systemEntropy),
-  vault: createMasterKeyVault({
+  vault: createKeyVault({
     masterKeys: [localMasterKey('test', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   }),

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { recordEvent } from '../../src/domain/base/events/record-event.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
@@ -76,10 +76,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       database.orm.em
         .fork()
         .transactional((em) =>
-          checkMasterKey(
-            em as SqlEntityManager,
-            createMasterKeyVault({ masterKeys, entropy: systemEntropy }),
-          ),
+          checkMasterKey(em as SqlEntityManager, createKeyVault({ masterKeys, entropy: systemEntropy })),
         );
     await start(old);
     await start(old);

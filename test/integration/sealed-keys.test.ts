@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import {
   masterKeyCheckBinding,
@@ -22,8 +23,8 @@ import { openOperations, type TestOperations } from '../support/run-operations.t
 // The key of the operations' own vault.
 const former = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
 const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
-const both = createMasterKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
-const onlyLatter = createMasterKeyVault({ masterKeys: [latter], entropy: systemEntropy });
+const both = createKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
+const onlyLatter = createKeyVault({ masterKeys: [latter], entropy: systemEntropy });
 
 const transactionsOf =
   ({ database }: TestOperations) =>

@@ -3,7 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { sealStoredTestCodes } from '../../src/domain/access/apps/test-accounts.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
@@ -64,8 +64,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     // The key of the operations' own vault, and the next one.
     const former = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
     const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
-    const both = createMasterKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
-    const onlyLatter = createMasterKeyVault({ masterKeys: [latter], entropy: systemEntropy });
+    const both = createKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
+    const onlyLatter = createKeyVault({ masterKeys: [latter], entropy: systemEntropy });
     const startWith = (vault: KeyVault) => inTransaction((em) => checkMasterKey(em, vault));
     await startWith(services.vault);
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');

@@ -1,10 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { mnemonicToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { entropyToMnemonic } from '../../src/crypto/bip39.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
+import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { useWalletKey } from '../../src/domain/wallets/wallet-uses/use-wallet-key.ts';
+import { findWalletKey, signWithWalletKey } from '../../src/domain/wallets/wallet-uses/use-wallet-key.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { createWalletsBatch } from '../../src/domain/wallets/wallets/create-wallets-batch.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
@@ -29,10 +31,20 @@ describe.each(databaseKinds)('%s', (kind) => {
     const wallet = await inTransaction(database, (context) =>
       createWallet(context, { chain_type: 'ethereum' }),
     );
-    const { phrase, key } = await useWalletKey(reading(), wallet, ({ entropy, privateKey }) => ({
-      phrase: entropyToMnemonic(entropy as Uint8Array),
-      key: Buffer.from(privateKey),
-    }));
+    const { publicKeyBytes: recipient, privateKeyBytes } = await hpkeRecipientFromSeed(randomBytes(32));
+    const context = reading();
+    const exported = async (form: 'phrase' | 'private-key') => {
+      const sealed = await findWalletKey(context, wallet);
+      const message = await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), {
+        form,
+        recipient,
+      });
+      const opened = await openHpke({ recipientPrivateKeyBytes: privateKeyBytes, ...message! });
+      return Buffer.from(opened).toString('utf8');
+    };
+    const phrase = await exported('phrase');
+    const key = Buffer.from((await exported('private-key')).replace(/^0x/, ''), 'hex');
+    expect(key).toHaveLength(32);
     expect(phrase.split(' ')).toHaveLength(12);
     expect(mnemonicToAccount(phrase).address).toBe(wallet.address);
     const rows = await database.orm.em
@@ -59,10 +71,13 @@ describe.each(databaseKinds)('%s', (kind) => {
       .executeTakeFirstOrThrow();
     const { wallet_id: _, ...key } = stolen;
     await db.updateTable('wallet_keys').set(key).where('wallet_id', '=', mine.id).execute();
-    await expect(useWalletKey(reading(), mine, () => 'opened')).rejects.toThrow(
-      'cannot be opened for this wallet',
-    );
-    expect(await useWalletKey(reading(), other, () => 'opened')).toBe('opened');
+    const sign = (wallet: WalletRow) =>
+      signWithWalletKey(reading(), wallet, {
+        method: 'secp256k1_sign',
+        params: { hash: `0x${'01'.repeat(32)}` },
+      });
+    await expect(sign(mine)).rejects.toThrow('cannot be opened for this wallet');
+    expect((await sign(other)).signature).toMatch(/^0x/);
   });
 
   test('of concurrent requests for one external id exactly one succeeds', async () => {

@@ -6,7 +6,7 @@ import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-provider
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault-operations.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
@@ -141,9 +141,10 @@ function makeServices(
     machine: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
-    vault: createMasterKeyVault({
+    vault: createKeyVault({
       masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
       entropy: systemEntropy,
+      keyEntropy: entropy,
     }),
     log: silentLog,
     jwks: jwks ?? { keys: async () => [] },

@@ -2,7 +2,7 @@ import { bytesToUtf8, utf8ToBytes } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { ENTRY_POINT_ADDRESS } from './simple-account.ts';
 import type { SignedAuthorization } from './transaction.ts';
-import { hashUserOperation, signUserOperation, type UserOperationInput } from './user-operation.ts';
+import type { UserOperationInput, UserOperationParams } from './user-operation.ts';
 
 /** A signed user operation for a bundler, with the EIP-7702 authorization that the account may still need. */
 export interface SponsoredOperation {
@@ -10,13 +10,15 @@ export interface SponsoredOperation {
   readonly authorization?: SignedAuthorization | undefined;
 }
 
-/** Signs the operation with its account's key for entry point 0.8. Throws SigningInputError. */
-export function signSponsoredOperation(
-  secret: Uint8Array,
-  { chainId, operation }: { chainId: number; operation: UserOperationInput },
-): { readonly signature: string; readonly hash: Uint8Array } {
-  const params = { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
-  return { signature: signUserOperation(secret, params), hash: hashUserOperation(params).hash };
+/** The params of `eth_signUserOperation` for entry point 0.8. */
+export function sponsoredOperationParams({
+  chainId,
+  operation,
+}: {
+  readonly chainId: number;
+  readonly operation: UserOperationInput;
+}): UserOperationParams {
+  return { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
 }
 
 /** The bytes that are stored and sent to the bundler: UTF-8 JSON. */

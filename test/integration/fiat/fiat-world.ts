@@ -7,7 +7,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { ProviderUnavailableError } from '../../../src/adapters/provider-unavailable-error.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../../src/adapters/vault-operations.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { PayoutResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
@@ -233,7 +233,7 @@ async function operationsIn(
   const database = await reopenTestDatabase(
     url === undefined ? { kind: 'sqlite', file } : { kind: 'postgres', url, poolSize: 8 },
   );
-  const vault = createMasterKeyVault({
+  const vault = createKeyVault({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
   });

@@ -74,13 +74,13 @@ describe.each(databaseKinds)('%s', (kind) => {
     let readsOfVault = 0;
     const { endpoint } = use({
       ...services.vault,
-      async withSecret(...args) {
+      async open(...args) {
         readsOfVault += 1;
         if (readsOfVault === 1) {
           await setUrl(two);
           endpoint.invalidate();
         }
-        return services.vault.withSecret(...args);
+        return services.vault.open(...args);
       },
     });
     expect(await urlOf(endpoint.target())).toBe(two);
@@ -89,9 +89,9 @@ describe.each(databaseKinds)('%s', (kind) => {
   test('continuous invalidations do not block callers', async () => {
     const { endpoint } = use({
       ...services.vault,
-      async withSecret(...args) {
+      async open(...args) {
         endpoint.invalidate();
-        return services.vault.withSecret(...args);
+        return services.vault.open(...args);
       },
     });
     for (let rotation = 0; rotation < 3; rotation += 1) {
@@ -104,9 +104,9 @@ describe.each(databaseKinds)('%s', (kind) => {
     let isBroken = true;
     const { endpoint } = use({
       ...services.vault,
-      async withSecret(...args) {
+      async open(...args) {
         if (isBroken) throw new Error('the vault is sealed');
-        return services.vault.withSecret(...args);
+        return services.vault.open(...args);
       },
     });
     const [first, second] = [endpoint.target(), endpoint.target()];

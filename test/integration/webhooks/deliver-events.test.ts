@@ -254,8 +254,8 @@ describe.each(databaseKinds)('%s', (kind) => {
     let isBroken = false;
     const vault: KeyVault = {
       ...services.vault,
-      async withSecret(...args) {
-        if (!isBroken) return services.vault.withSecret(...args);
+      async open(...args) {
+        if (!isBroken) return services.vault.open(...args);
         hasFailed.resolve();
         throw new Error('the vault is sealed');
       },

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../../src/adapters/vault-operations.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { createApp } from '../../../src/domain/access/apps/create-app.ts';
@@ -48,7 +48,7 @@ const services = {
   clock,
   processId: values.owner!,
   // The next process must open what this one has sealed.
-  vault: createMasterKeyVault({
+  vault: createKeyVault({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
   }),

@@ -7,7 +7,7 @@ import { noCardIssuers, noFiatProviders } from '../../../src/adapters/fiat-provi
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
 import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { createKeyVault } from '../../../src/adapters/vault-operations.ts';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
@@ -47,7 +47,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     machine: clock,
     entropy,
     ids: makeIds(entropy),
-    vault: createMasterKeyVault({
+    vault: createKeyVault({
       masterKeys: [localMasterKey('test', new Uint8Array(32).fill(1), entropy)],
       entropy,
     }),

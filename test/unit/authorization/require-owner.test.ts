@@ -141,7 +141,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     const old = await house.operate((context) => createUserKey(context, { userId }));
     const fresh = await house.operate((context) => createUserKey(context, { userId }));
     for (const { privateKey } of [old, fresh]) {
-      const signature = signWith(privateKey, payloads[0] ?? '');
+      const signature = signWith(privateKey as string, payloads[0] ?? '');
       expect(await ask(eligible, { signatures: [signature] })).toEqual({ kind: 'owner' });
     }
     expect(await refusal(eligible, { signatures })).toEqual([
@@ -151,7 +151,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ]);
 
     house.clock.set(old.expiresAtMs - 1);
-    const signature = signWith(old.privateKey, payloads[0] ?? '');
+    const signature = signWith(old.privateKey as string, payloads[0] ?? '');
     expect(await ask(eligible, { signatures: [signature] })).toEqual({ kind: 'owner' });
     house.clock.set(old.expiresAtMs);
     expect(await refusal(eligible, { signatures: [signature] })).toEqual([
@@ -167,7 +167,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     const userId = await house.addUser('bea');
     const ownerId = await house.operate((context) => resolveOwner(context, { owner: { user_id: userId } }));
     const bound = await house.operate((context) => createUserKey(context, { userId, intentIds: ['i1'] }));
-    const signatures = [signWith(bound.privateKey, payloads[0] ?? '')];
+    const signatures = [signWith(bound.privateKey as string, payloads[0] ?? '')];
     expect(await refusal({ ownerId: ownerId ?? null }, { signatures })).toEqual([
       401,
       'no_valid_user_session_keys',

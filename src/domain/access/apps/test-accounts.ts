@@ -41,9 +41,7 @@ export async function openTestCode(
 ): Promise<string> {
   // A server of an earlier version has stored it since this one was started.
   if (code !== undefined || sealed === undefined) return code ?? '';
-  return vault.withSecret(toSealedKey(sealed), testCodeBinding(appId, id), (secret) =>
-    Buffer.from(secret).toString('utf8'),
-  );
+  return Buffer.from(await vault.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
 }
 
 /** Whether this is the one-time code of a test account. */

@@ -108,11 +108,11 @@ export function readWebhookSecrets(
 }
 
 /** Opens a stored secret. */
-export function openWebhookSecret(vault: KeyVault, row: SecretRow): Promise<string> {
+export async function openWebhookSecret(vault: KeyVault, row: SecretRow): Promise<string> {
   const sealed = {
     sealedSecret: row.sealed_secret,
     wrappedDataKey: row.wrapped_data_key,
     masterKeyId: row.master_key_id,
   };
-  return vault.withSecret(sealed, webhookSecretBinding(row), formatWebhookSecret);
+  return formatWebhookSecret(await vault.open(sealed, webhookSecretBinding(row)));
 }

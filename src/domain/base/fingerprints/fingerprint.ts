@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
@@ -6,10 +5,8 @@ import { inSavepoint } from '../../../storage/savepoint.ts';
 import { fingerprintKeyBinding } from '../sealed-keys/seal-bindings.ts';
 import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
 
-const KEY_BYTES = 32;
-
 type ReadContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
-type Context = Pick<OperationContext, 'app' | 'em' | 'vault' | 'ids' | 'entropy'>;
+type Context = Pick<OperationContext, 'app' | 'em' | 'vault' | 'ids'>;
 
 /**
  * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Without the app's key a
@@ -28,8 +25,10 @@ export async function findFingerprint(context: ReadContext, value: unknown): Pro
 }
 
 function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknown): Promise<string> {
-  return vault.withSecret(key, fingerprintKeyBinding({ id: key.id, app_id: key.appId }), (secret) =>
-    createHmac('sha256', secret).update(canonicalJson(value), 'utf8').digest('hex'),
+  return vault.fingerprint(
+    key,
+    fingerprintKeyBinding({ id: key.id, app_id: key.appId }),
+    canonicalJson(value),
   );
 }
 
@@ -37,12 +36,9 @@ function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknow
 async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const known = await getKey(context);
   if (known !== null) return known;
-  const { app, ids, entropy, vault } = context;
+  const { app, ids, vault } = context;
   const id = ids.cuid2();
-  const secret = Uint8Array.from(entropy.bytes(KEY_BYTES));
-  const sealed = await vault
-    .seal(secret, fingerprintKeyBinding({ id, app_id: app.id }))
-    .finally(() => secret.fill(0));
+  const sealed = await vault.createFingerprintKey(fingerprintKeyBinding({ id, app_id: app.id }));
   try {
     await inSavepoint(context.em, async (em) => {
       em.create(FingerprintKeyEntity, {

@@ -13,12 +13,6 @@ import { masterKeysOfCodes, rotateTestCodes } from './sealed-codes.ts';
 
 // HOT: re-seals every secret of the database in batches; no bench case covers it.
 
-/** A vault that can rewrap a data key under the current master key. */
-export interface RewrappingVault extends KeyVault {
-  readonly currentMasterKeyId: string;
-  rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
-}
-
 type SealedTable =
   | 'wallet_keys'
   | 'wallet_imports'
@@ -51,7 +45,7 @@ const tables: readonly SealedTable[] = [
  */
 async function rotateBatch(
   em: SqlEntityManager,
-  vault: RewrappingVault,
+  vault: KeyVault,
   table: SealedTable,
   limit: number,
 ): Promise<{ found: number; moved: number }> {
@@ -80,7 +74,7 @@ const BATCH = 100;
  * @param onProgress called with the number of keys rewrapped so far.
  */
 export async function rotateSealedKeys(
-  vault: RewrappingVault,
+  vault: KeyVault,
   inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
   onProgress: (moved: number) => void,
 ): Promise<number> {

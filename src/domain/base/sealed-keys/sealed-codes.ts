@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { SealedKey } from '../../../ports/key-vault.ts';
+import type { KeyVault, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
-import type { RewrappingVault } from './rotate-sealed-keys.ts';
 import { testCodeBinding } from './seal-bindings.ts';
 
 // HOT: finds the few apps with codes by the text of their settings, instead of reading all; no bench case covers it.
@@ -47,7 +46,7 @@ export async function masterKeysOfCodes(em: SqlEntityManager): Promise<string[]>
  *
  * Result: how many codes this call rewrapped.
  */
-export async function rotateTestCodes(em: SqlEntityManager, vault: RewrappingVault): Promise<number> {
+export async function rotateTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<number> {
   let moved = 0;
   for (const { id, text, settings, codes } of await appsWithCodes(em)) {
     const formerly = codes.filter((code) => code.master_key_id !== vault.currentMasterKeyId);

@@ -15,8 +15,8 @@ import { MAX_ATTACHED } from '../../access/automations/find-automation.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { lockWallet } from '../../wallets/wallet-automations/attach-automations.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
+import { createWalletKey } from '../../wallets/wallets/create-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { generateWalletKey } from '../../wallets/wallets/generate-wallet-key.ts';
 import { insertWallet, type NewWalletRow } from '../../wallets/wallets/insert-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { accountView } from './list-deposit-accounts.ts';
@@ -198,17 +198,12 @@ async function openAddress(context: OperationContext, wallet: WalletRow): Promis
       `the policies of a \`${wallet.chain_type}\` wallet cannot protect a deposit address on EVM chains`,
     );
   }
-  const key = await generateWalletKey(SOURCE_CHAIN_TYPE, context.entropy);
-  try {
-    const made: NewWalletRow = {
-      ...{ chainType: SOURCE_CHAIN_TYPE, ownerId: wallet.owner_id, additionalSigners: signers },
-      ...(wallet.policy_id === null ? {} : { policyIds: [wallet.policy_id] }),
-      ...(wallet.entity_id === null || wallet.entity_type === null
-        ? {}
-        : { entity: { id: wallet.entity_id, type: wallet.entity_type } }),
-    };
-    return await insertWallet(context, made, key);
-  } finally {
-    key.secretBytes.fill(0);
-  }
+  const made: NewWalletRow = {
+    ...{ chainType: SOURCE_CHAIN_TYPE, ownerId: wallet.owner_id, additionalSigners: signers },
+    ...(wallet.policy_id === null ? {} : { policyIds: [wallet.policy_id] }),
+    ...(wallet.entity_id === null || wallet.entity_type === null
+      ? {}
+      : { entity: { id: wallet.entity_id, type: wallet.entity_type } }),
+  };
+  return insertWallet(context, made, await createWalletKey(context, SOURCE_CHAIN_TYPE));
 }

@@ -35,9 +35,7 @@ export async function readInstructions(
   const stored = ids.length === 0 ? [] : await em.find(FiatDepositInstructionsEntity, { id: { $in: ids } });
   const found = new Map<string, FiatDepositInstructions>();
   for (const row of stored) {
-    const text = await vault.withSecret(row, bindingOf(row), (secret) =>
-      Buffer.from(secret).toString('utf8'),
-    );
+    const text = Buffer.from(await vault.open(row, bindingOf(row))).toString('utf8');
     found.set(row.id, JSON.parse(text) as FiatDepositInstructions);
   }
   return found;

@@ -1,11 +1,8 @@
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-  signPreparedTransaction,
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
 import { transactionUnits } from '../../base/actions/decode-action.ts';
@@ -13,6 +10,7 @@ import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { authorizationsOf, holdNonces } from './hold-nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';
+import { signEthereum } from './sign-ethereum.ts';
 
 /**
  * Builds the bytes of a planned transaction and holds the nonces that it uses until the database transaction ends.
@@ -43,10 +41,7 @@ export async function buildEthereum(
     nonce: hasLane ? undefined : nonce,
     authorizations,
     request: transaction,
-    async sign(privateKey) {
-      const bytes = hexToBytes(signPreparedTransaction(privateKey, prepared).slice(2));
-      return { bytes, hash: bytesTo0xHex(keccak_256(bytes)) };
-    },
+    sign: (key) => signEthereum(key, transaction),
   };
 }
 

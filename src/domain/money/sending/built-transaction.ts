@@ -1,5 +1,6 @@
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import type { SigningMethod, SigningMethods } from '../../../signing/sign-with-key.ts';
 import type { HeldAuthorization } from '../transactions/record-transaction.ts';
 
 /** A transaction that is complete except for its signature, built inside the database transaction that signs it. */
@@ -16,7 +17,15 @@ export interface BuiltTransaction {
   /** Set when someone else pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
   readonly sponsorship?: 'operation' | 'fee_payer';
   /** Throws SigningInputError. */
-  sign(privateKey: Uint8Array): Promise<SignedBytes>;
+  sign(key: SigningKey): Promise<SignedBytes>;
+}
+
+/** The key of the wallet that a transaction is built for. */
+export interface SigningKey {
+  sign<Method extends SigningMethod>(
+    method: Method,
+    params: SigningMethods[Method]['params'],
+  ): Promise<SigningMethods[Method]['data']>;
 }
 
 export interface SignedBytes {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { plainTransferOf } from '../transactions/plain-transfer.ts';
 import { findSent, recordTransaction } from '../transactions/record-transaction.ts';
@@ -77,7 +77,10 @@ async function signBuilt(
 ): Promise<{ signed: SignedBytes; row: TransactionRow }> {
   const { chain } = built;
   const { method, referenceId, isOptimistic = false } = options;
-  const signed = await useWalletKey(context, wallet, ({ privateKey }) => built.sign(privateKey));
+  const signed = await built.sign({
+    sign: (signingMethod, params) =>
+      signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }),
+  });
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
   // User operations are never identical: each has a random nonce.
   const isOperation = built.sponsorship === 'operation';

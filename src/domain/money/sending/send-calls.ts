@@ -1,21 +1,15 @@
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { bytesTo0xHex } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
-import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   decodeBatch,
   encodeBatch,
   encodeSupportsBatches,
 } from '../../../signing/ethereum/batch-executor.ts';
-import {
-  prepareEthereumTransaction,
-  signPreparedTransaction,
-} from '../../../signing/ethereum/sign-transaction.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
@@ -24,6 +18,7 @@ import { callChain, requireChain } from './call-chain.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
 import { laterDelegation } from './hold-nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
+import { signEthereum } from './sign-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface CallsDraft {
@@ -145,17 +140,11 @@ export async function buildCalls(
       ? [{ authority: address, nonce: nonce + 1, contract: BATCH_EXECUTOR_ADDRESS }]
       : [],
     request,
-    async sign(privateKey) {
-      const terms = {
-        contract: BATCH_EXECUTOR_ADDRESS,
-        chain_id: Number(chain.chainId),
-        nonce: nonce + 1,
-      };
-      const prepared = await prepareEthereumTransaction(
-        delegates ? { ...request, authorization_list: [signAuthorization(privateKey, terms)] } : request,
-      );
-      const bytes = hexToBytes(signPreparedTransaction(privateKey, prepared).slice(2));
-      return { bytes, hash: bytesTo0xHex(keccak_256(bytes)) };
+    async sign(key) {
+      if (!delegates) return signEthereum(key, request);
+      const terms = { contract: BATCH_EXECUTOR_ADDRESS, chain_id: Number(chain.chainId), nonce: nonce + 1 };
+      const { authorization } = await key.sign('eth_sign7702Authorization', terms);
+      return signEthereum(key, { ...request, authorization_list: [authorization] });
     },
   };
 }

@@ -4,7 +4,6 @@ import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../.
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
 import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
-import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   type BatchCall,
@@ -17,8 +16,9 @@ import {
 } from '../../../signing/ethereum/simple-account.ts';
 import {
   encodeSponsoredOperation,
-  signSponsoredOperation,
+  sponsoredOperationParams,
 } from '../../../signing/ethereum/sponsored-operation.ts';
+import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
@@ -169,13 +169,16 @@ export async function buildOperation(
     sponsorship: 'operation',
     authorizations:
       nonce === undefined ? [] : [{ authority: address, nonce, contract: SIMPLE_ACCOUNT_ADDRESS }],
-    async sign(privateKey) {
+    async sign(key) {
       const chainId = Number(chain.chainId);
-      const { signature, hash } = signSponsoredOperation(privateKey, { chainId, operation });
+      const params = sponsoredOperationParams({ chainId, operation });
+      const { signature } = await key.sign('eth_signUserOperation', params);
+      const terms = { contract: SIMPLE_ACCOUNT_ADDRESS, chain_id: chainId };
       const authorization =
         nonce === undefined
           ? undefined
-          : signAuthorization(privateKey, { contract: SIMPLE_ACCOUNT_ADDRESS, chain_id: chainId, nonce });
+          : (await key.sign('eth_sign7702Authorization', { ...terms, nonce })).authorization;
+      const { hash } = hashUserOperation(params);
       const signed = { user_operation: { ...operation, signature }, authorization };
       return { bytes: encodeSponsoredOperation(signed), hash: bytesTo0xHex(hash) };
     },

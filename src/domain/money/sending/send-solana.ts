@@ -3,7 +3,7 @@ import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { SolanaChain } from '../../../ports/chains.ts';
 import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
-import { parseSolanaWire, signSolanaTransaction } from '../../../signing/solana/sign-transaction.ts';
+import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
 import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
 import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
@@ -99,8 +99,9 @@ export function buildSolana({ chain, wire, feePayer }: SolanaPlan, method: strin
     chain,
     action: { method, units: decodeSolanaUnits(transaction) },
     ...(feePayer === undefined ? {} : { sponsorship: 'fee_payer' as const }),
-    async sign(privateKey) {
-      const signed = parseSolanaWire(signSolanaTransaction(privateKey, { transaction, encoding: 'base64' }));
+    async sign(key) {
+      const data = await key.sign('signTransaction', { transaction, encoding: 'base64' });
+      const signed = parseSolanaWire(data.signed_transaction);
       const { message } = decodeSolanaTransaction(signed);
       // The fee payer is the first signer.
       const bytes = feePayer === undefined ? signed : withSignature(signed, 0, await feePayer.sign(message));

@@ -5,7 +5,6 @@ import type { TronRawDataForSend } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { TronChain } from '../../../ports/chains.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
-import { signTronTransaction } from '../../../signing/tron/sign-transaction.ts';
 import { tronAddressText } from '../../../signing/tron/signer.ts';
 import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
@@ -78,11 +77,9 @@ export function buildTron({ chain, rawData }: TronPlan, method: string): BuiltTr
       method,
       units: decodeTronUnits(encoded) ?? [{ label: 'transaction', undecodable: 'of another kind' }],
     },
-    async sign(privateKey) {
-      return {
-        bytes: hexToBytes(signTronTransaction(privateKey, { raw_data: rawData })),
-        hash: bytesToHex(sha256(encoded)),
-      };
+    async sign(key) {
+      const { signed_transaction: signed } = await key.sign('tron_signTransaction', { raw_data: rawData });
+      return { bytes: hexToBytes(signed), hash: bytesToHex(sha256(encoded)) };
     },
   };
 }

@@ -3,7 +3,7 @@ import type { SparkCoopExitRequest, SparkTransfer, WalletRpcRequest } from '../.
 import type { OperationContext } from '../../../operation-context.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts';
-import { type SparkOperation, signSparkOperation } from '../../../signing/spark-operation.ts';
+import { encodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
@@ -170,7 +170,8 @@ export async function buildSpark(
     action: await decodeRpcAction(request),
     plan,
     operation,
-    sign: async (privateKey) => signSparkOperation(privateKey, operation),
+    sign: async (key) =>
+      encodeSparkOperation({ operation, signature: await key.sign('spark_operation', operation) }),
   };
 }
 

@@ -1,27 +1,23 @@
-import { entropyToMnemonic } from '../../../crypto/bip39.ts';
-import { HpkeError, sealHpke } from '../../../crypto/hpke.ts';
+import { HpkeError } from '../../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import type { ChainType } from '../../../signing/chains.ts';
-import { privateKeyForExport } from '../../../signing/private-key-forms.ts';
+import type { HpkeMessage } from '../../../ports/key-vault.ts';
 import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum-member.entity.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
+import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { findWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import type { WalletSecret } from '../../wallets/wallets/wallet-secret.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
 // Kysely.
-
-const EPHEMERAL_SEED_BYTES = 32;
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
@@ -48,24 +44,9 @@ export async function exportWallet(
     mayBeSigner: false,
   });
   const pointer = `${at}/recipient_public_key`;
-  const recipient = readPublicKey(request.recipient_public_key, pointer);
-  const sealed = await useWalletKey(context, wallet, async (secret) => {
-    const plaintext = isPhrase
-      ? phraseBytes(secret, at === '' ? '/export_seed_phrase' : '/method')
-      : privateKeyForExport(wallet.chain_type as ChainType, secret.privateKey);
-    try {
-      return await sealHpke({
-        recipientPublicKeyBytes: p256PublicKeyPoint(recipient),
-        plaintext,
-        ephemeralSeed: context.entropy.bytes(EPHEMERAL_SEED_BYTES),
-      });
-    } catch (error) {
-      if (error instanceof HpkeError) throw invalidField(pointer, error.message);
-      throw error;
-    } finally {
-      plaintext.fill(0);
-    }
-  });
+  const recipient = p256PublicKeyPoint(readPublicKey(request.recipient_public_key, pointer));
+  const sealed = await sealedExport(context, wallet, { isPhrase, recipient, pointer });
+  if (sealed === undefined) throw hasNoPhrase(at === '' ? '/export_seed_phrase' : '/method');
   await use.record();
   await markExported(context, wallet, request, isPhrase);
   return {
@@ -81,15 +62,26 @@ export function exportAction({ export_seed_phrase: isPhrase }: ExportWalletReque
   return { method, units: [{ label: 'export' }] };
 }
 
-// NOTE: the words pass through a JavaScript string, which cannot be wiped.
-function phraseBytes({ entropy }: WalletSecret, pointer: string): Uint8Array {
-  if (entropy === undefined) {
-    const message = 'the wallet was not made from a seed phrase';
-    throw new ApiError('invalid_request', `${pointer}: ${message}`, {
-      data: { issues: [{ in: 'body', pointer, message }] },
-    });
+async function sealedExport(
+  context: OperationContext,
+  wallet: WalletRow,
+  { isPhrase, recipient, pointer }: { isPhrase: boolean; recipient: Uint8Array; pointer: string },
+): Promise<HpkeMessage | undefined> {
+  const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
+  const sealed = await findWalletKey(context, wallet);
+  try {
+    return await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what);
+  } catch (error) {
+    if (error instanceof HpkeError) throw invalidField(pointer, error.message);
+    throw error;
   }
-  return new TextEncoder().encode(entropyToMnemonic(entropy));
+}
+
+function hasNoPhrase(pointer: string): ApiError {
+  const message = 'the wallet was not made from a seed phrase';
+  return new ApiError('invalid_request', `${pointer}: ${message}`, {
+    data: { issues: [{ in: 'body', pointer, message }] },
+  });
 }
 
 async function markExported(

@@ -1,12 +1,12 @@
 import { ApiError } from '../../../errors.ts';
 import type { RawSignRequest, RawSignResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type ChainType, rawSign } from '../../../signing/chains.ts';
+import type { ChainType } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
 import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 
 /**
@@ -32,9 +32,7 @@ export async function rawSignWithWallet(
       decode: () => ({ action: decodeRawSignAction(chainType, input) }),
       mayBeSigner: true,
     });
-    const signature = await useWalletKey(context, wallet, ({ privateKey }) =>
-      rawSign(chainType, privateKey, input),
-    );
+    const signature = await signWithWalletKey(context, wallet, { method: 'raw_sign', params: input });
     await use.record();
     return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
   } catch (error) {

@@ -4,13 +4,13 @@ import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/sch
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
-import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../signing/offline-rpc.ts';
+import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { isSparkQuestion } from '../../money/spark/ask-spark.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
 import { fillAuthorizationNonce } from './authorization-nonce.ts';
@@ -115,10 +115,8 @@ async function decodeSignature(
   return {
     action: unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address)),
     async perform(record) {
-      const data = await useWalletKey(context, wallet, ({ privateKey }) =>
-        // The contract has checked the params against the method's own schema.
-        signOffline<OfflineMethod>(method, privateKey, params as never),
-      );
+      // The contract has checked the params against the method's own schema.
+      const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
       await record();
       return data;
     },

@@ -7,8 +7,8 @@ import type {
 import type { OperationContext } from '../../../operation-context.ts';
 import { createCustodialWallet } from '../custodial-wallets/create-custodial-wallet.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
+import { createWalletKey, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
 import { listWalletsOfIds } from '../wallets/find-wallet.ts';
-import { generateWalletKey } from '../wallets/generate-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { AccountEntity, type StoredAccount } from './account.entity.ts';
 import { AccountWalletEntity } from './account-wallet.entity.ts';
@@ -17,8 +17,6 @@ import { type Account, findAccountForUpdate } from './find-account.ts';
 const MAX_WALLETS = 5;
 /** The chain types whose balances are read. */
 const CHAIN_TYPES = new Set(['ethereum', 'solana']);
-
-type NewKey = ReturnType<typeof generateWalletKey>;
 
 /**
  * Creates an account from existing wallets or from new ones without owner and policy.
@@ -91,17 +89,17 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 }
 
 /**
- * The keys of new wallets, generated before the first statement: a transaction begins with it, and on SQLite all
+ * The keys of new wallets, drawn before the first statement: a transaction begins with it, and on SQLite all
  * other requests wait for that.
  */
 async function drawKeys(
-  { entropy }: OperationContext,
+  context: OperationContext,
   input: CreateAccountRequest | UpdateAccountRequest,
-): Promise<(Awaited<NewKey> | undefined)[]> {
+): Promise<(KeyOfWallet | undefined)[]> {
   const configuration = configurationOf(input);
   return Promise.all(
     configuration.map(({ chain_type, custody }) =>
-      custody === undefined ? generateWalletKey(chain_type, entropy) : undefined,
+      custody === undefined ? createWalletKey(context, chain_type) : undefined,
     ),
   );
 }
@@ -109,7 +107,7 @@ async function drawKeys(
 async function walletsFor(
   context: OperationContext,
   input: CreateAccountRequest | UpdateAccountRequest,
-  keys: readonly (Awaited<NewKey> | undefined)[],
+  keys: readonly (KeyOfWallet | undefined)[],
 ): Promise<WalletRow[]> {
   if ('wallet_ids' in input) return requireWallets(context, input.wallet_ids);
   const made: WalletRow[] = [];
@@ -117,7 +115,7 @@ async function walletsFor(
     const at = `/wallets_configuration/${index}/custody`;
     made.push(
       custody === undefined
-        ? await createWallet(context, { chain_type }, Promise.resolve(keys[index] as Awaited<NewKey>))
+        ? await createWallet(context, { chain_type }, Promise.resolve(keys[index] as KeyOfWallet))
         : await createCustodialWallet(context, { ...custody, chain_type }, at),
     );
   }

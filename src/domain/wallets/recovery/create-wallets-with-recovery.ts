@@ -1,10 +1,8 @@
-import { setImmediate } from 'node:timers/promises';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   CreateWalletsWithRecoveryRequest,
   CreateWalletsWithRecoveryResponse,
   LinkedAccountInput,
-  WalletChainType,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { relocateIssues } from '../../../relocate-issues.ts';
@@ -15,15 +13,12 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import { createUser } from '../users/create-user.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from '../users/linked-account-kinds.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
-import { generateWalletKey, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
+import { createWalletKeys, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { walletView } from '../wallets/wallet-view.ts';
 import { WalletRecoveryEntity } from './wallet-recovery.entity.ts';
 
 const RECOVERY_POINTER = '/recovery_user/linked_accounts';
-
-/** Keys are derived in chunks of this size, so that other requests run in between. */
-const AT_ONCE = 10;
 
 /** The users of the wallets; the same user if the primary signer is also who recovers. */
 interface Users {
@@ -45,31 +40,27 @@ export async function createWalletsWithRecovery(
   { wallets, primary_signer: primary, recovery_user: recovery }: CreateWalletsWithRecoveryRequest,
 ): Promise<CreateWalletsWithRecoveryResponse> {
   const accounts = readAccounts(recovery.linked_accounts);
-  const keys = await generateKeys(
+  const keys = await createWalletKeys(
     context,
     wallets.map((wallet) => wallet.chain_type),
   );
-  try {
-    const users = await resolveUsers(context, primary.subject_id, {
-      accounts,
-      inputs: recovery.linked_accounts,
-    });
-    const ownerId = await ownerOf(context, users);
-    const created: WalletRow[] = [];
-    for (const [index, input] of wallets.entries()) {
-      const key = Promise.resolve(keys[index] as WalletKeyMaterial);
-      const wallet = await createWallet(context, { ...input, owner_id: ownerId }, key).catch(
-        (error: unknown) => {
-          throw relocateIssues(error, `/wallets/${index}`);
-        },
-      );
-      created.push(wallet);
-    }
-    await setUpRecovery(context, users, created);
-    return { wallets: created.map(walletView), recovery_user_id: users.recoveryId };
-  } finally {
-    for (const key of keys) key.secretBytes.fill(0);
+  const users = await resolveUsers(context, primary.subject_id, {
+    accounts,
+    inputs: recovery.linked_accounts,
+  });
+  const ownerId = await ownerOf(context, users);
+  const created: WalletRow[] = [];
+  for (const [index, input] of wallets.entries()) {
+    const key = Promise.resolve(keys[index] as KeyOfWallet);
+    const wallet = await createWallet(context, { ...input, owner_id: ownerId }, key).catch(
+      (error: unknown) => {
+        throw relocateIssues(error, `/wallets/${index}`);
+      },
+    );
+    created.push(wallet);
   }
+  await setUpRecovery(context, users, created);
+  return { wallets: created.map(walletView), recovery_user_id: users.recoveryId };
 }
 
 function readAccounts(inputs: readonly LinkedAccountInput[]): LinkedAccountRecord[] {
@@ -80,19 +71,6 @@ function readAccounts(inputs: readonly LinkedAccountInput[]): LinkedAccountRecor
     throw invalidField(RECOVERY_POINTER, 'expected at most one account of each type');
   }
   return accounts;
-}
-
-async function generateKeys(
-  { entropy }: Pick<OperationContext, 'entropy'>,
-  chainTypes: readonly WalletChainType[],
-): Promise<WalletKeyMaterial[]> {
-  const keys: WalletKeyMaterial[] = [];
-  for (let from = 0; from < chainTypes.length; from += AT_ONCE) {
-    const some = chainTypes.slice(from, from + AT_ONCE);
-    keys.push(...(await Promise.all(some.map((chainType) => generateWalletKey(chainType, entropy)))));
-    await setImmediate();
-  }
-  return keys;
 }
 
 interface RecoveryAccounts {

@@ -1,9 +1,8 @@
-import { SignJWT } from 'jose';
 import type { OperationContext } from '../../../operation-context.ts';
-import { withSigningKey } from './signing-keys.ts';
+import { signClaims } from './signing-keys.ts';
 import { subjectOf, TOKEN_LIFETIME_SECONDS, tokenIssuer } from './token-terms.ts';
 
-type TokenContext = Pick<OperationContext, 'app' | 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs' | 'prefix'>;
+type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'vault' | 'nowMs' | 'prefix'>;
 
 /**
  * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an
@@ -30,14 +29,12 @@ function issue(
   claims: Readonly<Record<string, string>>,
 ): Promise<string> {
   const issuedAtSeconds = Math.floor(context.nowMs / 1000);
-  return withSigningKey(context, context.app.id, (privateKey, kid) =>
-    new SignJWT({ ...claims })
-      .setProtectedHeader({ alg: 'ES256', typ: 'JWT', kid })
-      .setIssuer(tokenIssuer(context.prefix))
-      .setAudience(context.app.id)
-      .setSubject(subjectOf(userId, context.prefix))
-      .setIssuedAt(issuedAtSeconds)
-      .setExpirationTime(issuedAtSeconds + TOKEN_LIFETIME_SECONDS)
-      .sign(privateKey),
-  );
+  return signClaims(context, context.app.id, {
+    ...claims,
+    iss: tokenIssuer(context.prefix),
+    aud: context.app.id,
+    sub: subjectOf(userId, context.prefix),
+    iat: issuedAtSeconds,
+    exp: issuedAtSeconds + TOKEN_LIFETIME_SECONDS,
+  });
 }

@@ -39,9 +39,9 @@ export async function authenticateWallets(
   // wallet gets a key, because policies and other resources also have owners.
   if (quorumIds.length === 0) throw notFound('Wallet');
   const wallets = await listWalletsOfQuorums(context, quorumIds);
-  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, sessionId });
-  const handedOver = await handOverKey(context, privateKey, recipientOf(body));
-  return { ...handedOver, expires_at: expiresAtMs, wallets: wallets.map(walletView) };
+  const recipientPublicKey = recipientOf(body);
+  const key = await createUserKey(context, { userId, sessionId, recipientPublicKey });
+  return { ...handOverKey(key), expires_at: key.expiresAtMs, wallets: wallets.map(walletView) };
 }
 
 /**
@@ -59,12 +59,12 @@ export async function authenticateWalletIntents(
   const wallets = await listUserWallets(context, userId);
   const intentIds = body.bindings.map((binding) => binding.intentId);
   await requireIntents(context, intentIds);
-  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, sessionId, intentIds });
-  const handedOver = await handOverKey(context, privateKey, recipientOf(body));
+  const recipientPublicKey = recipientOf(body);
+  const key = await createUserKey(context, { userId, sessionId, intentIds, recipientPublicKey });
   return {
-    ...handedOver,
+    ...handOverKey(key),
     bindings: body.bindings,
-    expires_at: expiresAtMs,
+    expires_at: key.expiresAtMs,
     wallets: wallets.map(walletView),
   };
 }

@@ -1,6 +1,10 @@
-import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
+import { HpkeError } from '../../../crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
+import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import type { NewUserKey as DrawnKey } from '../../../ports/key-vault.ts';
 import { lockUser } from '../../access/user-records/find-user.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { noteRecovery } from '../recovery/note-recovery.ts';
 import { isRevokedSession } from '../tokens/find-session.ts';
 import { invalidToken } from '../tokens/verify-customer-token.ts';
@@ -12,10 +16,9 @@ const LIFETIME_MS = 60 * 60_000;
 // Expired keys are kept for a while, so that their signatures are refused as expired and not as unknown.
 const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
 
-/** A new user key. Only this result ever contains the private key. */
+/** A new user key. Only this result ever contains the private key, encrypted if the request names a recipient. */
 export interface NewUserKey {
-  /** Base64 PKCS #8 DER. */
-  readonly privateKey: string;
+  readonly privateKey: DrawnKey['privateKey'];
   /** Unix ms. */
   readonly expiresAtMs: number;
 }
@@ -24,8 +27,9 @@ export interface NewUserKey {
  * Creates a key that signs for a user for one hour. Earlier keys stay valid.
  *
  * @param sessionId the session that the key ends with; without it, the key ends by time alone.
+ * @param recipientPublicKey the key that the private key is encrypted to; without it, it is returned as it is.
  * @param intentIds the only intents the key may authorize; without it, the key may sign everything.
- * @throws ApiError not_found; missing_or_invalid_token for a frozen user and a revoked session
+ * @throws ApiError not_found; invalid_data for a recipient that cannot be read; missing_or_invalid_token for a frozen user and a revoked session
  */
 export async function createUserKey(
   context: OperationContext,
@@ -33,10 +37,12 @@ export async function createUserKey(
     userId,
     sessionId,
     intentIds,
+    recipientPublicKey,
   }: {
     readonly userId: string;
     readonly sessionId?: string | undefined;
     readonly intentIds?: readonly string[] | undefined;
+    readonly recipientPublicKey?: string | undefined;
   },
 ): Promise<NewUserKey> {
   // Locks the user, so that a concurrent deletion cannot leave a key without its user.
@@ -45,7 +51,7 @@ export async function createUserKey(
   if (sessionId !== undefined && (await isRevokedSession(context, sessionId))) {
     throw invalidToken('its session was revoked');
   }
-  const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
+  const { publicKey, privateKey } = await drawKey(context, recipientPublicKey);
   const expiresAtMs = context.nowMs + LIFETIME_MS;
   await context.em.nativeDelete(UserKeyEntity, {
     userId,
@@ -56,7 +62,7 @@ export async function createUserKey(
     appId: context.app.id,
     userId,
     sessionId: sessionId ?? null,
-    publicKey: pair.publicKey,
+    publicKey,
     intentIds: intentIds === undefined ? null : [...intentIds],
     createdAtMs: context.nowMs,
     expiresAtMs,
@@ -64,5 +70,16 @@ export async function createUserKey(
   await context.em.flush();
   // A key for certain intents does not cover a wallet.
   if (intentIds === undefined) await noteRecovery(context, userId);
-  return { privateKey: pair.privateKeyPkcs8, expiresAtMs };
+  return { privateKey, expiresAtMs };
+}
+
+async function drawKey({ vault }: OperationContext, recipient: string | undefined): Promise<DrawnKey> {
+  if (recipient === undefined) return vault.createUserKey(undefined);
+  const pointer = '/recipient_public_key';
+  try {
+    return await vault.createUserKey(p256PublicKeyPoint(readPublicKey(recipient, pointer)));
+  } catch (error) {
+    if (error instanceof HpkeError) throw invalidField(pointer, error.message);
+    throw error;
+  }
 }

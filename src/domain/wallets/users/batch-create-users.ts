@@ -8,7 +8,6 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { type PreparedUser, prepareUser, storeUser } from './create-user.ts';
 import { queueForAccounts } from './store-accounts.ts';
-import { wipeWallets } from './user-wallets.ts';
 
 const flags = [
   'create_embedded_wallet',
@@ -33,21 +32,17 @@ export async function batchCreateUsers(
   const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
   const prepared: (PreparedUser | ApiError)[] = [];
   const results: UserBatchCreateResult[] = [];
-  try {
-    // All keys are generated before the first statement, user by user, so that other requests run in between.
-    for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
-      const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
-      prepared.push(await outcomeOf(() => prepareUser(context, input)));
-    }
-    await queueForAccounts(
-      context,
-      prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),
-    );
-    for (const [index, outcome] of prepared.entries()) {
-      results.push({ index, ...(await storeOne(context, outcome)) });
-    }
-  } finally {
-    for (const outcome of prepared) if (!(outcome instanceof ApiError)) wipeWallets(outcome.wallets);
+  // All keys are drawn before the first statement, user by user, so that other requests run in between.
+  for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
+    const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
+    prepared.push(await outcomeOf(() => prepareUser(context, input)));
+  }
+  await queueForAccounts(
+    context,
+    prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),
+  );
+  for (const [index, outcome] of prepared.entries()) {
+    results.push({ index, ...(await storeOne(context, outcome)) });
   }
   return results;
 }

@@ -8,13 +8,7 @@ import { encodeCustomMetadata } from './custom-metadata.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from './linked-account-kinds.ts';
 import { queueForAccounts, requireOneOfEachKind, storeAccounts } from './store-accounts.ts';
 import { userView } from './user-view.ts';
-import {
-  addWallets,
-  announceWallets,
-  type PreparedWallets,
-  prepareWallets,
-  wipeWallets,
-} from './user-wallets.ts';
+import { addWallets, announceWallets, type PreparedWallets, prepareWallets } from './user-wallets.ts';
 
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
@@ -34,16 +28,12 @@ export interface PreparedUser {
  */
 export async function createUser(context: OperationContext, input: CreateUserRequest): Promise<StoredUser> {
   const prepared = await prepareUser(context, input);
-  try {
-    await queueForAccounts(context, prepared.accounts);
-    return await storeUser(context, prepared);
-  } finally {
-    wipeWallets(prepared.wallets);
-  }
+  await queueForAccounts(context, prepared.accounts);
+  return storeUser(context, prepared);
 }
 
 /**
- * Validates what needs no database and generates the wallet keys.
+ * Validates what needs no database and draws the wallet keys.
  *
  * @throws ApiError invalid_data, cannot_link_more_of_type
  */

@@ -9,7 +9,7 @@ import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
-import { generateWalletKeys, KEYS_AT_ONCE, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
+import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { isLinkable } from './linked-account-view.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
@@ -18,15 +18,15 @@ import { userView } from './user-view.ts';
 // CHOICE: the size of a wallet batch. Deriving a key takes milliseconds.
 const MAX_WALLETS = 100;
 
-/** Wallets to create for a user, with their keys generated. */
+/** Wallets to create for a user, with their keys drawn. */
 export interface PreparedWallets {
   readonly inputs: readonly WalletCreationInput[];
-  readonly keys: readonly WalletKeyMaterial[];
+  readonly keys: readonly KeyOfWallet[];
 }
 
 /**
- * Validates the requested wallets and generates their keys before the first statement: a transaction
- * begins with it, and on SQLite all other requests wait for that. The caller must call `wipeWallets` afterwards.
+ * Validates the requested wallets and draws their keys before the first statement: a transaction begins with it, and on
+ * SQLite all other requests wait for that.
  *
  * @throws ApiError invalid_data
  */
@@ -41,12 +41,7 @@ export async function prepareWallets(
     }
   }
   const types = inputs.map((input) => input.chain_type);
-  return { inputs, keys: await generateWalletKeys(types, context.entropy) };
-}
-
-/** Overwrites the generated keys. */
-export function wipeWallets({ keys }: PreparedWallets): void {
-  for (const key of keys) key.secretBytes.fill(0);
+  return { inputs, keys: await createWalletKeys(context, types) };
 }
 
 /** A user with new wallets, and those to report by event. */
@@ -75,7 +70,7 @@ export async function addWallets(
   const takeIndex = countIndexes(user);
   for (const [index, { create_smart_wallet, ...input }] of inputs.entries()) {
     if (index % KEYS_AT_ONCE === 0) await setImmediate();
-    const key = Promise.resolve(keys[index] as WalletKeyMaterial);
+    const key = Promise.resolve(keys[index] as KeyOfWallet);
     const wallet = await createWallet(context, { ...input, owner_id }, key).catch((error: unknown) => {
       throw relocateIssues(error, `/wallets/${index}`);
     });
@@ -101,14 +96,10 @@ export async function pregenerateWallets(
   inputs: readonly WalletCreationInput[],
 ): Promise<StoredUser> {
   const wallets = await prepareWallets(context, inputs);
-  try {
-    const user = await findUserForUpdate(context, userId);
-    const withWallets = await addWallets(context, user, wallets);
-    await announceWallets(context, withWallets);
-    return withWallets.user;
-  } finally {
-    wipeWallets(wallets);
-  }
+  const user = await findUserForUpdate(context, userId);
+  const withWallets = await addWallets(context, user, wallets);
+  await announceWallets(context, withWallets);
+  return withWallets.user;
 }
 
 /** Records the events of new user wallets. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { SealedKey } from '../../../ports/key-vault.ts';
+import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
-import { decodeWalletSecret, type WalletSecret } from '../wallets/wallet-secret.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -19,18 +19,24 @@ const selectKey = prepareQuery<{ walletId: string }, SealedKey>((database, { wal
     .where('wallet_id', '=', walletId),
 );
 
-/** Opens a wallet's secret while `use` runs and wipes it afterwards, so `use` must not keep references to it. */
-export async function useWalletKey<T>(
-  context: Pick<OperationContext, 'em' | 'vault'>,
+type KeyContext = Pick<OperationContext, 'em' | 'vault'>;
+
+/** Signs with a wallet's key. The caller has authorized this use of the wallet. Throws SigningInputError. */
+export async function signWithWalletKey<Method extends SigningMethod>(
+  context: KeyContext,
   wallet: WalletRow,
-  use: (secret: WalletSecret) => T | Promise<T>,
-): Promise<T> {
+  task: SigningTask<Method>,
+): Promise<SigningMethods[Method]['data']> {
+  const sealed = await findWalletKey(context, wallet);
+  return context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task);
+}
+
+/** The sealed key of a wallet. */
+export async function findWalletKey(context: KeyContext, wallet: WalletRow): Promise<SealedKey> {
   const {
     rows: [sealed],
   } = await selectKey(context.em, { walletId: wallet.id });
   // INVARIANT: every wallet except custodial ones has a key, stored in the transaction that created it.
   assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
-  return context.vault.withSecret(sealed, walletKeyBinding(wallet), (bytes) =>
-    use(decodeWalletSecret(bytes)),
-  );
+  return sealed;
 }

@@ -1,5 +1,4 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hpkeRecipientFromSeed } from '../../../crypto/hpke.ts';
 import { invalidField } from '../../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -8,7 +7,6 @@ import { normalizeWalletAddress } from '../../base/addresses/normalize-address.t
 import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 
-const SEED_BYTES = 32;
 /** CHOICE: no lifetime is published; an hour is enough for a person to find the phrase. */
 const LIFETIME_MS = 60 * 60 * 1000;
 
@@ -25,35 +23,26 @@ export async function beginImport(
   const chainType = request.chain_type;
   const address = normalizeWalletAddress(chainType, request.address);
   if (address === undefined) throw invalidField('/address', `expected an address of \`${chainType}\``);
-  const seed = context.entropy.bytes(SEED_BYTES);
   const id = context.ids.cuid2();
-  const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(seed);
-  try {
-    const sealed = await context.vault.seal(
-      privateKeyBytes,
-      walletImportBinding({ id, app_id: context.app.id, chain_type: chainType }),
-    );
-    const ofAddress = { appId: context.app.id, chainType, address };
-    // Requests that begin the same import run one after the other: many of them would collide again and again.
-    await lockName(context.em, `${context.app.id} import ${chainType} ${address}`);
-    await context.em.nativeDelete(WalletImportEntity, ofAddress);
-    context.em.create(WalletImportEntity, {
-      id,
-      ...ofAddress,
-      sealedSecret: Buffer.from(sealed.sealedSecret),
-      wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
-      masterKeyId: sealed.masterKeyId,
-      expiresAtMs: context.nowMs + LIFETIME_MS,
-    });
-    await context.em.flush();
-    return {
-      encryption_type: 'HPKE',
-      encryption_public_key: Buffer.from(publicKeyBytes).toString('base64'),
-    };
-  } finally {
-    seed.fill(0);
-    privateKeyBytes.fill(0);
-  }
+  const binding = walletImportBinding({ id, app_id: context.app.id, chain_type: chainType });
+  const { sealed, publicKey } = await context.vault.createImportKey(binding);
+  const ofAddress = { appId: context.app.id, chainType, address };
+  // Requests that begin the same import run one after the other: many of them would collide again and again.
+  await lockName(context.em, `${context.app.id} import ${chainType} ${address}`);
+  await context.em.nativeDelete(WalletImportEntity, ofAddress);
+  context.em.create(WalletImportEntity, {
+    id,
+    ...ofAddress,
+    sealedSecret: Buffer.from(sealed.sealedSecret),
+    wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+    masterKeyId: sealed.masterKeyId,
+    expiresAtMs: context.nowMs + LIFETIME_MS,
+  });
+  await context.em.flush();
+  return {
+    encryption_type: 'HPKE',
+    encryption_public_key: Buffer.from(publicKey).toString('base64'),
+  };
 }
 
 /** Deletes expired imports; returns how many. */

@@ -14,7 +14,7 @@ const KNOWN_VALUE = 'custos master key check';
  */
 export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
   for (const check of await em.find(MasterKeyCheckEntity, {})) {
-    await vault.withSecret(check, masterKeyCheckBinding, () => undefined);
+    await vault.open(check, masterKeyCheckBinding);
   }
   const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
   const check = {

@@ -1,39 +1,35 @@
 import type { CreateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
-import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
+import { createWalletKey, type KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 /**
  * Creates a wallet with a new key.
  *
- * @param key generated in advance by callers that create several wallets; wiped here.
+ * @param key drawn in advance by callers that create several wallets.
  * @throws ApiError invalid_data when an owner, signer, policy or entity does not exist, resource_conflict when the
  * external id is taken, wallet_entity_limit_exceeded.
  */
 export async function createWallet(
   context: OperationContext,
   input: CreateWalletRequest,
-  key: Promise<WalletKeyMaterial> = generateWalletKey(input.chain_type, context.entropy),
+  key: Promise<KeyOfWallet> = createWalletKey(context, input.chain_type),
 ): Promise<WalletRow> {
   // NOTE: derived before the first statement: a transaction begins with it, and on SQLite all other requests wait for
   // that.
-  const material = await key;
-  try {
-    await checkWalletFields(context, input, input.chain_type);
-    const ownerId = await resolveWalletOwner(context, input);
-    const wallet = {
-      chainType: input.chain_type,
-      ownerId,
-      displayName: input.display_name,
-      externalId: input.external_id,
-      policyIds: input.policy_ids,
-      additionalSigners: input.additional_signers,
-      entity: input.entity,
-    };
-    return await insertWallet(context, wallet, material);
-  } finally {
-    material.secretBytes.fill(0);
-  }
+  const drawn = await key;
+  await checkWalletFields(context, input, input.chain_type);
+  const ownerId = await resolveWalletOwner(context, input);
+  const wallet = {
+    chainType: input.chain_type,
+    ownerId,
+    displayName: input.display_name,
+    externalId: input.external_id,
+    policyIds: input.policy_ids,
+    additionalSigners: input.additional_signers,
+    entity: input.entity,
+  };
+  return insertWallet(context, wallet, drawn);
 }

@@ -4,7 +4,7 @@ import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../gen
 import type { OperationContext } from '../../../operation-context.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { createWallet } from './create-wallet.ts';
-import { generateWalletKeys, KEYS_AT_ONCE, type WalletKeyMaterial } from './generate-wallet-key.ts';
+import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from './create-wallet-key.ts';
 import { walletView } from './wallet-view.ts';
 
 /**
@@ -17,23 +17,19 @@ export async function createWalletsBatch(
   inputs: readonly WalletBatchItemInput[],
 ): Promise<WalletBatchCreateResult[]> {
   const types = inputs.map((input) => input.chain_type);
-  const keys = await generateWalletKeys(types, context.entropy);
+  const keys = await createWalletKeys(context, types);
   const results: WalletBatchCreateResult[] = [];
-  try {
-    for (const [index, input] of inputs.entries()) {
-      // Other requests run in between.
-      if (index % KEYS_AT_ONCE === 0) await setImmediate();
-      results.push(await createOne(context, { index, input, key: keys[index] as WalletKeyMaterial }));
-    }
-  } finally {
-    for (const key of keys) key.secretBytes.fill(0);
+  for (const [index, input] of inputs.entries()) {
+    // Other requests run in between.
+    if (index % KEYS_AT_ONCE === 0) await setImmediate();
+    results.push(await createOne(context, { index, input, key: keys[index] as KeyOfWallet }));
   }
   return results;
 }
 
 async function createOne(
   context: OperationContext,
-  { index, input, key }: { index: number; input: WalletBatchItemInput; key: WalletKeyMaterial },
+  { index, input, key }: { index: number; input: WalletBatchItemInput; key: KeyOfWallet },
 ): Promise<WalletBatchCreateResult> {
   try {
     // A refusal rolls back only this wallet.

@@ -1,20 +1,14 @@
-import { mnemonicToEntropy } from '../../../crypto/bip39.ts';
-import { bytesToUtf8 } from '../../../crypto/encoding.ts';
-import { HpkeError, type HpkeParameters, openHpke } from '../../../crypto/hpke.ts';
+import { HpkeError, type HpkeParameters } from '../../../crypto/hpke.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { privateKeyFromImport } from '../../../signing/private-key-forms.ts';
+import { InvalidImportedKeyError } from '../../../signing/signing-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
-import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { walletImportBinding, walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
-import {
-  type WalletKeyMaterial,
-  walletKeyFromEntropy,
-  walletKeyFromPrivateKey,
-} from './generate-wallet-key.ts';
+import type { KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 import type { WalletRow } from './wallet-row.ts';
@@ -40,62 +34,60 @@ export async function finishImport(
   const { wallet } = request;
   const chainType = wallet.chain_type as WalletChainType;
   const address = normalizeAddress(wallet.address);
-  const plaintext = await openImport(context, wallet, address);
-  const material = await readKey(chainType, wallet, plaintext);
-  try {
-    if (material.address !== address) {
-      throw invalidField(`${AT}/address`, `expected the address of the key, \`${material.address}\``);
-    }
-    await requireNewAddress(context, chainType, address);
-    await checkWalletFields(context, request, chainType);
-    return await insertWallet(
-      context,
-      {
-        chainType,
-        ownerId: await resolveWalletOwner(context, request),
-        displayName: request.display_name,
-        externalId: request.external_id,
-        policyIds: request.policy_ids,
-        additionalSigners: request.additional_signers,
-        entity: request.entity,
-        importedAtMs: context.nowMs,
-      },
-      material,
-    );
-  } finally {
-    material.secretBytes.fill(0);
+  const key = await importKey(context, wallet, address);
+  if (key.address !== address) {
+    throw invalidField(`${AT}/address`, `expected the address of the key, \`${key.address}\``);
   }
+  await requireNewAddress(context, chainType, address);
+  await checkWalletFields(context, request, chainType);
+  return insertWallet(
+    context,
+    {
+      chainType,
+      ownerId: await resolveWalletOwner(context, request),
+      displayName: request.display_name,
+      externalId: request.external_id,
+      policyIds: request.policy_ids,
+      additionalSigners: request.additional_signers,
+      entity: request.entity,
+      importedAtMs: context.nowMs,
+    },
+    key,
+  );
 }
 
-async function openImport(
+async function importKey(
   context: OperationContext,
   wallet: SealedImport,
   address: string,
-): Promise<Uint8Array> {
+): Promise<KeyOfWallet> {
   const ofAddress = { appId: context.app.id, chainType: wallet.chain_type, address };
   const begun = await context.em.findOne(WalletImportEntity, ofAddress, lockForUpdate);
   if (begun === null || begun.expiresAtMs <= context.nowMs) {
     throw invalidField(AT, 'no import of this address was started, or it has expired');
   }
   await context.em.remove(begun).flush();
-  const binding = walletImportBinding({
-    id: begun.id,
-    app_id: context.app.id,
-    chain_type: wallet.chain_type,
-  });
+  const walletId = context.ids.cuid2();
+  const ofApp = { app_id: context.app.id, chain_type: wallet.chain_type };
+  const submitted = {
+    encapsulatedKey: base64(wallet.encapsulated_key),
+    ciphertext: base64(wallet.ciphertext),
+    parameters: hpkeParameters(wallet.hpke_config),
+    ...(wallet.entropy_type === 'hd'
+      ? ({ form: 'phrase', index: wallet.index } as const)
+      : ({ form: 'private-key' } as const)),
+  };
   try {
-    return await context.vault.withSecret(begun, binding, (recipientPrivateKeyBytes) =>
-      openHpke(
-        {
-          recipientPrivateKeyBytes,
-          encapsulatedKey: base64(wallet.encapsulated_key),
-          ciphertext: base64(wallet.ciphertext),
-        },
-        hpkeParameters(wallet.hpke_config),
-      ),
+    const key = await context.vault.importWalletKey(
+      begun,
+      walletImportBinding({ ...ofApp, id: begun.id }),
+      submitted,
+      walletKeyBinding({ ...ofApp, id: walletId }),
     );
+    return { ...key, walletId };
   } catch (error) {
-    if (error instanceof HpkeError) throw invalidField(`${AT}/ciphertext`, error.message);
+    const isRefusal = error instanceof HpkeError || error instanceof InvalidImportedKeyError;
+    if (isRefusal) throw invalidField(`${AT}/ciphertext`, error.message);
     throw error;
   }
 }
@@ -110,26 +102,6 @@ function hpkeParameters(config: SealedImport['hpke_config']): HpkeParameters {
 
 function base64(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
-}
-
-/** Throws ApiError invalid_data; its message never contains the secret. */
-async function readKey(
-  chainType: WalletChainType,
-  wallet: SealedImport,
-  plaintext: Uint8Array,
-): Promise<WalletKeyMaterial> {
-  try {
-    if (wallet.entropy_type === 'hd') {
-      const entropy = mnemonicToEntropy(bytesToUtf8(plaintext) ?? '');
-      return await walletKeyFromEntropy(chainType, entropy, wallet.index);
-    }
-    return await walletKeyFromPrivateKey(chainType, await privateKeyFromImport(chainType, plaintext));
-  } catch {
-    const what = wallet.entropy_type === 'hd' ? 'a BIP-39 phrase' : `a private key of ${chainType}`;
-    throw invalidField(`${AT}/ciphertext`, `the decrypted content is not ${what}`);
-  } finally {
-    plaintext.fill(0);
-  }
 }
 
 async function requireNewAddress(

@@ -3,10 +3,9 @@ import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { prepareInsertPair } from '../../../storage/insert-pair.ts';
-import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import type { WalletKeyMaterial } from './generate-wallet-key.ts';
+import type { KeyOfWallet } from './create-wallet-key.ts';
 import { storeSigners } from './store-signers.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
@@ -51,7 +50,7 @@ const insertRow = prepareQuery<WalletRow>((database, row) =>
 );
 
 /**
- * Stores a wallet and its sealed key; the caller wipes the key.
+ * Stores a wallet and its sealed key.
  *
  * @throws ApiError resource_conflict when the app has a wallet with this external id; of several concurrent
  * requests exactly one succeeds.
@@ -59,15 +58,14 @@ const insertRow = prepareQuery<WalletRow>((database, row) =>
 export async function insertWallet(
   context: OperationContext,
   wallet: NewWalletRow,
-  key: WalletKeyMaterial,
+  key: KeyOfWallet,
 ): Promise<WalletRow> {
   const row = newWalletRow(context, wallet, key);
-  const sealed = await context.vault.seal(key.secretBytes, walletKeyBinding(row));
   const isStored = await insertRowAndKey(context.em, row, {
     wallet_id: row.id,
-    sealed_secret: sealed.sealedSecret,
-    wrapped_data_key: sealed.wrappedDataKey,
-    master_key_id: sealed.masterKeyId,
+    sealed_secret: key.sealed.sealedSecret,
+    wrapped_data_key: key.sealed.wrappedDataKey,
+    master_key_id: key.sealed.masterKeyId,
     entropy_type: key.entropyType,
     derivation_path: key.derivationPath,
     wallet_index: key.walletIndex,
@@ -95,16 +93,16 @@ export async function insertWalletRow(
   return row;
 }
 
-/** The row of a new wallet; `key` has its address and public key. */
+/** The row of a new wallet; `key` has its id, unless it is still to be drawn, its address and public key. */
 export function newWalletRow(
   context: Pick<OperationContext, 'ids' | 'app' | 'nowMs'>,
   wallet: NewWalletRow,
-  key: Pick<WalletKeyMaterial, 'address' | 'publicKey'>,
+  key: Pick<KeyOfWallet, 'address' | 'publicKey'> & { readonly walletId?: string },
 ): WalletRow {
   const entityAssignment =
     wallet.entity === undefined ? null : { id: context.ids.cuid2(), atMs: context.nowMs };
   return {
-    id: context.ids.cuid2(),
+    id: key.walletId ?? context.ids.cuid2(),
     app_id: context.app.id,
     chain_type: wallet.chainType,
     address: key.address,

@@ -1,0 +1,155 @@
+import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../crypto/hpke.ts';
+import { p256KeyPairFromSeed } from '../crypto/p256.ts';
+import type { Entropy } from '../ports/entropy.ts';
+import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
+import { type ChainType, isChainType } from '../signing/chains.ts';
+import { signWithKey } from '../signing/sign-with-key.ts';
+import {
+  exportedWalletKey,
+  importedWalletKey,
+  keyBytesOf,
+  newWalletKey,
+  type WalletKeyMaterial,
+} from '../signing/wallet-key.ts';
+import { decodeWalletSecret } from '../signing/wallet-secret.ts';
+import { VaultError } from './vault-error.ts';
+import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
+
+/**
+ * The purposes of secrets that leave the vault as they are, because the server shows them, compares with them or sends
+ * them on. Private keys have other purposes.
+ */
+export const plainPurposes: ReadonlySet<string> = new Set([
+  'webhook-secret',
+  'deposit-instructions',
+  'test-account-code',
+  // The known value that verifies a master key.
+  '',
+]);
+
+export interface KeyVaultOptions extends MasterKeyVaultOptions {
+  /** What new keys are drawn from. Default: `entropy`. */
+  readonly keyEntropy?: Entropy;
+}
+
+/** A vault in this process. */
+export function createKeyVault({ keyEntropy, ...options }: KeyVaultOptions): KeyVault {
+  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy);
+}
+
+const EPHEMERAL_SEED_BYTES = 32;
+const P256_SEED_BYTES = 48;
+const FINGERPRINT_KEY_BYTES = 32;
+
+/**
+ * The operations of a vault on its envelopes.
+ *
+ * NOTE: random bytes are drawn before anything is awaited, so that concurrent requests draw in their order.
+ */
+export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
+  const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
+    envelopes.seal(secret, binding).finally(() => secret.fill(0));
+
+  const sealWalletKey = async ({ secretBytes, ...facts }: WalletKeyMaterial, binding: SealBinding) => ({
+    ...facts,
+    sealed: await sealAndWipe(secretBytes, binding),
+  });
+
+  return {
+    get currentMasterKeyId() {
+      return envelopes.currentMasterKeyId;
+    },
+    seal: envelopes.seal,
+    rewrap: envelopes.rewrap,
+    async open(sealed, binding) {
+      if (!plainPurposes.has(binding.purpose)) {
+        throw new VaultError(`a secret with the purpose \`${binding.purpose}\` does not leave the vault`);
+      }
+      return envelopes.withSecret(sealed, binding, (secret) => secret.slice());
+    },
+
+    async createWalletKey(binding) {
+      const chainType = chainTypeOf(binding);
+      return sealWalletKey(await newWalletKey(chainType, entropy.bytes(keyBytesOf(chainType))), binding);
+    },
+    async signWithWallet(sealed, binding, task) {
+      const chainType = chainTypeOf(binding);
+      return envelopes.withSecret(sealed, binding, (secret) =>
+        signWithKey(chainType, decodeWalletSecret(secret).privateKey, task),
+      );
+    },
+    async exportWalletKey(sealed, binding, { form, recipient }) {
+      const chainType = chainTypeOf(binding);
+      const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
+      return envelopes.withSecret(sealed, binding, async (secret) => {
+        const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
+        if (plaintext === undefined) return undefined;
+        return sealHpke({ recipientPublicKeyBytes: recipient, plaintext, ephemeralSeed }).finally(() =>
+          plaintext.fill(0),
+        );
+      });
+    },
+
+    async createImportKey(binding) {
+      const seed = entropy.bytes(EPHEMERAL_SEED_BYTES);
+      const pair = await hpkeRecipientFromSeed(seed).finally(() => seed.fill(0));
+      return { sealed: await sealAndWipe(pair.privateKeyBytes, binding), publicKey: pair.publicKeyBytes };
+    },
+    async importWalletKey(importKey, importBinding, { parameters, form, index, ...message }, walletBinding) {
+      const chainType = chainTypeOf(walletBinding);
+      const content = await envelopes.withSecret(importKey, importBinding, (recipientPrivateKeyBytes) =>
+        openHpke({ recipientPrivateKeyBytes, ...message }, parameters),
+      );
+      return sealWalletKey(await importedWalletKey(chainType, content, { form, index }), walletBinding);
+    },
+
+    async createTokenKey(binding) {
+      const { privateKeyPkcs8, publicKey } = drawP256(entropy);
+      const secret = new Uint8Array(Buffer.from(privateKeyPkcs8, 'base64'));
+      return { sealed: await sealAndWipe(secret, binding), publicKey };
+    },
+    signToken: (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'app-signing-key'), (pkcs8) => {
+        // A view, not a copy, so that it is wiped.
+        const view = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.byteLength);
+        const key = createPrivateKey({ key: view, format: 'der', type: 'pkcs8' });
+        return new Uint8Array(sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }));
+      }),
+
+    async createUserKey(recipient) {
+      const { privateKeyPkcs8, publicKey } = drawP256(entropy);
+      if (recipient === undefined) return { publicKey, privateKey: privateKeyPkcs8 };
+      const privateKey = await sealHpke({
+        recipientPublicKeyBytes: recipient,
+        plaintext: new TextEncoder().encode(privateKeyPkcs8),
+        ephemeralSeed: entropy.bytes(EPHEMERAL_SEED_BYTES),
+      });
+      return { publicKey, privateKey };
+    },
+
+    createFingerprintKey: (binding) =>
+      sealAndWipe(Uint8Array.from(entropy.bytes(FINGERPRINT_KEY_BYTES)), binding),
+    fingerprint: (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'fingerprint-key'), (secret) =>
+        createHmac('sha256', secret).update(text, 'utf8').digest('hex'),
+      ),
+  };
+}
+
+function drawP256(entropy: Entropy) {
+  const seed = entropy.bytes(P256_SEED_BYTES);
+  const pair = p256KeyPairFromSeed(seed);
+  seed.fill(0);
+  return pair;
+}
+
+function chainTypeOf({ purpose }: SealBinding): ChainType {
+  if (isChainType(purpose)) return purpose;
+  throw new VaultError(`expected the binding of a wallet's key, got the purpose \`${purpose}\``);
+}
+
+function requirePurpose(binding: SealBinding, purpose: string): SealBinding {
+  if (binding.purpose === purpose) return binding;
+  throw new VaultError(`expected the purpose \`${purpose}\`, got \`${binding.purpose}\``);
+}
