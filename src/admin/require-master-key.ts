@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { VaultError } from '../adapters/vault-error.ts';
+import { VaultError } from '../adapters/vault/vault-error.ts';
 import { checkMasterKey } from '../domain/wallets/wallets/check-master-key.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';

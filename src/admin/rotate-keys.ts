@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemEntropy } from '../adapters/entropy.ts';
-import { productionVault } from '../adapters/production-vault.ts';
+import { productionVault } from '../adapters/vault/production-vault.ts';
 import type { ServeConfig } from '../config.ts';
 import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
 import { entities } from '../domain/tables.ts';

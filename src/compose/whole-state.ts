@@ -1,5 +1,5 @@
 import type { AdjustableClock } from '../adapters/clock.ts';
-import type { SandboxVault } from '../adapters/sandbox-vault.ts';
+import type { SandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { newestSequence } from '../domain/base/events/list-events.ts';
 import type { JobRunner } from '../jobs/runner.ts';

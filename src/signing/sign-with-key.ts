@@ -1,7 +1,8 @@
 import { loadOnce } from '../load-once.ts';
 import { type ChainType, rawSign } from './chains.ts';
-import { type OfflineMethod, type OfflineMethods, signOffline } from './offline-rpc.ts';
+import { isOfflineMethod, type OfflineMethods, signOffline } from './offline-rpc.ts';
 import type { RawSignParams } from './raw-sign.ts';
+import { InvalidFieldError } from './signing-errors.ts';
 import type { SparkOperation } from './spark-operation.ts';
 
 /** Params and data of everything that a wallet's key signs: rpc methods that need no network, and two others. */
@@ -34,5 +35,7 @@ export async function signWithKey<Method extends SigningMethod>(
   if (method === 'spark_operation') {
     return (await loadSpark()).signSparkOperation(privateKey, params as SparkOperation);
   }
-  return signOffline(method as OfflineMethod, privateKey, params as never);
+  // INVARIANT: only the table's own methods run: an inherited one could return the key.
+  if (!isOfflineMethod(method)) throw new InvalidFieldError('/method', 'expected a method that signs');
+  return signOffline(method, privateKey, params as never);
 }

@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault-operations.ts';
+import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { recordEvent } from '../../src/domain/base/events/record-event.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
-import { createKeyVault } from '../../src/adapters/vault-operations.ts';
+import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import {
   masterKeyCheckBinding,

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { sandboxVault } from '../../../src/adapters/sandbox-vault.ts';
+import { sandboxVault } from '../../../src/adapters/vault/sandbox-vault.ts';
 import { entities } from '../../../src/domain/tables.ts';
 import { chainStoreSteps } from '../../../src/simulated/chains/store-schema.ts';
 import { migrate } from '../../../src/storage/migrate.ts';

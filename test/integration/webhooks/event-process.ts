@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault-operations.ts';
+import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { createApp } from '../../../src/domain/access/apps/create-app.ts';

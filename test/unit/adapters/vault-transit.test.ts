@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
-import { transitMasterKey } from '../../../src/adapters/master-key-transit.ts';
-import { VaultError } from '../../../src/adapters/vault-error.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { transitMasterKey } from '../../../src/adapters/vault/master-key-transit.ts';
+import { VaultError } from '../../../src/adapters/vault/vault-error.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
 import { startTransitService, type TransitService } from '../../support/transit-service.ts';
 
 const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };

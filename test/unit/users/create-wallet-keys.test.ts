@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
-import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault-operations.ts';
+import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import { createWalletKey, createWalletKeys } from '../../../src/domain/wallets/wallets/create-wallet-key.ts';
 import type { Entropy } from '../../../src/ports/entropy.ts';
 

@@ -1,18 +1,18 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
-import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../crypto/hpke.ts';
-import { p256KeyPairFromSeed } from '../crypto/p256.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
-import { type ChainType, isChainType } from '../signing/chains.ts';
-import { signWithKey } from '../signing/sign-with-key.ts';
+import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../crypto/hpke.ts';
+import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
+import type { Entropy } from '../../ports/entropy.ts';
+import type { KeyVault, SealBinding, SealedKey } from '../../ports/key-vault.ts';
+import { type ChainType, isChainType } from '../../signing/chains.ts';
+import { signWithKey } from '../../signing/sign-with-key.ts';
 import {
   exportedWalletKey,
   importedWalletKey,
   keyBytesOf,
   newWalletKey,
   type WalletKeyMaterial,
-} from '../signing/wallet-key.ts';
-import { decodeWalletSecret } from '../signing/wallet-secret.ts';
+} from '../../signing/wallet-key.ts';
+import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
 

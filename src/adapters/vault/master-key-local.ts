@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import type { Entropy } from '../ports/entropy.ts';
+import type { Entropy } from '../../ports/entropy.ts';
 import { openAesGcm, sealAesGcm } from './aes-gcm.ts';
 import { VaultError } from './vault-error.ts';
 import type { MasterKey } from './vault-master-key.ts';

@@ -5,7 +5,7 @@ import {
   createSecretKey,
   KeyObject,
 } from 'node:crypto';
-import type { Entropy } from '../ports/entropy.ts';
+import type { Entropy } from '../../ports/entropy.ts';
 
 const CIPHER: CipherGCMTypes = 'aes-256-gcm';
 const NONCE_BYTES = 12;

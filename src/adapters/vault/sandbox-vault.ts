@@ -1,6 +1,6 @@
-import type { Entropy } from '../ports/entropy.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
-import { systemEntropy } from './entropy.ts';
+import type { Entropy } from '../../ports/entropy.ts';
+import type { KeyVault } from '../../ports/key-vault.ts';
+import { systemEntropy } from '../entropy.ts';
 import { localMasterKey } from './master-key-local.ts';
 import { createMasterKeyVault, type MasterKeyVault } from './vault-master-key.ts';
 import { vaultOn } from './vault-operations.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import type { ServeConfig } from '../config.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { ServeConfig } from '../../config.ts';
+import type { Entropy } from '../../ports/entropy.ts';
+import type { KeyVault } from '../../ports/key-vault.ts';
 import { localMasterKey } from './master-key-local.ts';
 import { transitMasterKey } from './master-key-transit.ts';
 import type { MasterKey } from './vault-master-key.ts';

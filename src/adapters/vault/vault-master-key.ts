@@ -1,5 +1,5 @@
-import type { Entropy } from '../ports/entropy.ts';
-import type { SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { Entropy } from '../../ports/entropy.ts';
+import type { SealBinding, SealedKey } from '../../ports/key-vault.ts';
 import { openAesGcm, sealAesGcm } from './aes-gcm.ts';
 import { VaultError } from './vault-error.ts';
 
