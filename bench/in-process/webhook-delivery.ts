@@ -8,7 +8,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault/vault-master-key.ts';
+import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../src/compose/jobs.ts';
 import { createWebhookEndpoint } from '../../src/domain/access/webhooks/change-webhook-endpoint.ts';
@@ -39,7 +39,7 @@ const services = {
   clock: systemClock,
   entropy: systemEntropy,
   ids: makeIds(systemEntropy),
-  vault: createMasterKeyVault({
+  vault: createKeyVault({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   }),

@@ -62,10 +62,7 @@ export function createServerMetrics(): ServerMetrics {
     labels: ['limit'],
   });
   const jobs = timed({ name: 'custos_job_duration_seconds', help: 'Batches of background jobs.' }, 'job');
-  const vaults = timed(
-    { name: 'custos_key_vault_duration_seconds', help: 'Keys sealed and opened, without their use.' },
-    'call',
-  );
+  const vaults = timed({ name: 'custos_key_vault_duration_seconds', help: 'Uses of the key vault.' }, 'call');
   const nodes = timed(
     { name: 'custos_chain_call_duration_seconds', help: 'Calls of the nodes of a chain.' },
     'chain',

@@ -1,39 +1,27 @@
 import type { KeyVault } from '../../ports/key-vault.ts';
 
-/** Called for every use of a vault. */
-type ObserveVault = (call: 'seal' | 'open', durationMs: number, hasFailed: boolean) => void;
+/** Called for every use of a vault, with the name of the method. */
+type ObserveVault = (call: string, durationMs: number, hasFailed: boolean) => void;
 
-/** A vault whose uses are measured: an opened key until it is open, without what is done with it. */
-export function measuredVault<Vault extends KeyVault>(
-  vault: Vault,
-  observe: ObserveVault | undefined,
-): Vault {
+/** A vault whose uses are measured, until their result. */
+export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined): KeyVault {
   if (observe === undefined) return vault;
-  return {
-    ...vault,
-    async seal(secret, binding) {
+  const measured =
+    (name: string, method: (...args: never[]) => Promise<unknown>) =>
+    async (...args: never[]): Promise<unknown> => {
       const startedMs = performance.now();
       let hasFailed = true;
       try {
-        const sealed = await vault.seal(secret, binding);
+        const result = await method(...args);
         hasFailed = false;
-        return sealed;
+        return result;
       } finally {
-        observe('seal', performance.now() - startedMs, hasFailed);
+        observe(name, performance.now() - startedMs, hasFailed);
       }
-    },
-    async withSecret(sealed, binding, use) {
-      const startedMs = performance.now();
-      let isOpen = false;
-      try {
-        return await vault.withSecret(sealed, binding, (secret) => {
-          isOpen = true;
-          observe('open', performance.now() - startedMs, false);
-          return use(secret);
-        });
-      } finally {
-        if (!isOpen) observe('open', performance.now() - startedMs, true);
-      }
-    },
-  };
+    };
+  const methods = Object.entries(vault).map(([name, value]) => [
+    name,
+    typeof value === 'function' ? measured(name, value) : value,
+  ]);
+  return Object.fromEntries(methods) as KeyVault;
 }

@@ -109,7 +109,7 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
       const secret = new Uint8Array(Buffer.from(privateKeyPkcs8, 'base64'));
       return { sealed: await sealAndWipe(secret, binding), publicKey };
     },
-    signToken: (sealed, binding, text) =>
+    signToken: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'app-signing-key'), (pkcs8) => {
         // A view, not a copy, so that it is wiped.
         const view = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.byteLength);
@@ -130,7 +130,7 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
 
     createFingerprintKey: (binding) =>
       sealAndWipe(Uint8Array.from(entropy.bytes(FINGERPRINT_KEY_BYTES)), binding),
-    fingerprint: (sealed, binding, text) =>
+    fingerprint: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'fingerprint-key'), (secret) =>
         createHmac('sha256', secret).update(text, 'utf8').digest('hex'),
       ),

@@ -65,7 +65,9 @@ test('requests are counted and timed by operation, and refusals by code', () => 
 });
 
 test('the vault, the database, the jobs and the chains are measured', () => {
-  expect(sampleOf('custos_key_vault_duration_seconds_count{call="seal",result="ok"}')).toBeGreaterThan(0);
+  expect(
+    sampleOf('custos_key_vault_duration_seconds_count{call="createWalletKey",result="ok"}'),
+  ).toBeGreaterThan(0);
   expect(sampleOf('custos_database_transaction_duration_seconds_count{result="committed"}')).toBeGreaterThan(
     0,
   );
