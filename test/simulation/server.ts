@@ -1,7 +1,7 @@
 import { seededEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
-import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { jobsOf, releaseOwnClaims } from '../../src/compose/jobs.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { ensureSeeds } from '../../src/compose/seeds.ts';
@@ -79,9 +79,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const vaultEntropy = seededEntropy(`${seed}\nvault ${start}`);
   const services: Services = {
     ...{ processId: options.owner, clock, machine: clock, entropy, ids: makeIds(entropy), log },
-    vault: createMasterKeyVault({
+    vault: createKeyVault({
       masterKeys: [localMasterKey('local', Buffer.alloc(32, 7), vaultEntropy)],
       entropy: vaultEntropy,
+      keyEntropy: entropy,
     }),
     jwks: { keys: async () => [] },
     prices: outside.simulated.prices,
