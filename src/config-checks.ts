@@ -30,6 +30,14 @@ export function count(
   return value;
 }
 
+/** A number from 0 to 1. */
+export function share(faults: Faults, name: string, text: string): number {
+  const value = Number(text);
+  const isShare = text !== '' && /^[01]?(\.\d+)?$/.test(text) && value >= 0 && value <= 1;
+  if (!isShare) faults.push(`${name}: expected a number from 0 to 1, got \`${text}\``);
+  return value;
+}
+
 /** A TCP port; 0 selects a free one. */
 export function port(faults: Faults, name: string, text: string): number {
   return count(faults, name, text, { least: 0, most: 65_535 });

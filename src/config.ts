@@ -117,6 +117,8 @@ export interface ServeConfig extends ListenConfig {
   /** The configured environments of the fiat provider `bridge`. */
   bridge: readonly BridgeSettings[];
   responseCheck: ResponseCheck;
+  /** The share of the requests without an error that are logged. */
+  loggedShare: number;
   /** How long the server reports that it is not ready before it stops accepting connections. */
   drainMs: number;
 }
@@ -221,6 +223,7 @@ const serveNames = [
   'CUSTOS_CONFIRMATIONS',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
+  'CUSTOS_LOG_REQUESTS',
   'CUSTOS_SEED',
   ...fiatNames,
 ];
@@ -274,6 +277,7 @@ export function readServeConfig(
       most: 1_000_000,
     }),
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
+    loggedShare: check.share(faults, 'CUSTOS_LOG_REQUESTS', env.CUSTOS_LOG_REQUESTS ?? '1'),
     connections: check.connections(faults, env, trustedProxies.length > 0),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,

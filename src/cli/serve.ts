@@ -96,6 +96,8 @@ Settings (environment):
       the word that clients use for service
   CUSTOS_LOG_LEVEL (default: info)
       debug, info, warn, error, silent
+  CUSTOS_LOG_REQUESTS (default: 1)
+      share of the requests without an error that are logged, from 0 to 1
 
 Examples:
   $ custos migrate && custos serve

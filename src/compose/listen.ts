@@ -23,6 +23,7 @@ export interface ListenOptions
     | 'mounts'
     | 'findPage'
     | 'refusals'
+    | 'loggedShare'
     | 'record'
     | 'reference'
   > {

@@ -171,6 +171,7 @@ export async function startProduction(
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       metrics,
+      loggedShare: config.loggedShare,
       adminHost: config.adminHost,
       adminMounts: adminOperations({
         ...{ adminHost: config.adminHost, clock, log, newRequestId },

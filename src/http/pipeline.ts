@@ -50,6 +50,8 @@ export interface PipelineOptions {
   readonly record?: RecordRequest | undefined;
   /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
   readonly isLongPoll?: (exchange: HttpExchange) => boolean;
+  /** The share of the requests without an error that are logged, from 0 to 1. Default: all. */
+  readonly loggedShare?: number | undefined;
 }
 
 /** Answers one request; never rejects. */
@@ -62,6 +64,9 @@ interface Refused extends Answer {
 
 /** The operation in logs and metrics of requests that match none. */
 const NO_OPERATION = 'none';
+
+/** CHOICE: requests that take longer are logged, whatever the share. */
+const SLOW_MS = 1_000;
 
 /** CHOICE: the largest body of an OAuth client that is read before its credentials are known. */
 const MAX_CLIENT_BODY_BYTES = 16_384;
@@ -77,6 +82,7 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
+  const isSampled = shareOf(options.loggedShare ?? 1);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
   const contract = await createContract({
     operations: options.operations,
@@ -162,6 +168,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     options.observe?.(operation, status, durationMs, code);
     // The admission control logs its refusals itself.
     if ('isRefused' in sent) return;
+    if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
     const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
     log[level](
       {
@@ -174,6 +181,17 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       },
       'request',
     );
+  };
+}
+
+/** True for this share of the calls, evenly distributed. */
+function shareOf(share: number): () => boolean {
+  let due = 0;
+  return () => {
+    due += share;
+    if (due < 1) return false;
+    due -= 1;
+    return true;
   };
 }
 

@@ -64,6 +64,7 @@ test('a complete environment creates a frozen config', () => {
     rateLimit: { perSecond: 100, burst: 200 },
     usersPerMinute: 240,
     logLevel: 'info',
+    loggedShare: 1,
     tls: {
       cert: expect.stringContaining('BEGIN CERTIFICATE'),
       key: expect.stringContaining('BEGIN PRIVATE KEY'),
@@ -126,6 +127,8 @@ test.each([
     { DATABASE_URL: 'mysql://custos:hidden@db/custos' },
     'DATABASE_URL: expected a URL such as `postgresql://user:password@host:5432/custos`',
   ],
+  [{ CUSTOS_LOG_REQUESTS: '1.5' }, 'CUSTOS_LOG_REQUESTS: expected a number from 0 to 1, got `1.5`'],
+  [{ CUSTOS_LOG_REQUESTS: '1 %' }, 'CUSTOS_LOG_REQUESTS: expected a number from 0 to 1, got `1 %`'],
   [{ CUSTOS_RATE_LIMIT: '10/x' }, 'CUSTOS_RATE_LIMIT: expected a whole number from 1 to 1000000, got `x`'],
   [
     { CUSTOS_RESPONSE_CHECK: 'often' },

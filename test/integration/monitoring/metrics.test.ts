@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { freshPostgres } from '../../support/databases.ts';
@@ -47,21 +49,22 @@ beforeAll(async () => {
     await fetch(`${production.baseUrl}/v1/wallets`, { method: 'POST', headers, body: JSON.stringify(body) });
   };
   await create({ chain_type: 'ethereum' });
-  for (let count = 0; count < 3; count += 1) await create({ chain_type: 'none' });
+  await Promise.all(Array.from({ length: 20 }, () => create({ chain_type: 'none' })));
   text = await (await fetch(`${production.adminUrl}/metrics`)).text();
   lines = text.split('\n');
 });
 
 test('requests are counted and timed by operation, and refusals by code', () => {
   expect(sampleOf('custos_http_requests_total{operation="createWallet",status="200"}')).toBe(1);
-  expect(sampleOf('custos_http_requests_total{operation="createWallet",status="400"}')).toBe(2);
-  expect(sampleOf('custos_http_requests_total{operation="createWallet",status="429"}')).toBe(1);
+  const refused = sampleOf('custos_http_requests_total{operation="createWallet",status="400"}');
+  const limited = sampleOf('custos_http_requests_total{operation="createWallet",status="429"}');
+  expect(refused + limited).toBe(20);
   const duration = 'custos_http_request_duration_seconds';
   expect(sampleOf(`${duration}_count{operation="createWallet",class="2xx"}`)).toBe(1);
-  expect(sampleOf(`${duration}_bucket{le="+Inf",operation="createWallet",class="4xx"}`)).toBe(3);
-  expect(sampleOf('custos_http_errors_total{code="invalid_data",class="4xx"}')).toBe(2);
-  expect(sampleOf('custos_http_errors_total{code="too_many_requests",class="4xx"}')).toBe(1);
-  expect(sampleOf('custos_rate_limit_refusals_total{limit="app"}')).toBe(1);
+  expect(sampleOf(`${duration}_bucket{le="+Inf",operation="createWallet",class="4xx"}`)).toBe(20);
+  expect(sampleOf('custos_http_errors_total{code="invalid_data",class="4xx"}')).toBe(refused);
+  expect(sampleOf('custos_http_errors_total{code="too_many_requests",class="4xx"}')).toBe(limited);
+  expect(sampleOf('custos_rate_limit_refusals_total{limit="app"}')).toBe(limited);
 });
 
 test('the vault, the database, the jobs and the chains are measured', () => {
@@ -83,6 +86,48 @@ test('the vault, the database, the jobs and the chains are measured', () => {
   const utilization = sampleOf('custos_event_loop_utilization');
   expect(utilization).toBeGreaterThan(0);
   expect(utilization).toBeLessThanOrEqual(1);
+});
+
+const monitoring = join(packageRoot(), 'packaging', 'monitoring');
+
+test('dashboard and alert rules use metrics that exist, in the form that their type has', () => {
+  const types = new Map([...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => [name, type]));
+  const isServed = (name: string): boolean =>
+    types.get(name) === 'gauge' ||
+    types.get(name) === 'counter' ||
+    types.get(name.replace(/_(bucket|sum|count)$/, '')) === 'histogram';
+  const dashboard = JSON.parse(readFileSync(join(monitoring, 'dashboard.json'), 'utf8')) as {
+    panels: { targets?: { expr: string }[] }[];
+  };
+  const rules = parse(readFileSync(join(monitoring, 'alerts.yaml'), 'utf8')) as {
+    groups: { rules: { alert: string; expr: string }[] }[];
+  };
+  const shown = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  const watched = rules.groups.flatMap((group) => group.rules.map(({ expr }) => expr));
+  const namesIn = (expressions: readonly string[]) =>
+    new Set(expressions.join(' ').match(/\b(custos|nodejs|process)_\w+/g));
+  expect([...namesIn([...shown, ...watched])].filter((name) => !isServed(name))).toEqual([]);
+  // Nothing is measured that nobody looks at.
+  const used = new Set([...namesIn(shown)].map((name) => name.replace(/_(bucket|sum|count)$/, '')));
+  const unused = [...types.keys()].filter((name) => name?.startsWith('custos_') && !used.has(name));
+  expect(unused).toEqual([]);
+});
+
+test('every alert is documented', () => {
+  const document = readFileSync(join(packageRoot(), 'docs', 'monitoring.md'), 'utf8');
+  const rules = readFileSync(join(monitoring, 'alerts.yaml'), 'utf8');
+  const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  const documented = [...document.matchAll(/^\| `(Custos\w+)` \|/gm)].map(([, name]) => name);
+  expect(documented).toEqual(alerts);
+});
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+// With Debian's package `prometheus`.
+test.skipIf(process.env.TEST_LONG !== '1' || !hasPromtool)('promtool accepts the alert rules', () => {
+  const run = (...args: string[]) => spawnSync('promtool', args, { cwd: monitoring, encoding: 'utf8' });
+  expect(run('check', 'rules', 'alerts.yaml')).toMatchObject({ status: 0 });
+  expect(run('test', 'rules', 'alerts.test.yaml')).toMatchObject({ status: 0 });
 });
 
 test('every metric is documented, and every documented metric exists', () => {

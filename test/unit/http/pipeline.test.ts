@@ -207,6 +207,14 @@ test('each request has one log line without secrets', async () => {
   ]);
 });
 
+test('of the requests without an error, the given share is logged, of the others all', async () => {
+  await using server = await startToyServer({ loggedShare: 0.25 });
+  for (let count = 0; count < 8; count += 1) await server.fetch('GET', '/v1/toys');
+  for (let count = 0; count < 3; count += 1) await server.fetch('GET', '/v1/toys?limit=x');
+  const statuses = server.log.lines.map(({ fields }) => fields.status);
+  expect(statuses).toEqual([200, 200, 400, 400, 400]);
+});
+
 test('every answered request is observed under the name of its operation', async () => {
   const seen: unknown[] = [];
   await using server = await startToyServer({
