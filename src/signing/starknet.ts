@@ -2,6 +2,7 @@ import * as stark from '@scure/starknet';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import type { ChainSigner } from './chain-signer.ts';
 import { InvalidPayloadError } from './signing-errors.ts';
+import { pedersen, pedersenFold } from './starknet-pedersen.ts';
 
 // Addresses are below 2^251 - 256; signed hashes below 2^251.
 const ADDRESS_BOUND = 2n ** 251n - 256n;
@@ -51,14 +52,17 @@ export const starknetSigner: ChainSigner = {
 /** The address of the account contract when deployed for this key with salt = key and deployer 0. */
 export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
   const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
-  // pedersen chain over [prefix, deployer, salt, class hash, pedersen chain over the constructor's arguments]
-  const hash = pedersenChain([CONTRACT_ADDRESS_PREFIX, 0n, key, classHash, pedersenChain(calldata(key))]);
-  return hash % ADDRESS_BOUND;
+  const callHash = pedersenChain(calldata(key));
+  // The pedersen chain over [prefix, deployer, salt, class hash, callHash], of which the first two are always the same.
+  hashOfPrefix ??= pedersenFold([CONTRACT_ADDRESS_PREFIX, 0n]);
+  return pedersenFold([key, classHash, callHash, 5n], hashOfPrefix) % ADDRESS_BOUND;
 }
 
+let hashOfPrefix: bigint | undefined;
+
 // h(h(h(0, e0), e1) ..., length)
-function pedersenChain(elements: bigint[]): bigint {
-  return BigInt(stark.computeHashOnElements(elements) as string);
+function pedersenChain(elements: readonly bigint[]): bigint {
+  return pedersen(pedersenFold(elements), BigInt(elements.length));
 }
 
 /** Derives a uniformly distributed Stark secret from 32 bytes of key material. Source: EIP-2645, key grinding. */
