@@ -254,7 +254,7 @@ const object = (properties: object, optional: object = {}) => ({
   required: Object.keys(properties),
   properties: { ...properties, ...optional },
 });
-const ajv = new Ajv2020({ strict: false });
+const ajv = new Ajv2020({ strict: false, validateSchema: false });
 addFormats.default(ajv);
 const isArchive = ajv.compile(
   object({

@@ -41,9 +41,13 @@ function operation(id: string, method: string, path: string, more: Partial<Opera
   };
 }
 
+/** By the types that they coerce: each compiles the schema of schemas once, which takes longer than all toys. */
+const compilers = new Map<boolean | 'array', Ajv2020>();
+
 /** Compiles a schema the way the generator does. */
 export function compile(schema: object, coerceTypes: boolean | 'array' = false): ValidateFunction {
-  const ajv = new Ajv2020({ coerceTypes, discriminator: true, strict: false });
+  const ajv = compilers.get(coerceTypes) ?? new Ajv2020({ coerceTypes, discriminator: true, strict: false });
+  compilers.set(coerceTypes, ajv);
   return ajv.compile(schema) as ValidateFunction;
 }
 
