@@ -121,6 +121,8 @@ export interface ServeConfig extends ListenConfig {
   loggedShare: number;
   /** How long the server reports that it is not ready before it stops accepting connections. */
   drainMs: number;
+  /** Processes that share the port. */
+  workers: number;
 }
 
 /** The database of a command that needs nothing else. */
@@ -192,6 +194,7 @@ const serveNames = [
   'CUSTOS_PORT',
   'CUSTOS_ADMIN_HOST',
   'CUSTOS_ADMIN_PORT',
+  'CUSTOS_WORKERS',
   'CUSTOS_DATABASE_POOL',
   'CUSTOS_TLS_CERT',
   'CUSTOS_TLS_KEY',
@@ -238,7 +241,7 @@ function words(text = ''): string[] {
  * Throws ConfigError listing everything that is missing or invalid.
  */
 export function readServeConfig(
-  flags: { seed?: string; rpc?: string[] } = {},
+  flags: { seed?: string; rpc?: string[]; workers?: string } = {},
   env: Environment = process.env,
 ): Readonly<ServeConfig> {
   const faults: string[] = [];
@@ -301,6 +304,10 @@ export function readServeConfig(
         ...{ url: env.CUSTOS_MERKL_URL, apiKey: env.CUSTOS_MERKL_API_KEY },
       },
     ),
+    workers: check.count(faults, 'CUSTOS_WORKERS', flags.workers ?? env.CUSTOS_WORKERS ?? '1', {
+      least: 1,
+      most: 64,
+    }),
     bridge: bridgeSettings(faults, env),
     drainMs:
       1000 *

@@ -68,6 +68,7 @@ export async function makeApp({
 export async function launchServe(
   environment: ServeEnvironment,
   app: Pick<Address, 'appId' | 'appSecret'>,
+  workers = 1,
 ): Promise<RunningServer> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -77,6 +78,7 @@ export async function launchServe(
       ...environment,
       CUSTOS_HOST: '127.0.0.1',
       CUSTOS_PORT: String(port),
+      CUSTOS_WORKERS: String(workers),
       CUSTOS_ADMIN_PORT: 'off',
       CUSTOS_TRUST_PROXY: '127.0.0.1',
       CUSTOS_PUBLIC_URLS: origin,

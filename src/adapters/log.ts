@@ -69,6 +69,11 @@ export function makeLog(options: LogOptions): Log {
   });
 }
 
+/** The log of a server whose output is JSON lines. */
+export function logOf({ logLevel }: { readonly logLevel: LogOptions['level'] }): Log {
+  return logLevel === 'silent' ? silentLog : makeLog({ level: logLevel, format: 'json', descriptor: 1 });
+}
+
 /** A copy without the fields named like a secret, down to `depth` levels; the same object if there are none. */
 function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
   let clean = fields;

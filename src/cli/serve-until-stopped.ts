@@ -22,9 +22,16 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
 /**
  * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests.
  * A second signal exits immediately.
+ *
+ * @param onHangup what SIGHUP does instead.
  */
-export async function stopOnSignal(server: { close(): Promise<void> }): Promise<void> {
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+export async function stopOnSignal(
+  server: { close(): Promise<void> },
+  onHangup?: () => unknown,
+): Promise<void> {
+  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
+  if (onHangup === undefined) signals.push('SIGHUP');
+  else process.on('SIGHUP', onHangup);
   await new Promise<void>((resolve) => {
     for (const signal of signals) process.once(signal, () => resolve());
   });

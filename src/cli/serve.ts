@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { readServeConfig } from '../config.ts';
+import { readServeConfig, type ServeConfig } from '../config.ts';
 import { collect } from './sandbox-options.ts';
 
 const settings = `
@@ -36,8 +36,10 @@ Settings (environment):
       address of /metrics, /healthz, /readyz
   CUSTOS_ADMIN_PORT (default: 9464)
       its port, or off
+  CUSTOS_WORKERS (default: 1)
+      processes that share the port, as --workers
   CUSTOS_DATABASE_POOL (default: 10)
-      connections to the database
+      connections to the database, of each worker
   CUSTOS_RATE_LIMIT (default: 100/200)
       requests per second and burst for each app; 0 means no limit
   CUSTOS_USERS_PER_MINUTE (default: 240)
@@ -108,14 +110,31 @@ export function serveCommand(): Command {
   return new Command('serve')
     .description('run the production server on PostgreSQL, configured by the environment')
     .addOption(new Option('--seed <text>').hideHelp())
+    .option('--workers <count>', 'processes that share the port; SIGHUP replaces them one by one')
+    .addOption(new Option('--worker').hideHelp())
     .option('--rpc <caip2=url[,url]>', 'like CUSTOS_RPC, for one chain; repeatable', collect)
     .addHelpText('after', settings)
-    .action(async (flags: { seed?: string; rpc?: string[] }) => {
+    .action(async (flags: { seed?: string; rpc?: string[]; workers?: string; worker?: boolean }) => {
       const config = readServeConfig(flags);
-      const [{ startProduction }, { stopOnSignal }] = await Promise.all([
-        import('../compose/production.ts'),
-        import('./serve-until-stopped.ts'),
-      ]);
-      await stopOnSignal(await startProduction(config));
+      if (flags.worker === true) {
+        const { runWorker } = await import('../compose/workers/run-worker.ts');
+        await runWorker(config);
+      } else if (config.workers > 1) await serveByWorkers(config);
+      else {
+        const [{ startProduction }, { stopOnSignal }] = await Promise.all([
+          import('../compose/production.ts'),
+          import('./serve-until-stopped.ts'),
+        ]);
+        await stopOnSignal(await startProduction(config));
+      }
     });
+}
+
+async function serveByWorkers(config: ServeConfig): Promise<void> {
+  const [{ startWorkers }, { stopOnSignal }] = await Promise.all([
+    import('../compose/workers/start-workers.ts'),
+    import('./serve-until-stopped.ts'),
+  ]);
+  const workers = await startWorkers(config, [...process.argv.slice(2), '--worker']);
+  await stopOnSignal(workers, workers.restart);
 }

@@ -4,6 +4,7 @@ import type { ListenConfig } from '../config.ts';
 import { type AppOptions, createApp, type Mount } from '../http/app.ts';
 import { type ConnectionLimits, startServer } from '../http/server.ts';
 import { inFlight } from '../metrics/gauges.ts';
+import type { MetricValues } from '../metrics/merge.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { packageRoot } from '../package-root.ts';
 
@@ -38,8 +39,17 @@ export interface ListenOptions
   readonly metrics: ServerMetrics | undefined;
   /** Rejects while requests cannot be served. */
   readonly checkReady: () => Promise<void>;
+  /** For one of several workers that share the ports. */
+  readonly workers?: WorkerMetrics | undefined;
   /** How long a stopping server still accepts requests, so that load balancers notice that it is not ready. */
   readonly drainMs?: number;
+}
+
+/** The metrics of one worker among those of the others. */
+export interface WorkerMetrics {
+  offerMetrics(own: () => Promise<MetricValues>): void;
+  /** The metrics of all workers; empty if they could not be collected. */
+  mergedMetrics(): Promise<string>;
 }
 
 /** A running server. */
@@ -47,13 +57,16 @@ export interface Listening {
   /** The URL for clients on this machine, without a trailing slash. */
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
-  /** Stops accepting requests and finishes those in progress. */
-  close(): Promise<void>;
+  /**
+   * Stops accepting requests and finishes those in progress. `leave`: others listen on the same port, so it closes at
+   * once for new connections, and those that exist move to the others with their next request.
+   */
+  close(how?: 'stop' | 'leave'): Promise<void>;
 }
 
 /** Opens the port, and the admin port if configured. */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { config, tls, metrics } = options;
+  const { config, tls, metrics, workers } = options;
   let baseUrl: string | undefined;
   let isStopping = false;
   const checkReady = async (): Promise<void> => {
@@ -81,15 +94,19 @@ export async function listen(options: ListenOptions): Promise<Listening> {
             checkReady,
             host: options.adminHost,
             port: config.adminPort,
-            metrics,
+            metrics: workers === undefined ? metrics : mergedMetrics(metrics, workers),
             mounts: options.adminMounts ?? [],
           });
     const adminUrl = admin === undefined ? undefined : `http://${hostInUrl(options.adminHost)}:${admin.port}`;
     return {
       baseUrl,
       adminUrl,
-      async close() {
+      async close(how = 'stop') {
         isStopping = true;
+        if (how === 'leave') {
+          await Promise.all([admin?.close(), server.close(options.drainMs)]);
+          return;
+        }
         if (admin !== undefined && options.drainMs !== undefined) await pause(options.drainMs);
         // The admin port closes last, because it reports the requests that are still in progress.
         await server.close();
@@ -100,6 +117,14 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     await server.close();
     throw error;
   }
+}
+
+function mergedMetrics(
+  own: ServerMetrics,
+  workers: WorkerMetrics,
+): Pick<ServerMetrics, 'text' | 'contentType'> {
+  workers.offerMetrics(own.values);
+  return { contentType: own.contentType, text: async () => (await workers.mergedMetrics()) || own.text() };
 }
 
 /** Loaded only if the admin port exists. */

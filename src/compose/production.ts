@@ -6,7 +6,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { noCardIssuers } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { makeLog, silentLog } from '../adapters/log.ts';
+import { logOf } from '../adapters/log.ts';
 import { measuredVault } from '../adapters/measured/measured-vault.ts';
 import { measuredWebhooks } from '../adapters/measured/measured-webhooks.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
@@ -45,16 +45,19 @@ import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { startBesideRequests } from './jobs.ts';
-import { type Listening, listen } from './listen.ts';
+import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { strictSafeguards } from './safeguards.ts';
 
-/** Starts the production server. Throws StartError if the database does not fit this version. */
+/**
+ * Starts the production server. Throws StartError if the database does not fit this version.
+ *
+ * @param workers if it is one of several workers that share the ports.
+ */
 export async function startProduction(
   config: ServeConfig,
-  log: Log = config.logLevel === 'silent'
-    ? silentLog
-    : makeLog({ level: config.logLevel, format: 'json', descriptor: 1 }),
+  log: Log = logOf(config),
+  workers?: WorkerMetrics,
 ): Promise<Listening> {
   assertBackendsAgree();
   const clock = systemClock;
@@ -163,7 +166,7 @@ export async function startProduction(
         failures:
           config.rateLimit === undefined
             ? undefined
-            : createFailureLimit({ ...failuresOfAddress, onRefused: metrics?.rateLimited }),
+            : createFailureLimit({ ...failuresPerWorker(config.workers), onRefused: metrics?.rateLimited }),
       }),
       admission,
       isHostSigned: false,
@@ -180,12 +183,13 @@ export async function startProduction(
       }),
       checkReady: async () => database.readiness?.check(),
       drainMs: config.drainMs,
+      workers,
     });
-    log.info({ url: listening.baseUrl, admin: listening.adminUrl }, 'ready');
+    log.info({ url: listening.baseUrl, admin: listening.adminUrl, pid: process.pid }, 'ready');
     return {
       ...listening,
-      async close() {
-        await listening.close();
+      async close(how) {
+        await listening.close(how);
         await closeAll();
         log.info({}, 'stopped');
       },
@@ -208,6 +212,11 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
 
 /** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
+
+/** They are counted in memory, and the connections of an address reach all workers in turn. */
+function failuresPerWorker(workers: number): typeof failuresOfAddress {
+  return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
+}
 
 function rateLimitOf(
   { rateLimit, usersPerMinute }: ServeConfig,

@@ -6,7 +6,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/log.ts';
 
 export interface ServerOptions {
@@ -41,8 +42,10 @@ export interface RunningServer {
   /**
    * Stops accepting connections, waits up to `graceMs` for requests in progress, then closes the rest. May be called
    * again.
+   *
+   * @param lingerMs keeps idle connections for this time. A request on one of them is answered, and the answer closes it.
    */
-  close(): Promise<void>;
+  close(lingerMs?: number): Promise<void>;
 }
 
 // RFC 8446 §5.1: a TLS connection begins with a record of type handshake.
@@ -66,11 +69,12 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   const begun = new Set<ServerResponse>();
   const pending = countPending();
   let isStopping = false;
+  let isLingering = false;
 
   function forget(this: ServerResponse): void {
     begun.delete(this);
     pending.leave(this.req);
-    if (isStopping) server.closeIdleConnections();
+    if (isStopping && !isLingering) server.closeIdleConnections();
   }
   const begin = (request: IncomingMessage, response: ServerResponse): void => {
     begun.add(response);
@@ -104,11 +108,16 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   answerBrokenRequests(server, pending, options.newRequestId);
   answerConnect(server, pending, options.newRequestId);
 
-  const stop = async (): Promise<void> => {
+  const stop = async (lingerMs: number): Promise<void> => {
     isStopping = true;
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    for (const socket of undecided) socket.destroy();
+    // NOTE: `close` of an HTTP server would also close idle connections, on which a client may be sending just now.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
     for (const response of begun) if (!response.headersSent) response.setHeader('connection', 'close');
+    isLingering = true;
+    await Promise.race([closed, pause(lingerMs, undefined, { ref: false })]);
+    isLingering = false;
+    server.closeIdleConnections();
+    for (const socket of undecided) socket.destroy();
     const timer = setTimeout(() => {
       options.log.warn({ requests: begun.size }, 'requests were cut off: they did not finish in time');
       server.closeAllConnections();
@@ -128,8 +137,8 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
         host: options.host,
         port,
         inFlight: () => begun.size,
-        close: () => {
-          stopped ??= stop();
+        close: (lingerMs = 0) => {
+          stopped ??= stop(lingerMs);
           return stopped;
         },
       });

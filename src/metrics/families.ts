@@ -22,7 +22,12 @@ interface FamilyHead {
 /** All values of one metric at one moment: plain data, so that those of several processes can be sent and added up. */
 export type Family = FamilyHead &
   (
-    | { readonly type: 'counter' | 'gauge'; readonly samples: readonly Sample[] }
+    | {
+        readonly type: 'counter' | 'gauge';
+        readonly samples: readonly Sample[];
+        /** Of several processes the largest value counts, because each reads the same thing. Default: they are added. */
+        readonly across?: 'max';
+      }
     | {
         readonly type: 'histogram';
         /** The upper bounds of the buckets; the last bucket has none. */

@@ -4,7 +4,9 @@ import type { Family, Sample } from './families.ts';
 
 /** @param share of the time since the last scrape during which the event loop was busy. */
 export function utilization(share: number): Family {
-  return gauge('custos_event_loop_utilization', 'Busy share of the time since the last scrape.', share);
+  return shared(
+    gauge('custos_event_loop_utilization', 'Busy share of the time since the last scrape.', share),
+  );
 }
 
 type ByKind = Readonly<Record<string, number>>;
@@ -43,12 +45,14 @@ export function backlog(
 ): Family[] {
   if (read === undefined) return [];
   return [
-    gauge(
-      'custos_job_lag_seconds',
-      'For how long the oldest work has been due.',
-      by('work', read.lagSeconds),
+    shared(
+      gauge(
+        'custos_job_lag_seconds',
+        'For how long the oldest work has been due.',
+        by('work', read.lagSeconds),
+      ),
     ),
-    gauge('custos_webhook_deliveries_pending', 'Deliveries that are not finished.', read.deliveries),
+    shared(gauge('custos_webhook_deliveries_pending', 'Deliveries that are not finished.', read.deliveries)),
   ];
 }
 
@@ -58,11 +62,16 @@ export function heads(
   const known = ages.flatMap(({ caip2, ageSeconds }): Sample[] =>
     ageSeconds === undefined ? [] : [{ labels: { chain: caip2 }, value: ageSeconds }],
   );
-  return [gauge('custos_chain_head_age_seconds', 'Age of the latest block, by chain.', known)];
+  return [shared(gauge('custos_chain_head_age_seconds', 'Age of the latest block, by chain.', known))];
 }
 
 export function inFlight(requests: number): Family {
   return gauge('custos_http_requests_in_flight', 'Requests at work.', requests);
+}
+
+/** Workers read the same thing, or their sum says nothing. */
+function shared(family: Family): Family {
+  return family.type === 'histogram' ? family : { ...family, across: 'max' };
 }
 
 function gauge(name: string, help: string, samples: readonly Sample[] | number): Family {

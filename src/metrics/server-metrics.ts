@@ -8,6 +8,7 @@ import {
   longTimes,
   shortTimes,
 } from './instruments.ts';
+import type { MetricValues } from './merge.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import { prometheusText } from './prometheus-text.ts';
 
@@ -34,6 +35,8 @@ export interface ServerMetrics {
   /** Adds metrics that are read at each scrape. */
   add(read: ReadFamilies): void;
   families(): Promise<readonly Family[]>;
+  /** Everything that `text` contains, to be merged with that of other processes. */
+  values(): Promise<MetricValues>;
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -108,6 +111,7 @@ export function createServerMetrics(): ServerMetrics {
     transaction: (result, durationMs) => transactions.with(result).observe(durationMs / 1000),
     add: (read) => void added.push(read),
     families,
+    values: async () => ({ families: await families(), node: await node.values() }),
     text: async () => prometheusText(await families()) + (await node.text()),
     contentType: node.contentType,
   };

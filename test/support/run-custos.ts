@@ -164,10 +164,10 @@ function ended(child: ChildProcess): Promise<number | null> {
 }
 
 /** Waits, at most 20 s. */
-export async function waitFor(condition: () => boolean): Promise<void> {
-  const untilMs = performance.now() + 20_000;
+export async function waitFor(condition: () => boolean, limitMs = 20_000): Promise<void> {
+  const untilMs = performance.now() + limitMs;
   while (!condition()) {
-    if (performance.now() > untilMs) throw new Error('timed out after 20 s');
+    if (performance.now() > untilMs) throw new Error(`timed out after ${limitMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

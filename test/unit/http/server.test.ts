@@ -271,6 +271,33 @@ describe('a stop', () => {
     ]);
   });
 
+  test('answers what comes on idle connections while it lingers, and then closes them', async () => {
+    const { server } = await start(tellTransport);
+    const [used, unused] = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')];
+    const answers = { used: '', unused: '' };
+    used.on('data', (chunk) => {
+      answers.used += chunk;
+    });
+    unused.on('data', (chunk) => {
+      answers.unused += chunk;
+    });
+    for (const socket of [used, unused]) socket.write(plainGet);
+    await expect.poll(() => answers.used && answers.unused).toContain('plain');
+    const endOf = (socket: Socket) =>
+      new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())));
+    const ends = Promise.all([endOf(used), endOf(unused)]);
+    const closedMs = performance.now();
+    const closing = server.close(400);
+    await expect(raw(server.port, [plainGet])).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    answers.used = '';
+    used.write(plainGet);
+    await closing;
+    const [usedMs, unusedMs] = await ends;
+    expect(answers.used).toMatch(/^HTTP\/1.1 200 OK\r\n.*connection: close\r\n.*plain/is);
+    expect(usedMs - closedMs).toBeLessThan(390);
+    expect(unusedMs - closedMs).toBeGreaterThan(390);
+  });
+
   test('can be called twice', async () => {
     const { server } = await start(tellTransport);
     await Promise.all([server.close(), server.close()]);

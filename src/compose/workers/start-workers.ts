@@ -1,0 +1,165 @@
+import cluster, { type Worker } from 'node:cluster';
+import type { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { logOf } from '../../adapters/log.ts';
+import { type KeptProcess, keepRunning, type StartedProcess } from '../../adapters/processes/keep-running.ts';
+import type { ServeConfig } from '../../config.ts';
+import type { MetricValues } from '../../metrics/merge.ts';
+import { StartError } from '../../start-error.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
+
+/*
+ * `custos serve --workers N`: this process accepts the connections of the port and of the admin port and hands each to
+ * one of N workers in turn (node:cluster), which do the rest, TLS included. It holds no database connection and serves
+ * no request.
+ */
+
+/** Servers that share their ports. */
+export interface Workers {
+  readonly baseUrl: string;
+  readonly adminUrl: string | undefined;
+  /** Replaces the workers one by one. If a new one does not become ready, the others stay. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface WorkerProcess extends StartedProcess {
+  readonly addresses: Promise<{ readonly url: string; readonly admin: string | undefined }>;
+  /** Its metrics; undefined when it does not answer in time. */
+  metrics(): Promise<MetricValues | undefined>;
+}
+
+/** CHOICE: how long a worker may take to start. */
+const START_MS = 60_000;
+const METRICS_MS = 1_000;
+/** More than a server needs, after its drain, to finish its requests and its jobs. */
+const END_MS = 30_000;
+/** What the reader of the log has not taken yet; further lines are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Starts the workers. Throws StartError when one of them does not start.
+ *
+ * @param args the command line of a worker.
+ */
+export async function startWorkers(config: ServeConfig, args: readonly string[]): Promise<Workers> {
+  const { workers: count } = config;
+  const log = logOf(config);
+  const endMs = config.drainMs + END_MS;
+  cluster.setupPrimary({ args: [...args], silent: true });
+  let workers: readonly KeptProcess<WorkerProcess>[] = [];
+  const merged = async (): Promise<string> => {
+    const ofWorkers = await Promise.all(workers.map((each) => each.current()?.metrics()));
+    const { mergedText } = await import('../../metrics/merge.ts');
+    return mergedText(ofWorkers.filter((metrics) => metrics !== undefined));
+  };
+  const start = (): WorkerProcess => startWorker({ merged, endMs });
+  const started = await Promise.allSettled(
+    Array.from({ length: count }, (_, index) => keepRunning({ name: `worker ${index + 1}`, log, start })),
+  );
+  workers = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const close = async (): Promise<void> => {
+    await Promise.all(workers.map((each) => each.stop()));
+  };
+  if (workers.length < count) {
+    await close();
+    throw new StartError('a worker did not start; its last lines say why');
+  }
+  const { url: baseUrl, admin: adminUrl } = await workers[0]!.current()!.addresses;
+  log.info({ url: baseUrl, admin: adminUrl, workers: count }, 'ready');
+  let restarting: Promise<void> = Promise.resolve();
+  const restartAll = async (): Promise<void> => {
+    try {
+      for (const each of workers) await each.replace();
+      log.info({ workers: count }, 'all workers were replaced');
+    } catch (err) {
+      log.error({ err }, 'a worker could not be replaced; the others continue');
+    }
+  };
+  return {
+    ...{ baseUrl, adminUrl },
+    restart() {
+      restarting = restarting.then(restartAll);
+      return restarting;
+    },
+    async close() {
+      await close();
+      log.info({}, 'stopped');
+    },
+  };
+}
+
+function startWorker({ merged, endMs }: { merged(): Promise<string>; endMs: number }): WorkerProcess {
+  const worker = cluster.fork();
+  const addresses = Promise.withResolvers<{ url: string; admin: string | undefined }>();
+  const hasEnded = Promise.withResolvers<string>();
+  const asked = new Map<number, (metrics: MetricValues) => void>();
+  let lastId = 0;
+  const send = (message: ToWorker): void => {
+    if (worker.isConnected()) worker.send(message);
+  };
+  forwardLines(worker.process.stdout, process.stdout);
+  forwardLines(worker.process.stderr, process.stderr);
+  worker.on('message', (message: FromWorker) => {
+    if (message.kind === 'ready') addresses.resolve(message);
+    else if (message.kind === 'metrics') asked.get(message.id)?.(message.values);
+    else if (message.kind === 'merge') {
+      void merged().then(
+        (text) => send({ kind: 'merged', id: message.id, text }),
+        () => send({ kind: 'merged', id: message.id, text: '' }),
+      );
+    }
+  });
+  worker.once('exit', (code, signal) => {
+    const reason = signal === null ? `exit code ${code}` : signal;
+    addresses.reject(new Error(`the worker ended: ${reason}`));
+    hasEnded.resolve(reason);
+  });
+  const late = setTimeout(() => kill(worker), START_MS);
+  addresses.promise.then(
+    () => clearTimeout(late),
+    () => clearTimeout(late),
+  );
+  return {
+    addresses: addresses.promise,
+    isReady: addresses.promise.then(() => undefined),
+    hasEnded: hasEnded.promise,
+    async metrics() {
+      lastId += 1;
+      const id = lastId;
+      const { promise, resolve } = Promise.withResolvers<MetricValues>();
+      asked.set(id, resolve);
+      send({ kind: 'metrics', id });
+      const metrics = await Promise.race([promise, pause(METRICS_MS, undefined, { ref: false })]);
+      asked.delete(id);
+      return metrics;
+    },
+    retire(why) {
+      send({ kind: why === 'replaced' ? 'leave' : 'stop' });
+      const timer = setTimeout(() => kill(worker), endMs);
+      void hasEnded.promise.then(() => clearTimeout(timer));
+    },
+  };
+}
+
+function kill(worker: Worker): void {
+  worker.process.kill('SIGKILL');
+}
+
+/** Whole lines only: two workers that write to one pipe could mix theirs. */
+function forwardLines(from: Readable | null, to: NodeJS.WriteStream): void {
+  let rest = Buffer.alloc(0);
+  from?.on('data', (chunk: Buffer) => {
+    const end = chunk.lastIndexOf(0x0a) + 1;
+    if (end === 0) {
+      rest = Buffer.concat([rest, chunk]);
+      return;
+    }
+    const lines = Buffer.concat([rest, chunk.subarray(0, end)]);
+    rest = Buffer.from(chunk.subarray(end));
+    if (to.writableLength < MAX_WAITING_BYTES) to.write(lines);
+  });
+  from?.once('end', () => {
+    if (rest.length > 0) to.write(rest);
+  });
+}
