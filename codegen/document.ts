@@ -69,6 +69,8 @@ export interface OperationObject {
   security?: Record<string, string[]>[];
   'x-errors'?: string[];
   'x-max-body-bytes'?: number;
+  /** Not a GET, but it changes nothing. */
+  'x-read-only'?: true;
 }
 
 export type PathItem = Record<string, OperationObject>;

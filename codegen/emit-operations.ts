@@ -44,6 +44,7 @@ function descriptor(operation: Operation): string {
     bodyRequired: operation.body?.required === true,
     ...(operation.formFields === undefined ? {} : { formFields: operation.formFields }),
     ...(operation.maxBodyBytes === undefined ? {} : { maxBodyBytes: operation.maxBodyBytes }),
+    ...(operation.isReadOnly ? { isReadOnly: true } : {}),
     signed: accepts('service-authorization-signature'),
     expiry: accepts('service-request-expiry'),
     idempotent: accepts('service-idempotency-key'),
@@ -69,6 +70,7 @@ export interface OperationDescriptor {
   readonly formFields?: readonly string[];
   /** Left out for operations with the limit of all bodies. */
   readonly maxBodyBytes?: number;
+  readonly isReadOnly?: boolean;
   /** Accepts the header \`service-authorization-signature\`. */
   readonly signed: boolean;
   /** Accepts the header \`service-request-expiry\`. */

@@ -32,6 +32,7 @@ export interface Operation {
   readonly formFields: readonly string[] | undefined;
   /** Undefined for the limit of all other bodies. */
   readonly maxBodyBytes: number | undefined;
+  readonly isReadOnly: boolean;
   readonly successStatus: number;
   /** The media type of a success response that is a file; undefined for JSON. */
   readonly fileType: string | undefined;
@@ -154,6 +155,7 @@ export function readOperations(document: Document): Operation[] {
             : { required: operation.requestBody?.required === true, schema: bodySchema },
         formFields: formFieldsOf(document, operation.requestBody?.content ?? {}, `${pointer}/requestBody`),
         maxBodyBytes: operation['x-max-body-bytes'],
+        isReadOnly: operation['x-read-only'] === true,
         successStatus: Number(success),
         fileType: fileTypeOf(document, operation.responses?.[success]?.content),
         success: responses.get(success),

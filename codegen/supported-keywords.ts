@@ -61,6 +61,7 @@ const OPERATION_KEYS = [
   'security',
   'externalDocs',
   'x-max-body-bytes',
+  'x-read-only',
 ];
 
 export const emittedKeywords: ReadonlySet<string> = new Set(EMITTED);

@@ -60,6 +60,8 @@ export interface SandboxConfig extends ListenConfig {
   rewards: chains.RewardSettings;
   /** Whether requests are recorded for `/_sandbox/requests`. */
   record: boolean;
+  /** Whether requests and jobs are recorded in the audit log, as in production. What operators do always is. */
+  audit: boolean;
   /** Whether refusals contain `data.hint`. */
   hints: boolean;
   readyFile: string | undefined;
@@ -86,6 +88,7 @@ export interface SandboxFlags {
   rewardDistributor?: string[];
   merklUrl?: string;
   record?: string;
+  audit?: string;
   hints?: boolean;
   readyFile?: string;
   quiet?: boolean;
@@ -171,6 +174,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
       { entries: flags.rewardDistributor ?? [], endpoints, url: flags.merklUrl, apiKey: undefined },
     ),
     record: check.oneOf(faults, '--record', flags.record ?? 'on', ['on', 'off']) === 'on',
+    audit: check.oneOf(faults, '--audit', flags.audit ?? 'on', ['on', 'off']) === 'on',
     hints: flags.hints ?? true,
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,

@@ -45,8 +45,8 @@ export function administerOperators(config: DatabaseConfig): OperatorAdministrat
         operatorView(await removeOperator({ ...context, by }, appId, operatorId)),
       ),
     records: (appId, limit) =>
-      inTransaction(config, async ({ em }) =>
-        (await listOperatorRecords({ em, by }, appId, { limit })).map(operatorRecordView),
+      inTransaction(config, async ({ em, nowMs }) =>
+        (await listOperatorRecords({ em, by, nowMs }, appId, { limit })).map(operatorRecordView),
       ),
   };
 }

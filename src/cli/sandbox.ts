@@ -81,6 +81,7 @@ export function addSandboxOptions(command: Command, defaults: ListenDefaults = {
       collect,
     )
     .option('--merkl-url <url>', 'the API that gives proofs for them (default: https://api.merkl.xyz)')
+    .option('--audit <on|off>', 'write the audit log, as in production', 'on')
     .option('--record <on|off>', 'keep the latest requests for `custos logs` and /_sandbox/requests', 'on')
     .option('--no-hints', 'answer refusals as in production, without `data.hint`');
 }

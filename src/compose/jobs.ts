@@ -1,4 +1,5 @@
 import { hasAnnouncedDelivery } from '../domain/base/events/record-event.ts';
+import { recordingChanges } from '../http/audit/audited-unit.ts';
 import { createBrand } from '../http/brand.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
@@ -8,15 +9,18 @@ import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
+import type { JobContext } from '../jobs/job-context.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
+import { sequenceAudit } from '../jobs/sequence-audit.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
+import type { AuditTrail } from '../ports/audit/audit-trail.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
 import type { Log } from '../ports/log.ts';
 
@@ -35,27 +39,34 @@ interface JobsOptions {
   readonly alive?: StayAlive | undefined;
   /** The delays of deliveries; none by default. */
   readonly delay?: DelayDelivery | undefined;
+  /** Records what jobs change; by default they are not recorded. */
+  readonly audit?: AuditTrail | undefined;
 }
 
 /** The jobs of a server, not started, and without the beats. */
-export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay }: JobsOptions): Job[] {
-  const context = { services, inUnit: inUnitOf(openUnit) };
+export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay, audit }: JobsOptions): Job[] {
+  const contextOf = (job: string): JobContext => ({
+    services,
+    inUnit: inUnitOf(jobUnits(openUnit, services, { job, audit })),
+  });
+  const openReader = async () => (await openUnit(false)).em;
   const brand = createBrand(services.prefix);
   const writePayload = (payload: string): string =>
     brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
   return [
-    followTransactions(context),
-    readEffects(context),
-    followExternalSteps(context),
-    followFiatDeposits(context),
-    followDeposits(context),
-    runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
-    followFiatCustomers(context),
-    keepCards(context),
-    runWalletActions(context),
-    deliverEvents({ ...context, alive, delay, writePayload }),
-    sweepExpired(context),
-    expireIntents(context),
+    followTransactions(contextOf('follow-transactions')),
+    readEffects(contextOf('read-effects')),
+    followExternalSteps(contextOf('follow-external-steps')),
+    followFiatDeposits(contextOf('follow-fiat-deposits')),
+    followDeposits(contextOf('follow-deposits')),
+    runAutomations({ ...contextOf('run-automations'), openReader }),
+    followFiatCustomers(contextOf('follow-fiat-customers')),
+    keepCards(contextOf('keep-cards')),
+    runWalletActions(contextOf('run-wallet-actions')),
+    deliverEvents({ ...contextOf(DELIVER_EVENTS), alive, delay, writePayload }),
+    sweepExpired(contextOf('sweep-expired')),
+    expireIntents(contextOf('expire-intents')),
+    sequenceAudit({ ...contextOf('sequence-audit'), openReader }),
   ];
 }
 
@@ -85,10 +96,26 @@ export function startBesideRequests(
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
 }
 
+/** Units of work of a job, which record what it changes. */
+export function jobUnits(
+  units: OpenUnit,
+  { clock }: Pick<Services, 'clock'>,
+  { job, audit }: { readonly job: string; readonly audit: AuditTrail | undefined },
+): OpenUnit {
+  if (audit === undefined) return units;
+  const describe = () => ({ atMs: clock.now(), by: { kind: 'job', job } as const, operation: job });
+  return recordingChanges(units, audit, describe);
+}
+
 /** Before a process with the id of an earlier one, which may have been killed, starts its work. */
-export function releaseOwnClaims(services: Services, units: OpenUnit): Promise<void> {
+export function releaseOwnClaims(
+  services: Services,
+  units: OpenUnit,
+  audit?: AuditTrail | undefined,
+): Promise<void> {
   const killed = { owner: services.processId, nowMs: services.clock.now() };
-  return inUnitOf(units)((em) => releaseClaims(services, em, killed));
+  const recorded = jobUnits(units, services, { job: 'release-claims', audit });
+  return inUnitOf(recorded)((em) => releaseClaims(services, em, killed));
 }
 
 /** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */

@@ -26,6 +26,7 @@ export interface ListenOptions
     | 'refusals'
     | 'loggedShare'
     | 'record'
+    | 'recordDenial'
     | 'reference'
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;

@@ -7,8 +7,13 @@ import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import type { SandboxConfig } from '../config.ts';
+import { createAuditTrail } from '../domain/base/audit/audit-trail.ts';
 import type { RateLimitOptions } from '../http/rate-limit.ts';
+import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import type { Services } from '../operation-context.ts';
+import type { Entropy } from '../ports/entropy.ts';
 import type { Log } from '../ports/log.ts';
+import type { Database } from '../storage/open-database.ts';
 import type { Listening } from './listen.ts';
 
 /** A running server on this machine. */
@@ -46,4 +51,22 @@ export function logFor(config: SandboxConfig): Log {
 export function rateLimitFor({ rateLimit }: Pick<SandboxConfig, 'rateLimit'>): RateLimitOptions | undefined {
   if (rateLimit === undefined) return undefined;
   return { points: rateLimit.perSecond, durationSeconds: 1, burst: rateLimit.burst };
+}
+
+/** The audit log of a sandbox: its keys, and where the requests are recorded, if they are. */
+export function auditOf(
+  { audit }: Pick<SandboxConfig, 'audit'>,
+  {
+    services: { vault },
+    database,
+    entropy,
+  }: {
+    readonly services: Pick<Services, 'vault'>;
+    readonly database: Database;
+    readonly entropy: Entropy;
+  },
+) {
+  const reader = () => database.orm.em.fork();
+  const trail = createAuditTrail({ ...{ vault, entropy, reader }, inUnit: inUnitOf(unitsOf(database)) });
+  return { trail, audit: audit ? trail : undefined };
 }

@@ -23,6 +23,7 @@ import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
+import { createAuditTrail } from '../domain/base/audit/audit-trail.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
@@ -30,6 +31,7 @@ import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.t
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
+import { recordDenials } from '../http/audit/record-denials.ts';
 import { createAuthenticate } from '../http/authenticate.ts';
 import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
@@ -44,7 +46,7 @@ import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
-import { startBesideRequests } from './jobs.ts';
+import { jobUnits, startBesideRequests } from './jobs.ts';
 import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { strictSafeguards } from './safeguards.ts';
@@ -107,6 +109,10 @@ export async function startProduction(
     safeguards: strictSafeguards,
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
+  const audit = createAuditTrail({
+    ...{ vault, entropy, inUnit: inUnitOf(units) },
+    reader: () => database.orm.em.fork(),
+  });
   // On a connection of its own, so that this process does not seem dead because it is busy.
   const pulse = await openDatabase(entities, {
     kind: 'postgres',
@@ -114,8 +120,9 @@ export async function startProduction(
     poolSize: 1,
     onConnectionError,
   });
-  const alive = stayAlive({ services, inUnit: inUnitOf(unitsOf(pulse)) });
-  const { jobs, openUnit } = startBesideRequests(services, units, { alive, observe: metrics?.job });
+  const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
+  const alive = stayAlive({ services, inUnit: inUnitOf(beats) });
+  const { jobs, openUnit } = startBesideRequests(services, units, { alive, audit, observe: metrics?.job });
   const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
@@ -130,6 +137,7 @@ export async function startProduction(
   try {
     await requireMigrated(database);
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
+    await audit.open();
     await sealStoredTestCodes(vault, inUnitOf(units));
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
@@ -145,6 +153,7 @@ export async function startProduction(
       singleUse,
       check,
       admission,
+      audit,
     });
     const newRequestId = requestIdsFrom(entropy);
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies };
@@ -159,6 +168,7 @@ export async function startProduction(
       newRequestId,
       config,
       run,
+      recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
       authenticate: createAuthenticate({
         apps,
         userTokens: createUserTokens(database.orm, services),

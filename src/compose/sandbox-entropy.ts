@@ -13,6 +13,8 @@ interface EntropyPositions {
 export interface SandboxEntropy {
   readonly entropy: Entropy;
   readonly faultEntropy: Entropy;
+  /** For the keys of the audit log, which are drawn once. */
+  readonly auditEntropy: Entropy;
   newRequestId(): string;
   /** Null without a seed. Request ids continue at the position, those that were drawn in advance are dropped. */
   position(): EntropyPositions | null;
@@ -29,7 +31,12 @@ export interface SandboxEntropy {
 export function sandboxEntropy(seed: string | undefined, starts: number): SandboxEntropy {
   if (seed === undefined) {
     const newRequestId = requestIdsFrom(systemEntropy);
-    const drawn = { entropy: systemEntropy, faultEntropy: systemEntropy, newRequestId };
+    const drawn = {
+      entropy: systemEntropy,
+      faultEntropy: systemEntropy,
+      auditEntropy: systemEntropy,
+      newRequestId,
+    };
     return { ...drawn, position: () => null, goTo: () => undefined };
   }
   const text = starts === 1 ? seed : `${seed}\n${starts}`;
@@ -39,6 +46,7 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
   return {
     entropy,
     faultEntropy,
+    auditEntropy: seededEntropy(`${text}\naudit`),
     newRequestId: () => newRequestId(),
     position() {
       newRequestId = requestIdsFrom(requestEntropy);

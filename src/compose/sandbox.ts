@@ -1,14 +1,7 @@
-import { createHmac } from 'node:crypto';
-import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
+import { type AdjustableClock, systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
-import { makeIds } from '../adapters/ids.ts';
-import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { measuredVault } from '../adapters/measured/measured-vault.ts';
-import { measuredWebhooks } from '../adapters/measured/measured-webhooks.ts';
 import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
-import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
-import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
@@ -26,6 +19,7 @@ import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
+import { recordDenials } from '../http/audit/record-denials.ts';
 import { createAuthenticate } from '../http/authenticate.ts';
 import type { RunOperation } from '../http/http-exchange.ts';
 import { injectingFaults } from '../http/inject-faults.ts';
@@ -40,43 +34,33 @@ import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
 import type { ControllableSnapshots } from '../sandbox/control-plane.ts';
-import { DEVICE_PAGE } from '../sandbox/device-page.ts';
-import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
 import { findRequestFault } from '../sandbox/faults/request-faults.ts';
-import { drawTransactionFault } from '../sandbox/faults/transaction-faults.ts';
-import { delayByRules, withAttemptFaults } from '../sandbox/faults/webhook-faults.ts';
+import { delayByRules } from '../sandbox/faults/webhook-faults.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
-import { verifyPagePath } from '../sandbox/verify-page.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { CardControls } from '../simulated/cards/issuers.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
-import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { admissionFor } from './admission.ts';
-import { sandboxChains } from './chains.ts';
 import { documentedErrors } from './control/documented-errors.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
-import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { auditOf, certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { ownApi } from './own-api.ts';
 import { fromOwnHost } from './own-host.ts';
 import { sandboxPages } from './pages/sandbox-pages.ts';
 import { sandboxReference } from './pages/sandbox-reference.ts';
+import { makeSandboxPorts } from './ports/sandbox-ports.ts';
 import { createRequestGate } from './request-gate.ts';
-import { publishedSafeguards } from './safeguards.ts';
-import { sandboxEntropy } from './sandbox-entropy.ts';
 import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { ensureSeeds } from './seeds.ts';
 import { namedSnapshots, snapshotOf } from './snapshots.ts';
 import { adopt, wholeState } from './whole-state.ts';
-
-/** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
-const seededStartMs = Date.UTC(2026, 0, 1);
 
 /** A sandbox as seen by code in the same process. */
 export interface Sandbox extends RunningSandbox {
@@ -109,11 +93,6 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
 }
 
 const DRAIN_MS = 5_000;
-
-/**
- * The owner of claims. It is the same at every start, so a restarted sandbox releases those of a killed one at once.
- */
-const PROCESS_ID = 'sandbox';
 
 /**
  * Starts a sandbox. Defaults are those of `custos sandbox`.
@@ -150,7 +129,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const { log, snapshot, metrics } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const made = makeServices(config, kept, outside);
+  const made = makeSandboxPorts(config, kept, outside);
   const { ports, clock, chains, fiat, cards, faults, baseUrl, listensAt, randomness } = made;
   const { newRequestId } = randomness;
   const [file, image] =
@@ -163,9 +142,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  if (config.dataFolder !== undefined) await releaseOwnClaims(services, units);
+  const { trail, audit } = auditOf(config, { services, database, entropy: randomness.auditEntropy });
+  if (config.dataFolder !== undefined) await releaseOwnClaims(services, units, audit);
+  const delay = delayByRules(faults);
   const { jobs, openUnit } = startBesideRequests(services, units, {
-    delay: delayByRules(faults),
+    ...{ delay, audit },
     observe: metrics?.job,
   });
   const validators = responseValidators;
@@ -185,6 +166,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     singleUse,
     check,
     admission,
+    audit,
     effectsOf: requests === undefined ? undefined : effectsOf,
   });
   const authenticate = fromOwnHost(
@@ -222,6 +204,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       'restore its `sandbox.json`, or start with an empty folder',
     );
     kept.keep();
+    await trail.open();
     await sealStoredTestCodes(services.vault, inUnitOf(units));
     if (snapshot !== undefined) adopt({ clock, randomness, fiat, cards }, snapshot.state);
     const isNew = await ensureSeeds(seeds);
@@ -240,7 +223,17 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
           vault: made.vault,
           clock,
         },
-        ...{ machine: outside.machine, randomness, fiat, cards, uses: services.uses, apps, eventLog, seeds },
+        ...{
+          machine: outside.machine,
+          randomness,
+          fiat,
+          cards,
+          uses: services.uses,
+          apps,
+          trail,
+          eventLog,
+          seeds,
+        },
         ...{ jobs, gate, faults },
       },
       isNew || snapshot !== undefined,
@@ -275,6 +268,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       ...http,
       config,
       run,
+      recordDenial: audit && recordDenials({ audit, openUnit, machine: outside.machine }),
       authenticate,
       admission,
       isHostSigned: true,
@@ -331,70 +325,4 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     await Promise.all([database.close(), chains.close()]);
     throw error;
   }
-}
-
-/** The ports of a sandbox, and the controls that only a sandbox has. */
-function makeServices(config: SandboxConfig, kept: SandboxMemory, outside: Outside) {
-  const { log, machine, snapshot, metrics } = outside;
-  const { state: memory } = kept;
-  const randomness = sandboxEntropy(config.seed, memory.starts);
-  const { entropy } = randomness;
-  const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
-  const ids = makeIds(entropy);
-  const faults = createFaultRules(randomness.faultEntropy);
-  // Known as soon as the server listens; links to the hosted page are only made by requests.
-  let baseUrl = '';
-  const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
-  const cardSecret = (): Uint8Array =>
-    createHmac('sha256', kept.state.masterKeyHex).update('simulated card issuer').digest();
-  const image = config.dataFolder === undefined ? snapshot?.chains : undefined;
-  const world = sandboxChains(config, {
-    ...{ clock, log, ids, pageOf, cardSecret, image },
-    drawFault: drawTransactionFault(faults),
-    observeNode: metrics?.node,
-  });
-  const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
-  const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
-  const vault = sandboxVault(memory.masterKeyHex, entropy);
-  const sender = createWebhookSender({ guard: anyAddress });
-  const ports: Omit<Services, 'uses'> = {
-    clock,
-    processId: PROCESS_ID,
-    machine,
-    devicePage: DEVICE_PAGE,
-    // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
-    // always random.
-    entropy,
-    ids,
-    vault: measuredVault(vault, metrics?.vault),
-    jwks: createHttpJwks(systemClock),
-    chains,
-    prices: simulated.prices,
-    custodians: simulatedCustodians,
-    exchange,
-    incentives,
-    vaultRates,
-    swapRoutes,
-    fiatProviders,
-    cardIssuers,
-    webhooks: measuredWebhooks(withAttemptFaults(sender, faults), metrics?.webhook),
-    log,
-    prefix: config.prefix,
-    diagnostics: true,
-    safeguards: publishedSafeguards,
-  };
-  return {
-    ports,
-    vault,
-    clock,
-    randomness,
-    chains: simulated,
-    fiat: fiatControls,
-    baseUrl: () => baseUrl,
-    cards: cardControls,
-    listensAt: (url: string) => {
-      baseUrl = url;
-    },
-    faults,
-  };
 }

@@ -1,6 +1,7 @@
 import type { AdjustableClock } from '../adapters/clock.ts';
 import type { SandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
+import type { StoredAuditTrail } from '../domain/base/audit/audit-trail.ts';
 import { newestSequence } from '../domain/base/events/list-events.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -40,6 +41,7 @@ export interface StatefulParts {
   readonly cards: Service;
   readonly uses: UseLog;
   readonly apps: Pick<StoredAppDirectory, 'noteChange'>;
+  readonly trail: Pick<StoredAuditTrail, 'open'>;
   readonly eventLog: EventLog;
   readonly seeds: Seeds;
   readonly jobs: Pick<JobRunner, 'whilePaused'>;
@@ -137,6 +139,7 @@ async function replace(parts: StatefulParts, work: () => Promise<void>): Promise
       // CHOICE: snapshots contain no fault rules, and loading one removes those that were added.
       parts.faults.restart();
       apps.noteChange();
+      await parts.trail.open();
       eventLog.restart(await newestSequence(database.orm.em.fork()));
     },
     { mustForget: true },

@@ -12,7 +12,6 @@ import { ConditionSetItemEntity } from './access/condition-sets/condition-set-it
 import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
 import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
 import { OperatorEntity } from './access/operators/operator.entity.ts';
-import { OperatorRecordEntity } from './access/operators/operator-record.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
 import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
 import { PolicyEntity } from './access/policies/policy.entity.ts';
@@ -22,6 +21,11 @@ import { UserEntity } from './access/user-records/user.entity.ts';
 import { WebhookDeliveryEntity } from './access/webhooks/webhook-delivery.entity.ts';
 import { WebhookEndpointEntity } from './access/webhooks/webhook-endpoint.entity.ts';
 import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts';
+import { AuditCheckpointEntity } from './base/audit/audit-checkpoint.entity.ts';
+import { AuditKeyEntity } from './base/audit/audit-key.entity.ts';
+import { AuditRecordEntity } from './base/audit/audit-record.entity.ts';
+import { AuditTileEntity } from './base/audit/audit-tile.entity.ts';
+import { PendingRecordEntity } from './base/audit/pending-record.entity.ts';
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
@@ -73,6 +77,10 @@ export const entities = [
   AppEntity,
   AppSigningKeyEntity,
   AttachmentEntity,
+  AuditCheckpointEntity,
+  AuditKeyEntity,
+  AuditRecordEntity,
+  AuditTileEntity,
   AutomationEntity,
   CardCustomerEntity,
   CardEntity,
@@ -102,10 +110,10 @@ export const entities = [
   OauthRefreshTokenEntity,
   OauthWrongCodeEntity,
   OperatorEntity,
-  OperatorRecordEntity,
   OrganizationEntity,
   OrganizationSecretEntity,
   OutboxEventEntity,
+  PendingRecordEntity,
   PolicyEntity,
   ServerProcessEntity,
   TransactionAuthorizationEntity,

@@ -16,6 +16,8 @@ export interface Operation {
   readonly formFields?: readonly string[];
   /** Left out for operations with the limit of all bodies. */
   readonly maxBodyBytes?: number;
+  /** It changes nothing although it is not a GET; left out for all others. */
+  readonly isReadOnly?: boolean;
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }

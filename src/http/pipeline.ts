@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ExplainRefusal, RecordRequest, Why } from '../ports/request-recorder.ts';
+import type { RecordDenial } from './audit/record-denials.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
@@ -47,6 +48,8 @@ export interface PipelineOptions {
   readonly observe?: Observe | undefined;
   /** Explains refusals for the record, and in their `data.hint` if it is sent. */
   readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
+  /** Records denials in the audit log before they are sent. */
+  readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
   /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
   readonly isLongPoll?: (exchange: HttpExchange) => boolean;
@@ -153,8 +156,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
         return;
       }
       discardBody(request);
-      sent = answerError(error, exchange, log);
-      refusal = error;
+      refusal = await recorded(exchange, error, options.recordDenial);
+      sent = answerError(refusal, exchange, log);
     }
     const { status } = sent;
     const explain = (): Why | undefined => options.refusals?.explain(refusedOf(exchange, sent, refusal));
@@ -193,6 +196,20 @@ function shareOf(share: number): () => boolean {
     due -= 1;
     return true;
   };
+}
+
+/** The error to answer: that of the record, if the denial cannot be recorded. */
+async function recorded(
+  exchange: HttpExchange,
+  error: unknown,
+  recordDenial: RecordDenial | undefined,
+): Promise<unknown> {
+  try {
+    await recordDenial?.(exchange, error);
+    return error;
+  } catch (failure) {
+    return failure;
+  }
 }
 
 interface Beginning {

@@ -1,10 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
+import type { AuditTrail } from '../ports/audit/audit-trail.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
+import { afterCommitUnits, keepChanges, recordLateRefusal, recordRequest } from './audit/record-request.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
@@ -37,6 +39,8 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
+  /** Undefined where requests are not recorded in an audit log. */
+  readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin'> | undefined;
   /** What a unit of work has stored; undefined where requests are not recorded. */
@@ -231,10 +235,12 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
     answer = answerOf(status, body, fileType);
     const kept = { status, text: answer.text, signers: [...later.signers] };
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
+    await recordRequest(unit.em, exchange, { audit: options.audit, status, body });
     await unit.commit();
   } catch (error) {
     try {
-      if (error instanceof ApiError && error.keepsChanges) await unit.commit();
+      if (error instanceof ApiError && error.keepsChanges)
+        await keepChanges(unit, exchange, { audit: options.audit, error });
     } finally {
       // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
       await unit.rollback();
@@ -269,7 +275,7 @@ async function runAfterCommit(
   exchange: HttpExchange,
   { work, later }: Run,
 ): Promise<void> {
-  const { check, openUnit } = work.options;
+  const { check, openUnit, audit } = work.options;
   try {
     await callback();
   } catch (error) {
@@ -277,7 +283,10 @@ async function runAfterCommit(
     if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
     check(exchange, error.status, refusalBody(error, exchange));
     const answer = refusalAnswer(error, later);
-    await inUnitOf(openUnit)((em) => keep(em, exchange, { work, later, answer, replaces: true }));
+    await inUnitOf(openUnit)(async (em) => {
+      await keep(em, exchange, { work, later, answer, replaces: true });
+      await recordLateRefusal(em, exchange, { audit, error });
+    });
     throw error;
   }
 }
@@ -318,7 +327,7 @@ function contextOf(
       for (const key of publicKeys) later.signers.add(key);
       for (const payload of payloads) later.payloads.add(payload);
     },
-    inUnit: inUnitOf(options.openUnit),
+    inUnit: inUnitOf(afterCommitUnits(exchange, options.openUnit, options.audit)),
   };
 }
 

@@ -120,4 +120,9 @@ export interface KeyVault {
   createFingerprintKey(binding: SealBinding): Promise<SealedKey>;
   /** HMAC-SHA-256 of the UTF-8 bytes of `text`, hex. */
   fingerprint(sealed: SealedKey, binding: SealBinding, text: string): Promise<string>;
+
+  /** Draws the Ed25519 key that signs the checkpoints of the audit log. Public key: 32 bytes. */
+  createLogKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
+  /** Ed25519 (RFC 8032 §5.1.6), 64 bytes, over the UTF-8 bytes of `text`. */
+  signCheckpoint(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;
 }

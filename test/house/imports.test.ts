@@ -159,7 +159,7 @@ const layers: Record<string, string[][]> = {
       'sealed-keys',
     ],
     ['used-signatures'],
-    ['fingerprints'],
+    ['fingerprints', 'audit'],
   ],
   access: [
     ['apps', 'chains', 'owners', 'user-records', 'webhooks'],

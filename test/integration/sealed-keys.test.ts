@@ -94,7 +94,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
       () => undefined,
     );
-    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 9 });
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 10 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);

@@ -1,4 +1,5 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
 import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../crypto/hpke.ts';
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { Entropy } from '../../ports/entropy.ts';
@@ -13,6 +14,7 @@ import {
   type WalletKeyMaterial,
 } from '../../signing/wallet-key.ts';
 import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
+import { systemEntropy } from '../entropy.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
 
@@ -24,6 +26,7 @@ export const plainPurposes: ReadonlySet<string> = new Set([
   'webhook-secret',
   'deposit-instructions',
   'test-account-code',
+  'audit-digest-key',
   // The known value that verifies a master key.
   '',
 ]);
@@ -40,6 +43,7 @@ export function createKeyVault({ keyEntropy, ...options }: KeyVaultOptions): Key
 
 const EPHEMERAL_SEED_BYTES = 32;
 const P256_SEED_BYTES = 48;
+const ED25519_SEED_BYTES = 32;
 const FINGERPRINT_KEY_BYTES = 32;
 
 /**
@@ -133,6 +137,17 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
     fingerprint: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'fingerprint-key'), (secret) =>
         createHmac('sha256', secret).update(text, 'utf8').digest('hex'),
+      ),
+
+    async createLogKey(binding) {
+      // Not from the entropy of other keys: a seeded sandbox draws the same ones with and without an audit log.
+      const seed = systemEntropy.bytes(ED25519_SEED_BYTES);
+      const publicKey = ed25519PublicKey(seed);
+      return { sealed: await sealAndWipe(seed, binding), publicKey };
+    },
+    signCheckpoint: async (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'audit-log-key'), (seed) =>
+        ed25519Sign(Buffer.from(text, 'utf8'), seed),
       ),
   };
 }

@@ -46,6 +46,7 @@ export function completionCommand(program: () => Command): Command {
 const knownValues: Readonly<Record<string, readonly string[]>> = {
   '--sign': ['alice', 'bob', 'carol'],
   '--log-level': ['debug', 'info', 'warn', 'error', 'silent'],
+  '--audit': ['on', 'off'],
   '--record': ['on', 'off'],
 };
 

@@ -662,6 +662,7 @@ export interface OperationDescriptor {
   readonly formFields?: readonly string[];
   /** Left out for operations with the limit of all bodies. */
   readonly maxBodyBytes?: number;
+  readonly isReadOnly?: boolean;
   /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
   /** Accepts the header `service-request-expiry`. */

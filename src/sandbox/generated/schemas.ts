@@ -324,7 +324,7 @@ export type MoveSandboxPricesRequest = {
 };
 
 export type OperatorRecord = {
-  /** Increases with every record. */
+  /** Place of the record in the audit log, from 1. */
   sequence: number;
   /** When it was done, Unix milliseconds. */
   at_ms: number;
@@ -332,7 +332,7 @@ export type OperatorRecord = {
   origin: "admin_port" | "command_line" | "control_plane";
   /** The operator; null for a caller that no secret identified. */
   operator_id: string | null;
-  /** Name of the operator at that time. */
+  /** Name of the operator. */
   operator_name: string | null;
   /** Role of the operator at that time. */
   operator_role: string | null;

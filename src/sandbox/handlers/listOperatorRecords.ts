@@ -5,8 +5,9 @@ import type { OperatorHandler } from '../control-plane.ts';
 /** CHOICE: the page size of records when the request names none. */
 const DEFAULT_LIMIT = 50;
 
-export const run: OperatorHandler<'listOperatorRecords'> = async ({ path, query }, { read, by }) => {
+export const run: OperatorHandler<'listOperatorRecords'> = async ({ path, query }, { change, clock, by }) => {
   const page = { before: query.before, limit: query.limit ?? DEFAULT_LIMIT };
-  const records = await read((em) => listOperatorRecords({ em, by }, path.app_id, page));
+  const nowMs = clock.now();
+  const records = await change((em) => listOperatorRecords({ em, by, nowMs }, path.app_id, page));
   return { data: records.map(operatorRecordView) };
 };

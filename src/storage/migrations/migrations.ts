@@ -17,6 +17,7 @@ import { publicDeviceClients } from './0016-public-device-clients.ts';
 import { cards } from './0017-cards.ts';
 import { operators } from './0018-operators.ts';
 import { takeOverWork } from './0019-take-over-work.ts';
+import { auditLog } from './0020-audit-log.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -40,4 +41,5 @@ export const migrations: readonly SchemaMigration[] = [
   cards,
   operators,
   takeOverWork,
+  auditLog,
 ];

@@ -77,17 +77,18 @@ async function storeEvent(
   const body = { type, ...payload };
   await assertKeepsContract(type, body);
   const id = `msg_${context.ids.cuid2()}`;
+  const resourceId = resourceOf(body);
   await insertEvent(context.em, {
     id,
     app_id: appId,
     type,
     payload: JSON.stringify(body),
-    resource_id: resourceOf(body),
+    resource_id: resourceId,
     created_at_ms: context.nowMs,
     fanned_out_at_ms: fannedOutAtMs,
   });
   announceDelivery(context.em);
-  noteEvent(context.em, { id, type });
+  noteEvent(context.em, { id, type, appId, resourceId });
   return id;
 }
 

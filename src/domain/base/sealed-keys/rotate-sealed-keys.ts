@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 import {
+  auditKeyBinding,
   depositInstructionsBinding,
   fingerprintKeyBinding,
   signingKeyBinding,
@@ -14,6 +15,7 @@ import { masterKeysOfCodes, rotateTestCodes } from './sealed-codes.ts';
 // HOT: re-seals every secret of the database in batches; no bench case covers it.
 
 type SealedTable =
+  | 'audit_keys'
   | 'wallet_keys'
   | 'wallet_imports'
   | 'app_signing_keys'
@@ -28,6 +30,7 @@ interface SealedRow extends SealedKey {
 
 /** Every table with sealed secrets. Add a line for each new one. */
 const tables: readonly SealedTable[] = [
+  'audit_keys',
   'wallet_keys',
   'wallet_imports',
   'app_signing_keys',
@@ -155,6 +158,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       binding: walletImportBinding(row),
     }));
   },
+  audit_keys: readerOf('audit_keys', auditKeyBinding),
   app_signing_keys: readerOf('app_signing_keys', signingKeyBinding),
   webhook_secrets: readerOf('webhook_secrets', webhookSecretBinding),
   fingerprint_keys: readerOf('fingerprint_keys', fingerprintKeyBinding),

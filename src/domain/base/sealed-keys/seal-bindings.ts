@@ -42,5 +42,10 @@ export function depositInstructionsBinding(instructions: SealingRow): SealBindin
   return { purpose: 'deposit-instructions', rowId: instructions.id, appId: instructions.app_id };
 }
 
+/** The binding of a key of the audit log. */
+export function auditKeyBinding({ id }: Pick<SealingRow, 'id'>): SealBinding {
+  return { purpose: id === 'checkpoints' ? 'audit-log-key' : 'audit-digest-key', rowId: id, appId: '' };
+}
+
 /** The binding of the known value that verifies a master key. */
 export const masterKeyCheckBinding: SealBinding = { purpose: '', rowId: 'master-key-check', appId: '' };

@@ -1,0 +1,85 @@
+import { hash } from 'node:crypto';
+import { ed25519Verify } from '../ed25519.ts';
+import type { TreeHead } from './merkle-tree.ts';
+
+// Source: C2SP signed-note, tlog-checkpoint.
+
+const ED25519 = 1;
+const KEY_BYTES = 32;
+const ID_BYTES = 4;
+const SIGNATURE_BYTES = 64;
+
+/** A key that signs the checkpoints of a log. */
+export interface NoteVerifier {
+  /** The name of the key, which is the origin of the log as well. */
+  readonly name: string;
+  /** 32 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
+/** A checkpoint as it was signed: the size and the root of a log. */
+export interface Checkpoint extends TreeHead {
+  readonly origin: string;
+}
+
+/** The text that is signed. */
+export function checkpointText({ origin, size, root }: Checkpoint): string {
+  return `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
+}
+
+/** The signed note of a text. `signature`: Ed25519 over the text, 64 bytes. */
+export function signedNote(text: string, verifier: NoteVerifier, signature: Uint8Array): string {
+  const value = Buffer.concat([keyId(verifier), signature]).toString('base64');
+  return `${text}\n— ${verifier.name} ${value}\n`;
+}
+
+/** SHA-256(name || 0x0A || 0x01 || public key)[:4] */
+function keyId({ name, publicKey }: NoteVerifier): Buffer {
+  const key = Buffer.concat([Buffer.from(`${name}\n`), Uint8Array.of(ED25519), publicKey]);
+  return hash('sha256', key, 'buffer').subarray(0, ID_BYTES);
+}
+
+/** `<name>+<hex of key id>+<base64 of 0x01 || public key>`: how verifiers are configured. */
+export function writeVerifierKey(verifier: NoteVerifier): string {
+  const key = Buffer.concat([Uint8Array.of(ED25519), verifier.publicKey]);
+  return `${verifier.name}+${keyId(verifier).toString('hex')}+${key.toString('base64')}`;
+}
+
+/** Undefined for a text that is not a verifier key of Ed25519. */
+export function readVerifierKey(text: string): NoteVerifier | undefined {
+  const [, name = '', id, encoded = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(text) ?? [];
+  const key = Buffer.from(encoded, 'base64');
+  if (key.length !== 1 + KEY_BYTES || key[0] !== ED25519) return undefined;
+  const verifier = { name, publicKey: key.subarray(1) };
+  return keyId(verifier).toString('hex') === id ? verifier : undefined;
+}
+
+/**
+ * The checkpoint in a signed note; undefined if the note is malformed or has no valid signature by the verifier.
+ * Signatures by others, such as witnesses, are ignored. So are lines after the root, but they are signed.
+ */
+export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint | undefined {
+  const end = note.lastIndexOf('\n\n');
+  if (end === -1 || !note.endsWith('\n')) return undefined;
+  const text = note.slice(0, end + 1);
+  const id = keyId(verifier);
+  const isSigned = note
+    .slice(end + 2, -1)
+    .split('\n')
+    .some((line) => {
+      const [, name, value = ''] = /^— (\S+) ([A-Za-z0-9+/]+=*)$/.exec(line) ?? [];
+      const bytes = Buffer.from(value, 'base64');
+      if (name !== verifier.name || bytes.length !== ID_BYTES + SIGNATURE_BYTES) return false;
+      if (!id.equals(bytes.subarray(0, ID_BYTES))) return false;
+      return ed25519Verify(bytes.subarray(ID_BYTES), Buffer.from(text), verifier.publicKey);
+    });
+  return isSigned ? readCheckpointText(text) : undefined;
+}
+
+function readCheckpointText(text: string): Checkpoint | undefined {
+  const [origin = '', size = '', root = ''] = text.split('\n');
+  const bytes = Buffer.from(root, 'base64');
+  if (origin === '' || !/^(0|[1-9]\d{0,15})$/.test(size) || bytes.toString('base64') !== root)
+    return undefined;
+  return bytes.length === 32 ? { origin, size: Number(size), root: bytes } : undefined;
+}

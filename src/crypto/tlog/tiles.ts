@@ -1,0 +1,120 @@
+import { type ReadSubtree, rootOfHashes } from './merkle-tree.ts';
+
+// Source: C2SP tlog-tiles.
+
+/** Hashes in a full tile, and entries in a full bundle. */
+export const TILE_WIDTH = 256;
+const HEIGHT = 8;
+export const HASH_BYTES = 32;
+
+/** The largest entry that a bundle can contain: its length is a 16-bit number. */
+export const MAX_ENTRY_BYTES = 65_535;
+
+/** The hashes of a tile, concatenated: at level 0 of entries, above it of full tiles of the level below. */
+export type ReadTile = (level: number, index: number) => Promise<Uint8Array>;
+
+/** The hashes of subtrees, from tiles. Level L of the tiles has the subtrees with 256^L leaves. */
+export function subtreesOf(readTile: ReadTile): ReadSubtree {
+  return async (height, index) => {
+    const level = Math.floor(height / HEIGHT);
+    const width = 2 ** (height % HEIGHT);
+    const first = index * width;
+    const tile = await readTile(level, Math.floor(first / TILE_WIDTH));
+    const hashes = hashesOf(tile).slice(first % TILE_WIDTH, (first % TILE_WIDTH) + width);
+    if (hashes.length !== width) throw new MissingHashesError(level, Math.floor(first / TILE_WIDTH));
+    return rootOfHashes(hashes);
+  };
+}
+
+/** A tile has fewer hashes than the size of its tree says. */
+export class MissingHashesError extends Error {
+  constructor(level: number, index: number) {
+    super(`tile ${level}/${index} has fewer hashes than the tree needs`);
+    this.name = 'MissingHashesError';
+  }
+}
+
+/** The hashes of a tile one by one, without copies. */
+export function hashesOf(tile: Uint8Array): Uint8Array[] {
+  const hashes: Uint8Array[] = [];
+  for (let at = 0; at + HASH_BYTES <= tile.length; at += HASH_BYTES) {
+    hashes.push(tile.subarray(at, at + HASH_BYTES));
+  }
+  return hashes;
+}
+
+/** A tile with the hashes that it is extended by. */
+export interface ExtendedTile {
+  readonly level: number;
+  readonly index: number;
+  readonly hashes: Uint8Array;
+}
+
+/**
+ * The tiles that change when leaves are appended to a tree of `size`.
+ *
+ * @param readTile is asked for partial tiles only.
+ */
+export async function appendToTiles(
+  readTile: ReadTile,
+  size: number,
+  leaves: readonly Uint8Array[],
+): Promise<ExtendedTile[]> {
+  const changed: ExtendedTile[] = [];
+  let [level, begin, added] = [0, size, leaves];
+  while (added.length > 0) {
+    const full: Uint8Array[] = [];
+    let at = 0;
+    while (at < added.length) {
+      const index = Math.floor((begin + at) / TILE_WIDTH);
+      const held = (begin + at) % TILE_WIDTH;
+      const present = held === 0 ? [] : hashesOf(await readTile(level, index)).slice(0, held);
+      if (present.length !== held) throw new MissingHashesError(level, index);
+      const hashes = [...present, ...added.slice(at, at + TILE_WIDTH - held)];
+      at += hashes.length - held;
+      changed.push({ level, index, hashes: Buffer.concat(hashes) });
+      if (hashes.length === TILE_WIDTH) full.push(rootOfHashes(hashes));
+    }
+    [level, begin, added] = [level + 1, Math.floor(begin / TILE_WIDTH), full];
+  }
+  return changed;
+}
+
+/** The tiles of one level of a tree: how many are full, and the width of the partial one, 0 without one. */
+export function tilesAt(level: number, size: number): { readonly full: number; readonly partial: number } {
+  const hashes = Math.floor(size / TILE_WIDTH ** level);
+  return { full: Math.floor(hashes / TILE_WIDTH), partial: hashes % TILE_WIDTH };
+}
+
+/** The path of a tile, or of the bundle of entries at level `entries`. `width`: 256 for a full one. */
+export function tilePath(level: number | 'entries', index: number, width: number): string {
+  const digits = String(index);
+  const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0');
+  const groups = padded.match(/\d{3}/g)!;
+  const name = groups.map((group, at) => (at === groups.length - 1 ? group : `x${group}`)).join('/');
+  return `tile/${level}/${name}${width === TILE_WIDTH ? '' : `.p/${width}`}`;
+}
+
+/** uint16 length || entry, for each entry. */
+export function writeBundle(entries: readonly Uint8Array[]): Buffer {
+  const parts: Uint8Array[] = [];
+  for (const entry of entries) {
+    if (entry.length > MAX_ENTRY_BYTES) throw new RangeError(`an entry has ${entry.length} bytes`);
+    parts.push(Uint8Array.of(entry.length >> 8, entry.length & 0xff), entry);
+  }
+  return Buffer.concat(parts);
+}
+
+/** The entries of a bundle; undefined if it ends within one. */
+export function readBundle(bundle: Uint8Array): Uint8Array[] | undefined {
+  const entries: Uint8Array[] = [];
+  let at = 0;
+  while (at < bundle.length) {
+    if (at + 2 > bundle.length) return undefined;
+    const end = at + 2 + bundle[at]! * 256 + bundle[at + 1]!;
+    if (end > bundle.length) return undefined;
+    entries.push(bundle.subarray(at + 2, end));
+    at = end;
+  }
+  return entries;
+}

@@ -1,0 +1,81 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type NoteVerifier, signedNote } from '../../../crypto/tlog/checkpoint.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
+import type { KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import { lockName } from '../../../storage/locks.ts';
+import { auditKeyBinding } from '../sealed-keys/seal-bindings.ts';
+import { AuditKeyEntity, type StoredAuditKey } from './audit-key.entity.ts';
+
+const KEY_BYTES = 32;
+
+interface Context {
+  readonly em: SqlEntityManager;
+  readonly vault: KeyVault;
+}
+
+interface CreatingContext extends Context {
+  readonly entropy: Entropy;
+  inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+}
+
+/** Creates the keys of the log if it has none. A log has the same keys forever. */
+export async function ensureAuditKeys({ em, vault, entropy, inUnit }: CreatingContext): Promise<void> {
+  if ((await em.count(AuditKeyEntity)) > 0) return;
+  // CHOICE: a name of its own for each log. It is not a URL, because a log need not be served under one.
+  const origin = `custos.invalid/audit/${Buffer.from(entropy.bytes(8)).toString('hex')}`;
+  const signing = await vault.createLogKey(auditKeyBinding({ id: 'checkpoints' }));
+  const secret = entropy.bytes(KEY_BYTES);
+  const digesting = await vault.seal(secret, auditKeyBinding({ id: 'digests' })).finally(() => secret.fill(0));
+  const publicKey = Buffer.from(signing.publicKey).toString('base64');
+  const keys = [
+    { ...columnsOf(signing.sealed), id: 'checkpoints', appId: '', origin, publicKey },
+    { ...columnsOf(digesting), id: 'digests', appId: '', origin, publicKey: null },
+  ] as const;
+  await inUnit(async (unit) => {
+    await lockName(unit, 'audit keys');
+    if ((await unit.count(AuditKeyEntity)) > 0) return;
+    for (const key of keys) unit.create(AuditKeyEntity, key);
+    await unit.flush();
+  });
+}
+
+function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
+  return {
+    sealedSecret: Buffer.from(sealedSecret),
+    wrappedDataKey: Buffer.from(wrappedDataKey),
+    masterKeyId,
+  };
+}
+
+/** The key that requests are digested with. It hides what requests said from readers of the log. */
+export async function openDigestKey({ em, vault }: Context): Promise<Uint8Array> {
+  const key = await findKey(em, 'digests');
+  return vault.open(key, auditKeyBinding(key));
+}
+
+/** What verifies the checkpoints of the log; undefined before it has its keys. */
+export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | undefined> {
+  const key = await em.findOne(AuditKeyEntity, { id: 'checkpoints' });
+  return key === null ? undefined : verifierOf(key);
+}
+
+/** Signs a text of the log; `textOf` is given the origin. Result: the signed note. */
+export async function signNote(
+  { em, vault }: Context,
+  textOf: (origin: string) => string,
+): Promise<string> {
+  const key = await findKey(em, 'checkpoints');
+  const verifier = verifierOf(key);
+  const text = textOf(verifier.name);
+  return signedNote(text, verifier, await vault.signCheckpoint(key, auditKeyBinding(key), text));
+}
+
+async function findKey(em: SqlEntityManager, id: StoredAuditKey['id']): Promise<StoredAuditKey> {
+  const key = await em.findOne(AuditKeyEntity, { id });
+  if (key === null) throw new Error('the audit log has no keys');
+  return key;
+}
+
+function verifierOf({ origin, publicKey }: StoredAuditKey): NoteVerifier {
+  return { name: origin, publicKey: Buffer.from(publicKey!, 'base64') };
+}

@@ -1,0 +1,39 @@
+import { createHmac } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { AuditTrail } from '../../../ports/audit/audit-trail.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
+import type { KeyVault } from '../../../ports/key-vault.ts';
+import { changesOf } from '../events/stored-effects.ts';
+import { ensureAuditKeys, openDigestKey } from './audit-keys.ts';
+import { writeRecord } from './write-record.ts';
+
+interface TrailOptions {
+  readonly vault: KeyVault;
+  readonly entropy: Entropy;
+  /** Reads outside any transaction. */
+  reader(): SqlEntityManager;
+  inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+}
+
+/** The audit log of a server. */
+export interface StoredAuditTrail extends AuditTrail {
+  /** Reads the keys of the log, or creates them; before the first record, and after the database was replaced. */
+  open(): Promise<void>;
+}
+
+export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOptions): StoredAuditTrail {
+  let key: Uint8Array | undefined;
+  return {
+    async open() {
+      await ensureAuditKeys({ em: reader(), vault, entropy, inUnit });
+      key = await openDigestKey({ em: reader(), vault });
+    },
+    record: writeRecord,
+    digest(method, target, body) {
+      if (key === undefined) throw new Error('the audit log is not open');
+      // HMAC-SHA-256(method || 0x0A || target || 0x0A || body)
+      return createHmac('sha256', key).update(`${method}\n${target}\n`).update(body).digest('base64');
+    },
+    changesOf,
+  };
+}

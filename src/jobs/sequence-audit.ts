@@ -1,0 +1,30 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { SEQUENCED_AT_ONCE, sequenceRecords } from '../domain/base/audit/sequence-records.ts';
+import { signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
+import type { JobContext } from './job-context.ts';
+import type { Job } from './runner.ts';
+
+/** A record has its place in the log, under a signed checkpoint, within a second. */
+const EVERY_MS = 500;
+
+/** Places the records of the audit log into its Merkle tree and signs the newest checkpoint. */
+export function sequenceAudit({
+  services,
+  inUnit,
+  openReader,
+}: JobContext & {
+  /** Reads outside any transaction. */
+  readonly openReader: () => Promise<SqlEntityManager>;
+}): Job {
+  return {
+    name: 'sequence-audit',
+    everyMs: EVERY_MS,
+    async run() {
+      const nowMs = services.clock.now();
+      const placed = await inUnit((em) => sequenceRecords(em, nowMs));
+      if (placed === SEQUENCED_AT_ONCE) return true;
+      await signCheckpoint({ vault: services.vault, em: await openReader(), inUnit });
+      return false;
+    },
+  };
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
+import { canonicalJson } from '../../../src/crypto/canonical-json.ts';
+import { createAuditTrail } from '../../../src/domain/base/audit/audit-trail.ts';
+import { noteChange } from '../../../src/domain/base/events/stored-effects.ts';
+import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { ApiError } from '../../../src/errors.ts';
+import { operations } from '../../../src/generated/operations.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
+import type { Operation } from '../../../src/http/operation.ts';
+import { createRunOperation } from '../../../src/http/run-operation.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import type { OperationContext } from '../../../src/operation-context.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { unsignedProof } from '../../support/unsigned-proof.ts';
+
+// Every operation of the contract, with a handler of our own in the place of its own: what is recorded does not depend
+// on handlers, so a new operation cannot forget it.
+
+type Run = (context: OperationContext) => Promise<unknown>;
+
+let world: TestOperations;
+let handle: Run;
+let runOperation: ReturnType<typeof createRunOperation>;
+
+beforeAll(async () => {
+  world = await openOperations('sqlite');
+  const openUnit = unitsOf(world.database);
+  const audit = createAuditTrail({
+    ...{ vault: world.services.vault, entropy: world.services.entropy, inUnit: inUnitOf(openUnit) },
+    reader: () => world.database.orm.em.fork(),
+  });
+  await audit.open();
+  const handler = { run: (_: unknown, context: OperationContext) => handle(context) };
+  runOperation = createRunOperation({
+    services: world.services,
+    registry: Object.fromEntries(Object.keys(operations).map((id) => [id, handler])),
+    ...{ openUnit, idempotency: answerOnce(), singleUse: acceptOnce(publishedSafeguards) },
+    check: () => undefined,
+    audit,
+  });
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const walletId = 'w'.repeat(24);
+
+function exchangeOf(operation: Operation): HttpExchange {
+  return {
+    ...{ id: randomUUID(), response: { destroyed: false }, method: operation.method, target: operation.path },
+    ...{ headers: { authorization: 'Basic …' }, nowMs: world.clock.nowMs, app: world.app, query: {} },
+    route: { operation, params: { wallet_id: walletId, period: 'alice@example.com' } },
+    body: { email: 'alice@example.com', policy_id: 'p'.repeat(24), owner_id: 'alice@example.com' },
+    ...{ rawBody: Buffer.from('{"email":"alice@example.com"}'), proof: unsignedProof, effects: [] },
+  } as unknown as HttpExchange;
+}
+
+interface Entry {
+  readonly request_id?: string;
+  readonly operation: string;
+  readonly [name: string]: unknown;
+}
+
+async function recordsOf({ id }: HttpExchange): Promise<Entry[]> {
+  const rows = await world.database.orm.em
+    .fork()
+    .execute<{ entry: string }[]>('select entry from audit_pending order by id');
+  return rows.map(({ entry }) => JSON.parse(entry) as Entry).filter(({ request_id }) => request_id === id);
+}
+
+const apps = async (): Promise<number> => {
+  const rows = await world.database.orm.em.fork().execute<{ n: number }[]>('select count(*) as n from apps');
+  return rows[0]!.n;
+};
+const insertApp: Run = async ({ em }) => {
+  await em.execute(
+    'insert into apps (id, name, settings, secret_hashes, created_at_ms) values (?, ?, ?, ?, ?)',
+    [...[randomUUID(), 'made', '{}', '[]', 1]],
+  );
+  return { id: 'i'.repeat(24), data: [{ id: 'd'.repeat(24) }, { id: 'bob@example.com' }], name: 'Bob' };
+};
+
+const all: Operation[] = Object.values(operations);
+const changing = all.filter(({ method, isReadOnly }) => method !== 'GET' && isReadOnly !== true);
+
+test('those that change nothing although they are not a GET are the look-ups and the quotes', () => {
+  const marked = all.filter(({ isReadOnly }) => isReadOnly === true);
+  const named = all.filter(({ method, id }) => method !== 'GET' && /^(get|list|search|quote|find)/.test(id));
+  expect(marked).toEqual(named);
+  expect(marked.length).toBeGreaterThan(15);
+});
+
+describe('a request', () => {
+  test.each(changing.map(({ id }) => id))('of %s is recorded once, with its change', async (id) => {
+    const operation: Operation = operations[id as keyof typeof operations];
+    handle = insertApp;
+    const before = await apps();
+    const exchange = exchangeOf(operation);
+    const { status } = await runOperation(exchange);
+    expect(await apps()).toBe(before + 1);
+    const [record, ...others] = await recordsOf(exchange);
+    expect(others).toEqual([]);
+    expect(record).toEqual({
+      app_id: world.app.id,
+      at_ms: world.clock.nowMs,
+      by: { app_id: world.app.id, kind: expect.stringMatching(/^(app_secret|oauth_client|anonymous)$/) },
+      decision: 'allow',
+      // Only what has the form of our ids, and none of the names and addresses.
+      ids: {
+        id: 'i'.repeat(24),
+        items: ['d'.repeat(24)],
+        policy_id: 'p'.repeat(24),
+        wallet_id: walletId,
+      },
+      operation: id,
+      request: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/),
+      request_id: exchange.id,
+      status,
+      version: 1,
+    });
+  });
+
+  test.each(all.filter((each) => !changing.includes(each)).map(({ id }) => id))(
+    'of %s only reads',
+    async (id) => {
+      handle = async () => ({});
+      const exchange = exchangeOf(operations[id as keyof typeof operations]);
+      await runOperation(exchange);
+      expect(await recordsOf(exchange)).toEqual([]);
+    },
+  );
+});
+
+const [operation] = changing as [Operation];
+
+test('a refused request leaves neither a change nor a record of one', async () => {
+  handle = async (context) => {
+    await insertApp(context);
+    throw new ApiError('policy_violation');
+  };
+  const [before, exchange] = [await apps(), exchangeOf(operation)];
+  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'policy_violation' });
+  expect([await apps(), await recordsOf(exchange)]).toEqual([before, []]);
+});
+
+test('a denial that keeps its changes is recorded with them; other refusals that do are not', async () => {
+  handle = async (context) => {
+    await insertApp(context);
+    throw new ApiError('invalid_grant', undefined, { keepsChanges: true });
+  };
+  const [before, exchange] = [await apps(), exchangeOf(operation)];
+  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'invalid_grant' });
+  expect(await apps()).toBe(before + 1);
+  expect(await recordsOf(exchange)).toMatchObject([{ decision: 'deny', code: 'invalid_grant', status: 400 }]);
+  const waiting = new ApiError('authorization_pending', undefined, { keepsChanges: true });
+  handle = () => Promise.reject(waiting);
+  const pending = exchangeOf(operation);
+  await expect(runOperation(pending)).rejects.toBe(waiting);
+  expect(await recordsOf(pending)).toEqual([]);
+});
+
+test('what a request changes after its commit, and a refusal then, are further records of it', async () => {
+  const appId = world.app.id;
+  handle = async (context) => {
+    context.afterCommit(async () => {
+      await context.inUnit(async () => undefined);
+      await context.inUnit(async (em) =>
+        noteChange(em, { appId, what: 'transaction.broadcasted', id: walletId }),
+      );
+      throw new ApiError('transaction_broadcast_failure');
+    });
+    return insertApp(context);
+  };
+  const exchange = exchangeOf(operation);
+  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'transaction_broadcast_failure' });
+  const records = await recordsOf(exchange);
+  expect(records).toMatchObject([
+    { decision: 'allow', status: operation.successStatus },
+    { phase: 'after_commit', changes: ['transaction.broadcasted'], ids: { changed: [walletId] } },
+    { phase: 'after_commit', status: 400, code: 'transaction_broadcast_failure' },
+  ]);
+});
+
+test('entries are in their canonical form, and the digest of a request depends on all of it', async () => {
+  const rows = await world.database.orm.em
+    .fork()
+    .execute<{ entry: string }[]>('select entry from audit_pending');
+  for (const { entry } of rows) expect(entry).toBe(canonicalJson(JSON.parse(entry)));
+  expect(JSON.stringify(rows)).not.toContain('example.com');
+  handle = async () => ({});
+  const digestOf = async (change: object) => {
+    const exchange = Object.assign(exchangeOf(operation), change);
+    await runOperation(exchange);
+    return (await recordsOf(exchange))[0]?.request;
+  };
+  const digests = [
+    await digestOf({}),
+    await digestOf({ rawBody: Buffer.from('{}') }),
+    await digestOf({ target: '/v1/other' }),
+  ];
+  expect(new Set(digests).size).toBe(3);
+  expect(await digestOf({})).toBe(digests[0]);
+});

@@ -1,0 +1,109 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
+import { ensureAuditKeys, getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
+import { sequenceAll, sequenceRecords } from '../../../src/domain/base/audit/sequence-records.ts';
+import {
+  dropOldCheckpoints,
+  getSignedCheckpoint,
+  signCheckpoint,
+} from '../../../src/domain/base/audit/sign-checkpoint.ts';
+import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { naiveRoot } from './naive-merkle.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let world: TestOperations;
+  beforeEach(async () => {
+    world = await openOperations(kind);
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  const fork = () => world.database.orm.em.fork();
+  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
+    fork().transactional((em) => work(em as SqlEntityManager));
+  const write = (em: SqlEntityManager, number: number) =>
+    writeRecord(em, {
+      ...{ atMs: number, appId: null, by: { kind: 'job', job: 'test' }, operation: `number ${number}` },
+      ...{ ids: {}, decision: 'allow' },
+    });
+  const log = async (): Promise<string[]> => {
+    const rows = await fork().execute<{ leaf_index: number | string; entry: string }[]>(
+      'select leaf_index, entry from audit_records order by leaf_index',
+    );
+    expect(rows.map(({ leaf_index }) => Number(leaf_index))).toEqual(rows.map((_, at) => at));
+    return rows.map(({ entry }) => entry);
+  };
+  const operationsIn = (entries: string[]): string[] =>
+    entries.map((entry) => (JSON.parse(entry) as { operation: string }).operation);
+
+  test('every committed record gets one place, whatever the order of commits; signed roots are those of RFC 6962', async () => {
+    const { services } = world;
+    const context = { em: fork(), vault: services.vault, entropy: services.entropy, inUnit };
+    await ensureAuditKeys(context);
+    await ensureAuditKeys(context);
+    const verifier = await getVerifier(fork());
+    // A transaction that begins early and commits late, on PostgreSQL with an earlier id than others.
+    const late = fork();
+    await late.begin();
+    if (kind === 'postgres') await write(late, 0);
+    for (let number = 1; number <= 300; number += 1) await inUnit((em) => write(em, number));
+    await expect(
+      inUnit(async (em) => {
+        await write(em, 999);
+        throw new Error('refused');
+      }),
+    ).rejects.toThrow('refused');
+    expect(await inUnit((em) => sequenceRecords(em, 1))).toBe(300);
+    const first = await log();
+    if (kind === 'sqlite') await write(late, 0);
+    await late.commit();
+    expect(await inUnit((em) => sequenceRecords(em, 2))).toBe(1);
+    expect(await inUnit((em) => sequenceRecords(em, 3))).toBe(0);
+    const entries = await log();
+    expect(entries.slice(0, 300)).toEqual(first);
+    expect(operationsIn(entries)).toEqual([
+      ...Array.from({ length: 300 }, (_, at) => `number ${at + 1}`),
+      'number 0',
+    ]);
+
+    expect(await getSignedCheckpoint(fork())).toBeUndefined();
+    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit })).toBe(true);
+    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit })).toBe(false);
+    const checkpoint = openCheckpoint((await getSignedCheckpoint(fork()))!, verifier!);
+    expect(checkpoint).toEqual({
+      origin: verifier!.name,
+      size: 301,
+      root: naiveRoot(entries.map((entry) => Buffer.from(entry))),
+    });
+    await inUnit((em) => write(em, 301));
+    await inUnit((em) => sequenceRecords(em, 4));
+    expect(await inUnit((em) => dropOldCheckpoints(em, 4 + 8 * DAY_MS))).toBe(2);
+    expect(await getSignedCheckpoint(fork())).toBeUndefined();
+  });
+
+  test('two processes that place records at the same moment place each once', async () => {
+    for (let number = 1; number <= 40; number += 1) await inUnit((em) => write(em, number));
+    const placed = await Promise.all([
+      inUnit((em) => sequenceRecords(em, 1)),
+      inUnit((em) => sequenceAll(em, 1)),
+      inUnit((em) => sequenceRecords(em, 1)),
+      inUnit((em) => sequenceAll(em, 1)),
+    ]);
+    expect(placed.filter((count) => count === 40).length).toBeLessThanOrEqual(1);
+    expect(operationsIn(await log())).toEqual(Array.from({ length: 40 }, (_, at) => `number ${at + 1}`));
+  });
+
+  test('a record that cannot be written fails what it records', async () => {
+    await fork().execute('drop table audit_pending');
+    const change = inUnit(async (em) => {
+      await em.execute("update apps set name = 'changed'");
+      await write(em, 1);
+    });
+    await expect(change).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    expect(await fork().execute("select id from apps where name = 'changed'")).toEqual([]);
+  });
+});
