@@ -60,9 +60,17 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
   const work = async (database: Database): Promise<string[]> => {
     const names = await (dryRun ? pendingMigrations(database.orm) : migrate(database.orm));
     if (!dryRun || names.length === 0) await requireMigrated(database);
+    if (!dryRun && names.length > 0) await recordMigration(database, names);
     return names;
   };
   return withDatabase(config, work, 'none');
+}
+
+function recordMigration({ orm }: Database, names: readonly string[]): Promise<void> {
+  return orm.em.fork().transactional((em) => {
+    const context = { em: em as SqlEntityManager, nowMs: systemClock.now(), by: commandLine };
+    return recordChange(context, { appId: null, action: 'migrate', targets: { newest: names.at(-1)! } });
+  });
 }
 
 /** In the record of what operators did. */

@@ -24,7 +24,7 @@ const folder = temporaryFolder();
 const [oldKey, newKey] = [randomBytes(32).toString('hex'), randomBytes(32).toString('base64')];
 const walletCount = 250;
 /** Every wallet, one open import, and the key that signs the app's tokens. */
-const sealedCount = walletCount + 2;
+const sealedCount = walletCount + 4;
 
 let common: Record<string, string>;
 let agent: Agent;
@@ -96,7 +96,7 @@ async function signatureOf(custos: Serving, walletId: string): Promise<string> {
 
 /** The number of sealed keys by master key. */
 async function sealedUnder(): Promise<Record<string, number>> {
-  const tables = ['wallet_keys', 'wallet_imports', 'app_signing_keys'];
+  const tables = ['wallet_keys', 'wallet_imports', 'app_signing_keys', 'audit_keys'];
   const all = tables.map((table) => `select master_key_id from ${table}`).join(' union all ');
   const { rows } = await database.query(
     `select master_key_id, count(*)::int from (${all}) t group by 1 order by 2 desc`,

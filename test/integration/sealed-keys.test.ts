@@ -68,13 +68,22 @@ describe('rows sealed by an earlier version', () => {
   });
 });
 
+const unobserved = { onProgress: () => undefined, record: async () => undefined };
+
 describe.each(databaseKinds)('on %s', (kind) => {
   test('two concurrent rotations rewrap every key once', async () => {
     await using operations = await openOperations(kind);
     for (let batch = 0; batch < 3; batch += 1) await makeWallets(operations, 80);
     const inTransaction = transactionsOf(operations);
-    const moved = await Promise.all([1, 2].map(() => rotateSealedKeys(both, inTransaction, () => undefined)));
-    expect(moved[0]! + moved[1]!).toBe(240);
+    let recorded = 0;
+    const observer = {
+      ...unobserved,
+      async record(_: unknown, count: number) {
+        recorded += count;
+      },
+    };
+    const moved = await Promise.all([1, 2].map(() => rotateSealedKeys(both, inTransaction, observer)));
+    expect([moved[0]! + moved[1]!, recorded]).toEqual([240, 240]);
   });
 
   test('a master key that was used for sealing during the rotation is still required', async () => {
@@ -82,23 +91,23 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Two for wallets, one each for imports, token keys, webhook secrets, fingerprint keys, payment instructions and the
-    // codes of test accounts; in the ninth transaction the rotation drops earlier keys.
+    // Two for wallets, one each for imports, token keys, webhook secrets, fingerprint keys, payment instructions, keys
+    // of the audit log and codes of test accounts; in the tenth transaction the rotation drops earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,
       async (work) => {
         transactions += 1;
-        if (transactions === 9) await makeWallets(operations, 1);
+        if (transactions === 10) await makeWallets(operations, 1);
         return inTransaction(work);
       },
-      () => undefined,
+      unobserved,
     );
     expect({ moved, transactions }).toEqual({ moved: 3, transactions: 10 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);
-    expect(await rotateSealedKeys(both, inTransaction, () => undefined)).toBe(1);
+    expect(await rotateSealedKeys(both, inTransaction, unobserved)).toBe(1);
     await startWith(onlyLatter);
   });
 });

@@ -70,12 +70,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await startWith(services.vault);
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     // The code, and the key of the access token of the login above.
-    expect(await rotateSealedKeys(both, inTransaction, () => undefined)).toBe(2);
+    expect(
+      await rotateSealedKeys(both, inTransaction, {
+        onProgress: () => undefined,
+        record: async () => undefined,
+      }),
+    ).toBe(2);
     await startWith(onlyLatter);
     const after = operationsOn(database, { app, nowMs: clock.nowMs, vault: onlyLatter });
     expect(await codes(after)).toEqual([account.otp_code]);
     expect(await logIn(after)).toBe(200);
-    expect(await rotateSealedKeys(both, inTransaction, () => undefined)).toBe(0);
+    expect(
+      await rotateSealedKeys(both, inTransaction, {
+        onProgress: () => undefined,
+        record: async () => undefined,
+      }),
+    ).toBe(0);
   });
 });
 

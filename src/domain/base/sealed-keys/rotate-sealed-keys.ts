@@ -30,13 +30,13 @@ interface SealedRow extends SealedKey {
 
 /** Every table with sealed secrets. Add a line for each new one. */
 const tables: readonly SealedTable[] = [
-  'audit_keys',
   'wallet_keys',
   'wallet_imports',
   'app_signing_keys',
   'webhook_secrets',
   'fingerprint_keys',
   'fiat_deposit_instructions',
+  'audit_keys',
 ];
 
 /**
@@ -70,27 +70,41 @@ async function rotateBatch(
 
 const BATCH = 100;
 
+interface RotationObserver {
+  onProgress(moved: number): void;
+  record(em: SqlEntityManager, moved: number): Promise<void>;
+}
+
 /**
  * Rewraps every data key under the vault's current master key in batches; safe to stop and restart.
  *
  * @param inTransaction runs one batch in its own transaction.
- * @param onProgress called with the number of keys rewrapped so far.
+ * @param observer `onProgress` is called with the number of keys rewrapped so far, `record` in the transaction of each
+ * batch that rewrapped some.
  */
 export async function rotateSealedKeys(
   vault: KeyVault,
   inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
-  onProgress: (moved: number) => void,
+  { onProgress, record }: RotationObserver,
 ): Promise<number> {
   let moved = 0;
   for (const table of tables) {
     for (;;) {
-      const batch = await inTransaction((em) => rotateBatch(em, vault, table, BATCH));
+      const batch = await inTransaction(async (em) => {
+        const rotated = await rotateBatch(em, vault, table, BATCH);
+        if (rotated.moved > 0) await record(em, rotated.moved);
+        return rotated;
+      });
       if (batch.found === 0) break;
       moved += batch.moved;
       onProgress(moved);
     }
   }
-  moved += await inTransaction((em) => rotateTestCodes(em, vault));
+  moved += await inTransaction(async (em) => {
+    const rotated = await rotateTestCodes(em, vault);
+    if (rotated > 0) await record(em, rotated);
+    return rotated;
+  });
   await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));
   return moved;
 }
