@@ -25,7 +25,9 @@ export async function ensureAuditKeys({ em, vault, entropy, inUnit }: CreatingCo
   const origin = `custos.invalid/audit/${Buffer.from(entropy.bytes(8)).toString('hex')}`;
   const signing = await vault.createLogKey(auditKeyBinding({ id: 'checkpoints' }));
   const secret = entropy.bytes(KEY_BYTES);
-  const digesting = await vault.seal(secret, auditKeyBinding({ id: 'digests' })).finally(() => secret.fill(0));
+  const digesting = await vault
+    .seal(secret, auditKeyBinding({ id: 'digests' }))
+    .finally(() => secret.fill(0));
   const publicKey = Buffer.from(signing.publicKey).toString('base64');
   const keys = [
     { ...columnsOf(signing.sealed), id: 'checkpoints', appId: '', origin, publicKey },
@@ -60,10 +62,7 @@ export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | 
 }
 
 /** Signs a text of the log; `textOf` is given the origin. Result: the signed note. */
-export async function signNote(
-  { em, vault }: Context,
-  textOf: (origin: string) => string,
-): Promise<string> {
+export async function signNote({ em, vault }: Context, textOf: (origin: string) => string): Promise<string> {
   const key = await findKey(em, 'checkpoints');
   const verifier = verifierOf(key);
   const text = textOf(verifier.name);
