@@ -41,6 +41,7 @@ const pages: Readonly<Record<string, string>> = {
   faults: 'faults',
   snapshots: 'snapshots',
   scenarios: 'scenarios',
+  coverage: 'coverage',
   intents: 'intents',
   policies: 'policies',
   users: 'users',

@@ -71,6 +71,7 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
   'listEvents',
   'listRequests',
   'loadSnapshot',
+  'measureCoverage',
   'resetSandbox',
   'runScenario',
   'saveSnapshot',
@@ -97,6 +98,8 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     documentedErrors: options.documentedErrors,
     redaction: redactionFor(secretProperties, options.config.prefix),
     ownApi: options.ownApi,
+    measureCoverage: async (entries, eventCounts) =>
+      (await import('./control/measure-coverage.ts')).measureCoverage(entries, eventCounts),
     baseUrl: options.baseUrl,
     version: packageVersion(),
     eventLog: () => eventLog.name(),

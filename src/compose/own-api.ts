@@ -20,7 +20,7 @@ interface OwnApiOptions {
 
 /** The requests that a sandbox sends to itself, and which of those it answers are not recorded. */
 export interface OwnRequests extends OwnApi {
-  isRecorded(answered: AnsweredRequest): boolean;
+  isRecorded(request: Pick<AnsweredRequest, 'rawHeaders'>): boolean;
   /** Says where the server listens, before the first request. */
   listensAt(url: string): void;
   close(): void;

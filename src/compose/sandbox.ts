@@ -185,10 +185,13 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       if (wasHeld) await authenticate(exchange);
       return runOperation(exchange);
     });
-  const run = injectingFaults(runInGate, {
+  const runWithFaults = injectingFaults(runInGate, {
     find: findRequestFault(faults, documentedErrors),
     stopping: stopping.signal,
   });
+  // What the inspector reads for itself is neither recorded nor spoiled.
+  const run: RunOperation = (exchange) =>
+    own.isRecorded(exchange.request) ? runWithFaults(exchange) : runInGate(exchange);
 
   const eventLog = openEventLog(kept, systemEntropy);
   const seeds = {

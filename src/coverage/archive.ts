@@ -55,10 +55,12 @@ export function readArchive(text: string, source: string): Exchange[] {
   }
   if (!Array.isArray(entries))
     throw new UnmeasurableError(`${source}: expected an HTTP Archive with \`log.entries\``);
-  return entries.flatMap((entry) => exchangeOf((entry ?? {}) as Entry));
+  return entries.flatMap(exchangeOf);
 }
 
-function exchangeOf(entry: Entry): Exchange[] {
+/** The exchange of an entry of an archive; none for an entry without a response. */
+export function exchangeOf(value: unknown): Exchange[] {
+  const entry = (value ?? {}) as Entry;
   const { request, response } = entry;
   const { method, url = '' } = request ?? {};
   const { status } = response ?? {};

@@ -63,6 +63,16 @@ type Tally = Map<string, number>;
 
 /** Counts what the exchanges use of the contract. */
 export function measure(document: ContractDocument, { exchanges, eventCounts }: Recorded): Measured {
+  const measuring = startMeasuring(document, eventCounts);
+  for (const exchange of exchanges) measuring.add(exchange);
+  return measuring.finish();
+}
+
+/** The same one exchange at a time, for a server that answers others in between. */
+export function startMeasuring(
+  document: ContractDocument,
+  eventCounts: Recorded['eventCounts'],
+): { add(exchange: Exchange): void; finish(): Measured } {
   const seen: Tally = new Map();
   const undocumented: Tally = new Map();
   const bodies = bodySchemasOf(document);
@@ -71,10 +81,10 @@ export function measure(document: ContractDocument, { exchanges, eventCounts }: 
   const routes = createRouteIndex(Object.values(operations));
   let requests = 0;
   let unknownRequests = 0;
-  for (const branded of exchanges) {
+  const add = (branded: Exchange): void => {
     if (isWebhook(branded)) {
       if (eventCounts === undefined) noteDelivery(seen, branded);
-      continue;
+      return;
     }
     const prefix = prefixOf(branded);
     const exchange = neutral(branded, prefix);
@@ -82,7 +92,7 @@ export function measure(document: ContractDocument, { exchanges, eventCounts }: 
     requests += 1;
     if (operationId === undefined) {
       unknownRequests += 1;
-      continue;
+      return;
     }
     const answer = answerName(operationId, exchange.status, exchange.responseBody);
     note(documented.has(answer) ? seen : undocumented, answer);
@@ -91,12 +101,15 @@ export function measure(document: ContractDocument, { exchanges, eventCounts }: 
     noteBranches(seen, document, { operationId, exchange, bodies });
     for (const outcome of outcomesOf(exchange, 'service')) note(seen, outcome);
     if (eventCounts === undefined) for (const { type } of exchange.events) note(seen, `event ${type}`);
-  }
-  for (const { type, recorded, acknowledged } of eventCounts ?? []) {
-    seen.set(`event ${type}`, recorded);
-    seen.set(`acknowledged ${type}`, acknowledged);
-  }
-  return { rows: rowsOf(document, combinations, seen), requests, unknownRequests, undocumented };
+  };
+  const finish = (): Measured => {
+    for (const { type, recorded, acknowledged } of eventCounts ?? []) {
+      seen.set(`event ${type}`, recorded);
+      seen.set(`acknowledged ${type}`, acknowledged);
+    }
+    return { rows: rowsOf(document, combinations, seen), requests, unknownRequests, undocumented };
+  };
+  return { add, finish };
 }
 
 function note(tally: Tally, name: string): void {

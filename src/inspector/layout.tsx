@@ -48,13 +48,36 @@ export function Layout() {
   );
 }
 
+/** In a narrow window, a button opens the list. */
 function Navigation({ current }: { readonly current: string | undefined }) {
+  const isOpen = useSignal(false);
+  const close = (): void => {
+    isOpen.value = false;
+  };
+  const title = pages.find(({ id }) => id === current)?.title ?? 'Pages';
   return (
-    <nav aria-label="Pages">
-      <ul>
+    <nav
+      aria-label="Pages"
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') close();
+      }}
+    >
+      <button
+        type="button"
+        class="menu"
+        aria-expanded={isOpen.value}
+        aria-controls="pages"
+        aria-label={`Pages, ${title} is open`}
+        onClick={() => {
+          isOpen.value = !isOpen.value;
+        }}
+      >
+        {title} <span aria-hidden="true">{isOpen.value ? '▴' : '▾'}</span>
+      </button>
+      <ul id="pages" class={isOpen.value ? 'open' : ''}>
         {pages.map(({ id, title }) => (
           <li key={id}>
-            <a href={hrefOf(id)} aria-current={id === current ? 'page' : undefined}>
+            <a href={hrefOf(id)} aria-current={id === current ? 'page' : undefined} onClick={close}>
               {title}
             </a>
           </li>

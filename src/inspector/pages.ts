@@ -25,5 +25,6 @@ export const pages: readonly PageEntry[] = [
   { id: 'policies', title: 'Policies', load: () => import('./pages/policies.tsx') },
   { id: 'users', title: 'Users', load: () => import('./pages/users.tsx') },
   { id: 'apps', title: 'Apps', load: () => import('./pages/apps.tsx') },
+  { id: 'coverage', title: 'Coverage', load: () => import('./pages/coverage.tsx') },
   { id: 'api', title: 'API', load: () => import('./pages/api.tsx') },
 ];

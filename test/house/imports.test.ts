@@ -27,6 +27,7 @@ const allowedImports: Record<string, string[]> = {
     'admin',
     'config',
     'contract',
+    'coverage',
     'domain',
     'errors',
     'generated',

@@ -72,7 +72,7 @@ export function Page() {
 
 function Operation({ operation }: { readonly operation: ApiOperation }) {
   const { id, method, path, summary, description, examples } = operation;
-  const text = useSignal(draftRequest(operation, examples[0]?.value));
+  const text = useSignal(draftRequest(withGiven(operation), examples[0]?.value));
   const chosen = useSignal<readonly SandboxSigner[]>([]);
   const sending = useSending();
   const send = (event: Event): void => {
@@ -98,7 +98,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
                 type="button"
                 key={example.name}
                 onClick={() => {
-                  text.value = draftRequest(operation, example.value);
+                  text.value = draftRequest(withGiven(operation), example.value);
                 }}
               >
                 {example.title}
@@ -133,4 +133,13 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
       ))}
     </>
   );
+}
+
+/** The operation with the values of path parameters that the address gives. */
+function withGiven(operation: ApiOperation): ApiOperation {
+  const given = Object.keys(operation.parameters).flatMap((name) => {
+    const value = route.value.query[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...operation, parameters: { ...operation.parameters, ...Object.fromEntries(given) } };
 }

@@ -6,6 +6,7 @@ import type {
   SandboxUpcomingEntry,
   SetSandboxClockRequest,
 } from '../../sandbox/generated/schemas.ts';
+import { markText } from '../clock/mark-text.ts';
 import { control } from '../control.ts';
 import { dateAndTime, durationText } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
@@ -79,6 +80,7 @@ function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingPr
         </button>
       </p>
       {next === undefined && <p class="empty">Nothing is planned.</p>}
+      {next !== undefined && <Slider nowMs={nowMs} marks={data} set={set} />}
       <ol class="marks">
         {data.map((entry) => (
           <li key={`${entry.at_ms} ${entry.kind} ${entry.resource_id}`}>
@@ -94,6 +96,54 @@ function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingPr
         ))}
       </ol>
     </section>
+  );
+}
+
+interface SliderProps {
+  readonly nowMs: number;
+  readonly marks: readonly SandboxUpcomingEntry[];
+  readonly set: UpcomingProps['set'];
+}
+
+/** Chooses a time to go to. Its positions are now and what becomes due, which may be seconds or days apart. */
+function Slider({ nowMs, marks, set }: SliderProps) {
+  const position = useSignal(0);
+  const chosen = marks[Math.min(position.value, marks.length) - 1];
+  const text = chosen === undefined ? 'now' : markText(chosen, nowMs);
+  const go = async (): Promise<void> => {
+    if (chosen === undefined) return;
+    position.value = 0;
+    await set({ now_ms: chosen.at_ms });
+  };
+  return (
+    <div>
+      <label class="slider">
+        Go to
+        <input
+          type="range"
+          min={0}
+          max={marks.length}
+          step={1}
+          list="due"
+          value={position.value}
+          aria-valuetext={text}
+          onInput={({ currentTarget }) => {
+            position.value = Number(currentTarget.value);
+          }}
+        />
+      </label>
+      <datalist id="due">
+        {marks.map((_, index) => (
+          <option key={index} value={index + 1} />
+        ))}
+      </datalist>
+      <p class="actions">
+        <button type="button" disabled={chosen === undefined} onClick={go}>
+          Go there
+        </button>
+        <output>{text}</output>
+      </p>
+    </div>
   );
 }
 

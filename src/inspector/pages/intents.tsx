@@ -7,6 +7,7 @@ import { SentResult, useSending } from '../parts/sent-result.tsx';
 import { dateAndTime } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
 import { allPages } from '../wallets/wallet-facts.ts';
 
 const statuses: readonly IntentStatus[] = [
@@ -21,18 +22,29 @@ const statuses: readonly IntentStatus[] = [
 
 /** Intents by status, and who still has to sign them. */
 export function Page() {
-  const status = statuses.find((each) => each === route.value.query.status) ?? 'pending';
+  const { path, query } = route.value;
+  const [opened] = path;
+  const status = statuses.find((each) => each === query.status) ?? 'pending';
   const { value, error, reload } = useLoaded(
-    (signal) =>
-      allPages((cursor) => readApi('listIntents', { query: { status, limit: 100, ...cursor } }, signal)),
-    [status],
+    async (signal) =>
+      opened === undefined
+        ? allPages((cursor) => readApi('listIntents', { query: { status, limit: 100, ...cursor } }, signal))
+        : [await readApi('getIntent', { path: { intent_id: opened } }, signal)],
+    [status, opened],
   );
   const intents = value.value;
   return (
     <div class="page">
       <h1>Intents</h1>
+      {opened !== undefined && (
+        <p>
+          <a class="back" href={hrefOf('intents')}>
+            All intents
+          </a>
+        </p>
+      )}
       <div class="fields">
-        <label>
+        <label hidden={opened !== undefined}>
           Status
           <select value={status} onChange={({ currentTarget }) => setQuery({ status: currentTarget.value })}>
             {statuses.map((each) => (

@@ -4,7 +4,8 @@ import { control } from '../control.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { dateAndTime } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
-import { savedText, sizeText } from '../snapshots/snapshot-text.ts';
+import { readFileBase64, saveFile } from '../snapshots/files.tsx';
+import { nameOfFile, savedText, sizeText } from '../snapshots/snapshot-text.ts';
 
 /** The whole state of the sandbox under names, and the state after its start. */
 export function Page() {
@@ -33,6 +34,7 @@ export function Page() {
       <h1>Snapshots</h1>
       <p>A snapshot is the whole state of the sandbox: its data, simulated chains and clock.</p>
       <Save change={change} isRunning={isRunning.value} />
+      <Upload change={change} isRunning={isRunning.value} />
       <p role="status">{note.value}</p>
       {error.value !== '' && <p role="alert">{error.value}</p>}
       {snapshots?.length === 0 && <p class="empty">No snapshots yet.</p>}
@@ -91,6 +93,36 @@ function Save({ change, isRunning }: ChangeProps) {
   );
 }
 
+/** Stores the file of a snapshot under the name of the file. It is not loaded. */
+function Upload({ change, isRunning }: ChangeProps) {
+  const upload = (input: HTMLInputElement): void => {
+    const file = input.files?.[0];
+    if (file === undefined) return;
+    input.value = '';
+    void change(async () => {
+      const name = nameOfFile(file.name);
+      const { bytes } = await control('uploadSnapshot', {
+        path: { name },
+        body: { content: await readFileBase64(file) },
+      });
+      return `${name} uploaded, ${sizeText(bytes)}`;
+    });
+  };
+  return (
+    <p class="fields">
+      <label>
+        Upload a file
+        <input
+          type="file"
+          accept=".snapshot"
+          disabled={isRunning}
+          onChange={({ currentTarget }) => upload(currentTarget)}
+        />
+      </label>
+    </p>
+  );
+}
+
 interface SnapshotsProps extends ChangeProps {
   readonly snapshots: readonly SandboxSnapshot[];
 }
@@ -105,6 +137,12 @@ function Snapshots({ snapshots, change, isRunning }: SnapshotsProps) {
     change(async () => {
       await control('deleteSnapshot', { path: { name } });
       return `${name} deleted`;
+    });
+  const download = (name: string) =>
+    change(async () => {
+      const { content } = await control('downloadSnapshot', { path: { name } });
+      await saveFile(`${name}.snapshot`, content);
+      return `${name} downloaded; it contains the keys of all wallets`;
     });
   return (
     <ul class="cards" aria-label="Saved snapshots">
@@ -124,6 +162,14 @@ function Snapshots({ snapshots, change, isRunning }: SnapshotsProps) {
             >
               Load
             </ConfirmButton>
+            <button
+              type="button"
+              aria-label={`Download ${snapshot.name}`}
+              disabled={isRunning}
+              onClick={() => download(snapshot.name)}
+            >
+              Download
+            </button>
             <ConfirmButton
               label={`Delete ${snapshot.name}`}
               question={`Delete ${snapshot.name}?`}

@@ -3,7 +3,18 @@ import { hrefOf } from '../routes.ts';
 
 /** The page that shows a resource; undefined where none does. */
 export function resourceHref({ type, id }: SandboxScenarioResource): string | undefined {
-  if (type === 'wallet') return hrefOf('wallets', [id]);
-  if (type === 'webhook_endpoint') return hrefOf('webhooks', [id]);
-  return undefined;
+  switch (type) {
+    case 'wallet':
+      return hrefOf('wallets', [id]);
+    case 'webhook_endpoint':
+      return hrefOf('webhooks', [id]);
+    case 'intent':
+      return hrefOf('intents', [id]);
+    case 'policy':
+      return hrefOf('policies', [id]);
+    case 'key_quorum':
+      return hrefOf('api', ['getKeyQuorum'], { text: 'getKeyQuorum', key_quorum_id: id });
+    default:
+      return undefined;
+  }
 }

@@ -13,3 +13,15 @@ export function savedText({ saved_at_ms: savedMs, version }: SandboxSnapshot): s
   if (savedMs === null) return 'this file is not a snapshot, or is torn';
   return `${dateAndTime(savedMs)} UTC${version === null ? '' : `, version ${version}`}`;
 }
+
+/** The name of a snapshot for a file: `Funded (1).snapshot` becomes `funded-1`. */
+export function nameOfFile(file: string): string {
+  const name = file
+    .replace(/\.snapshot$/i, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[^a-z0-9]+/, '')
+    .replace(/-+$/, '')
+    .slice(0, 64);
+  return name === '' ? 'uploaded' : name;
+}

@@ -12,6 +12,8 @@ export interface Selection {
   /** CAIP-2. */
   readonly chain?: string | undefined;
   readonly walletId?: string | undefined;
+  /** What clients call the wallet: its id, and its external id if it has one. */
+  readonly walletNames?: readonly string[] | undefined;
   /** As its chain notes it; those of EVM chains in lower case. */
   readonly address?: string | undefined;
   readonly eventType?: string | undefined;

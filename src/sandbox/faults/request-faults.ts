@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../errors.ts';
 import type { FindRequestFault, RequestFault, SelectableRequest } from '../../ports/fault-injection.ts';
 import type { SandboxFaultEffect } from '../generated/schemas.ts';
 import type { DocumentedErrors } from './documented-errors.ts';
-import type { FaultHit, FaultRule, FaultRules } from './fault-rules.ts';
+import type { FaultHit, FaultRule, FaultRules, Selection } from './fault-rules.ts';
 
 /** The effects of rules for requests. */
 export const requestEffects = [
@@ -22,16 +22,22 @@ const effects: ReadonlySet<SandboxFaultEffect> = new Set(requestEffects);
 /** Finds the rule that applies to a request. */
 export function findRequestFault(rules: FaultRules, documented: () => DocumentedErrors): FindRequestFault {
   return (request) => {
-    const hit = rules.draw(effects, (rule) => selects(rule, request, documented));
+    const hit = rules.draw(effects, (rule, selection) => selects(rule, { request, selection, documented }));
     return hit && faultOf(hit, request.operation, documented);
   };
 }
 
-function selects(rule: FaultRule, request: SelectableRequest, documented: () => DocumentedErrors): boolean {
+interface Occasion {
+  readonly request: SelectableRequest;
+  readonly selection: Selection;
+  readonly documented: () => DocumentedErrors;
+}
+
+function selects(rule: FaultRule, { request, selection, documented }: Occasion): boolean {
   const { operation, appId } = request;
   if (rule.operation !== null && rule.operation !== operation) return false;
   if (rule.app_id !== null && rule.app_id !== appId) return false;
-  if (rule.wallet_id !== null && !names(request, rule.wallet_id)) return false;
+  if (rule.wallet_id !== null && !selection.walletNames?.some((name) => names(request, name))) return false;
   const code = codeOf(rule);
   return code === undefined || rule.is_undocumented || documented().get(operation)?.has(code) === true;
 }
@@ -42,8 +48,10 @@ export function codeOf({ effect, code }: Pick<FaultRule, 'effect' | 'code'>): Er
   return code === null ? undefined : (code as ErrorCode);
 }
 
+/** Whether a segment of the path, a value of the query or a text of the body is the id. */
 function names({ target, rawBody }: SelectableRequest, walletId: string): boolean {
-  return target.includes(walletId) || (rawBody.length > 0 && Buffer.from(rawBody).includes(walletId));
+  const isInTarget = target.split(/[/?&=]/).some((part) => part === encodeURIComponent(walletId));
+  return isInTarget || (rawBody.length > 0 && Buffer.from(rawBody).includes(JSON.stringify(walletId)));
 }
 
 function faultOf(

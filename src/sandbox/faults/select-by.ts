@@ -8,7 +8,7 @@ import type { Selection } from './fault-rules.ts';
 type SelectionContext = Pick<ControlContext, 'chains' | 'events' | 'read' | 'appId'>;
 
 /**
- * What a rule for transactions or deliveries selects by. Rules for requests compare what clients send.
+ * What a rule selects by. Rules for requests compare what clients send, so their wallet need not exist yet.
  *
  * @throws ApiError not_found for an unknown wallet; invalid_data for an unknown chain or event type.
  */
@@ -17,8 +17,10 @@ export async function selectionOf(
   context: SelectionContext,
 ): Promise<Selection> {
   const isRequest = !/^(transaction|webhook)_/.test(effect);
-  if (isRequest) return {};
-  const wallet = walletId === undefined ? undefined : await findAnyWallet(walletId, context);
+  const found = walletId === undefined ? null : await findAnyWallet(walletId, context);
+  if (isRequest) return walletId === undefined ? {} : { walletNames: namesOf(walletId, found) };
+  if (walletId !== undefined && found === null) throw notFound('Wallet');
+  const wallet = found ?? undefined;
   return {
     chain: chain === undefined ? undefined : requireSimulated(context.chains, chain),
     walletId: wallet?.id,
@@ -34,9 +36,16 @@ async function findAnyWallet(walletId: string, { read, appId }: SelectionContext
   const where = walletId.startsWith(EXTERNAL_PREFIX)
     ? { appId, externalId: walletId.slice(EXTERNAL_PREFIX.length) }
     : { id: walletId };
-  const wallet = await read((em) => em.findOne(WalletEntity, where));
-  if (wallet === null) throw notFound('Wallet');
-  return wallet;
+  return read((em) => em.findOne(WalletEntity, where));
+}
+
+function namesOf(
+  given: string,
+  wallet: { readonly id: string; readonly externalId?: string | null | undefined } | null,
+): readonly string[] {
+  const { id = given, externalId } = wallet ?? {};
+  const external = externalId == null ? [] : [`${EXTERNAL_PREFIX}${externalId}`];
+  return [...new Set([given, id, ...external])];
 }
 
 async function knownType(named: string, { events }: SelectionContext): Promise<string> {

@@ -41,6 +41,7 @@ import * as listScenarios from '../handlers/listScenarios.ts';
 import * as listSnapshots from '../handlers/listSnapshots.ts';
 import * as listUpcoming from '../handlers/listUpcoming.ts';
 import * as loadSnapshot from '../handlers/loadSnapshot.ts';
+import * as measureCoverage from '../handlers/measureCoverage.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as movePrices from '../handlers/movePrices.ts';
 import * as receiveFiatDeposit from '../handlers/receiveFiatDeposit.ts';
@@ -112,6 +113,7 @@ const files = {
   listSnapshots,
   listUpcoming,
   loadSnapshot,
+  measureCoverage,
   mineBlocks,
   movePrices,
   receiveFiatDeposit,

@@ -3494,6 +3494,7 @@ const requestValidators = {
  listSnapshots: { params: params.listSnapshots },
  listUpcoming: { params: params.listUpcoming },
  loadSnapshot: { params: params.loadSnapshot },
+ measureCoverage: { params: params.measureCoverage },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
  receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },

@@ -6415,6 +6415,451 @@ function validateLoadedSnapshot(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
+function validateSandboxCoverage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.requests === void 0 && (missing0 = "requests") || data.unknown_requests === void 0 && (missing0 = "unknown_requests") || data.undocumented === void 0 && (missing0 = "undocumented") || data.figures === void 0 && (missing0 = "figures") || data.operations === void 0 && (missing0 = "operations") || data.rows === void 0 && (missing0 = "rows")) {
+    validateSandboxCoverage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "requests" || key0 === "unknown_requests" || key0 === "undocumented" || key0 === "figures" || key0 === "operations" || key0 === "rows")) {
+      validateSandboxCoverage.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.requests !== void 0) {
+      let data0 = data.requests;
+      const _errs2 = errors;
+      if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+       validateSandboxCoverage.errors = [{ instancePath: instancePath + "/requests", schemaPath: "#/properties/requests/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.unknown_requests !== void 0) {
+       let data1 = data.unknown_requests;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxCoverage.errors = [{ instancePath: instancePath + "/unknown_requests", schemaPath: "#/properties/unknown_requests/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.undocumented !== void 0) {
+        let data2 = data.undocumented;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (Array.isArray(data2)) {
+          var valid1 = true;
+          const len0 = data2.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs8 = errors;
+           if (!validateSandboxCoverageAnswer(data2[i0], { instancePath: instancePath + "/undocumented/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateSandboxCoverageAnswer.errors : vErrors.concat(validateSandboxCoverageAnswer.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs8 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         } else {
+          validateSandboxCoverage.errors = [{ instancePath: instancePath + "/undocumented", schemaPath: "#/properties/undocumented/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.figures !== void 0) {
+         let data4 = data.figures;
+         const _errs9 = errors;
+         if (errors === _errs9) {
+          if (Array.isArray(data4)) {
+           var valid2 = true;
+           const len1 = data4.length;
+           for (let i1 = 0; i1 < len1; i1++) {
+            const _errs11 = errors;
+            if (!validateSandboxCoverageFigure(data4[i1], { instancePath: instancePath + "/figures/" + i1, parentData: data4, parentDataProperty: i1, rootData })) {
+             vErrors = vErrors === null ? validateSandboxCoverageFigure.errors : vErrors.concat(validateSandboxCoverageFigure.errors);
+             errors = vErrors.length;
+            }
+            var valid2 = _errs11 === errors;
+            if (!valid2) {
+             break;
+            }
+           }
+          } else {
+           validateSandboxCoverage.errors = [{ instancePath: instancePath + "/figures", schemaPath: "#/properties/figures/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.operations !== void 0) {
+          let data6 = data.operations;
+          const _errs12 = errors;
+          if (errors === _errs12) {
+           if (Array.isArray(data6)) {
+            var valid3 = true;
+            const len2 = data6.length;
+            for (let i2 = 0; i2 < len2; i2++) {
+             const _errs14 = errors;
+             if (!validateSandboxCoverageOperation(data6[i2], { instancePath: instancePath + "/operations/" + i2, parentData: data6, parentDataProperty: i2, rootData })) {
+              vErrors = vErrors === null ? validateSandboxCoverageOperation.errors : vErrors.concat(validateSandboxCoverageOperation.errors);
+              errors = vErrors.length;
+             }
+             var valid3 = _errs14 === errors;
+             if (!valid3) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxCoverage.errors = [{ instancePath: instancePath + "/operations", schemaPath: "#/properties/operations/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs12 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.rows !== void 0) {
+           let data8 = data.rows;
+           const _errs15 = errors;
+           if (errors === _errs15) {
+            if (Array.isArray(data8)) {
+             var valid4 = true;
+             const len3 = data8.length;
+             for (let i3 = 0; i3 < len3; i3++) {
+              const _errs17 = errors;
+              if (!validateSandboxCoverageRow(data8[i3], { instancePath: instancePath + "/rows/" + i3, parentData: data8, parentDataProperty: i3, rootData })) {
+               vErrors = vErrors === null ? validateSandboxCoverageRow.errors : vErrors.concat(validateSandboxCoverageRow.errors);
+               errors = vErrors.length;
+              }
+              var valid4 = _errs17 === errors;
+              if (!valid4) {
+               break;
+              }
+             }
+            } else {
+             validateSandboxCoverage.errors = [{ instancePath: instancePath + "/rows", schemaPath: "#/properties/rows/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCoverage.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCoverage.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxCoverageRow(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.dimension === void 0 && (missing0 = "dimension") || data.name === void 0 && (missing0 = "name") || data.count === void 0 && (missing0 = "count")) {
+    validateSandboxCoverageRow.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "dimension" || key0 === "name" || key0 === "count")) {
+      validateSandboxCoverageRow.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.dimension !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.dimension !== "string") {
+       validateSandboxCoverageRow.errors = [{ instancePath: instancePath + "/dimension", schemaPath: "#/properties/dimension/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.name !== "string") {
+        validateSandboxCoverageRow.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.count !== void 0) {
+        let data2 = data.count;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxCoverageRow.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCoverageRow.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCoverageRow.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxCoverageOperation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.operation === void 0 && (missing0 = "operation") || data.requests === void 0 && (missing0 = "requests") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total")) {
+    validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "operation" || key0 === "requests" || key0 === "covered" || key0 === "total")) {
+      validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.operation !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.operation !== "string") {
+       validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.requests !== void 0) {
+       let data1 = data.requests;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/requests", schemaPath: "#/properties/requests/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.covered !== void 0) {
+        let data2 = data.covered;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/covered", schemaPath: "#/properties/covered/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.total !== void 0) {
+         let data3 = data.total;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/total", schemaPath: "#/properties/total/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCoverageOperation.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxCoverageFigure(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.dimension === void 0 && (missing0 = "dimension") || data.title === void 0 && (missing0 = "title") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total")) {
+    validateSandboxCoverageFigure.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "dimension" || key0 === "title" || key0 === "covered" || key0 === "total")) {
+      validateSandboxCoverageFigure.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.dimension !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.dimension !== "string") {
+       validateSandboxCoverageFigure.errors = [{ instancePath: instancePath + "/dimension", schemaPath: "#/properties/dimension/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.title !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.title !== "string") {
+        validateSandboxCoverageFigure.errors = [{ instancePath: instancePath + "/title", schemaPath: "#/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.covered !== void 0) {
+        let data2 = data.covered;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxCoverageFigure.errors = [{ instancePath: instancePath + "/covered", schemaPath: "#/properties/covered/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.total !== void 0) {
+         let data3 = data.total;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxCoverageFigure.errors = [{ instancePath: instancePath + "/total", schemaPath: "#/properties/total/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCoverageFigure.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCoverageFigure.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxCoverageAnswer(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.count === void 0 && (missing0 = "count")) {
+    validateSandboxCoverageAnswer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "count")) {
+      validateSandboxCoverageAnswer.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxCoverageAnswer.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.count !== void 0) {
+       let data1 = data.count;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxCoverageAnswer.errors = [{ instancePath: instancePath + "/count", schemaPath: "#/properties/count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCoverageAnswer.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCoverageAnswer.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxBlocks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7663,6 +8108,7 @@ const responseValidators = {
  listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
  listUpcoming: { 200: validateSandboxUpcoming, 400: validateError, 500: validateError },
  loadSnapshot: { 200: validateLoadedSnapshot, 400: validateError, 404: validateError, 500: validateError, 503: validateError },
+ measureCoverage: { 200: validateSandboxCoverage, 400: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -56,6 +56,34 @@ describe('a rule for requests', () => {
     expect(await hitsOf(id)).toBe(2);
   });
 
+  test('knows a wallet by both of its ids, and no other wallet whose id begins alike', async () => {
+    const { id } = (await call(sandbox, 'getWallet', { path: acme })).body;
+    const near = { chain_type: 'ethereum', external_id: 'acme-ethereum-2' } as const;
+    await call(sandbox, 'createWallet', { body: near });
+    for (const [rule, asked] of [
+      [acme.wallet_id, id],
+      [id, acme.wallet_id],
+    ] as const) {
+      const fault = await addFault({ effect: 'error', code: 'unavailable', wallet_id: rule, count: 1 });
+      await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_acme-ethereum-2' } });
+      const { status } = await refusal(sandbox, 'getWallet', { path: { wallet_id: asked } });
+      expect({ status, hits: await hitsOf(fault) }).toEqual({ status: 503, hits: 1 });
+    }
+  });
+
+  test('does not meet what the inspector reads for itself', async () => {
+    const fault = await addFault({ effect: 'error', code: 'unavailable', operation: 'listWallets' });
+    const send = async (isRecorded: boolean) =>
+      (
+        await control(sandbox, 'POST', '/_sandbox/requests', {
+          operation: 'listWallets',
+          is_recorded: isRecorded,
+        })
+      ).body.status;
+    expect([await send(false), await hitsOf(fault)]).toEqual([200, 0]);
+    expect([await send(true), await hitsOf(fault)]).toEqual([503, 1]);
+  });
+
   test('names itself in the hint of the error', async () => {
     await using hinting = await startSandbox({ hints: true });
     await addFault({ effect: 'rate_limit', retry_after_seconds: 7 }, hinting);

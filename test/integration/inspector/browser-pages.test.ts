@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { env } from 'node:process';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -162,6 +164,28 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await expect.poll(() => sandbox.clock.now()).toBe(next);
     }));
 
+  test('the clock goes to a mark of the slider', () =>
+    story('clock', async (page) => {
+      const body = { method: 'personal_sign', params: { message: 'y', encoding: 'utf-8' } } as const;
+      await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: 'ext_wal_treasury' }, body });
+      await button(page, 'Read again').click();
+      const slider = page.getByRole('slider', { name: 'Go to' });
+      await slider.press('End');
+      await page.locator('output').getByText('intent expires in').waitFor();
+      const before = sandbox.clock.now();
+      await button(page, 'Go there').click();
+      await expect.poll(() => sandbox.clock.now()).toBeGreaterThan(before + 71 * 3_600_000);
+    }));
+
+  test('coverage shows what was called, and one operation with its gaps', () =>
+    story('coverage', async (page) => {
+      await call(sandbox, 'listWallets', {});
+      await button(page, 'Read again').click();
+      await page.getByRole('link', { name: 'listWallets', exact: true }).click();
+      await page.getByLabel('Used', { exact: true }).getByText('listWallets 200').waitFor();
+      await page.getByLabel('Not used').getByText('listWallets 400 invalid_data').waitFor();
+    }));
+
   test('an intent is signed by two members and executed', () =>
     story('intents', async (page) => {
       const body = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } } as const;
@@ -217,8 +241,23 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await page.getByText('before loaded').waitFor();
       await refusal(sandbox, 'getWallet', { path: { wallet_id: later.id } });
       await call(sandbox, 'getWallet', { path: { wallet_id: kept.id } });
-      await button(page, 'Delete before').click();
-      await button(page, 'Delete before?').click();
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        button(page, 'Download before').click(),
+      ]);
+      expect(download.suggestedFilename()).toBe('before.snapshot');
+      const file = join(tmpdir(), `custos-${page.viewportSize()?.width}`, 'carried.snapshot');
+      await download.saveAs(file);
+      await page.getByLabel('Upload a file').setInputFiles(file);
+      await page.getByText('carried uploaded').waitFor();
+      await button(page, 'Load carried').click();
+      await button(page, 'Replace everything by carried?').click();
+      await page.getByText('carried loaded').waitFor();
+      for (const name of ['before', 'carried']) {
+        await button(page, `Delete ${name}`).click();
+        await button(page, `Delete ${name}?`).click();
+        await page.getByText(`${name} deleted`).waitFor();
+      }
       await page.getByText('No snapshots yet.').waitFor();
     }));
 
@@ -230,6 +269,11 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await scenario.getByRole('link', { name: 'walletRpc' }).first().getAttribute('href')).toMatch(
         /^#\/requests\/[0-9a-f-]{36}$/,
       );
+      const quorum = scenario.getByText('key quorum').getByRole('link').last();
+      const id = await quorum.textContent();
+      await quorum.click();
+      await button(page, 'Send').click();
+      await page.getByLabel('Body of the response').getByText(id!).waitFor();
     }));
 
   test('a user is found by an account, with the wallets that it owns', () =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import type { SandboxEventCounts } from '../../../src/sandbox/generated/schemas.ts';
+import type { SandboxCoverage, SandboxEventCounts } from '../../../src/sandbox/generated/schemas.ts';
 import { attempt, call, control } from '../../support/call.ts';
 import { runCommand } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -71,6 +71,37 @@ describe('custos coverage', () => {
       'walletRpc 401 missing_or_empty_authorization_header',
       'walletRpc request WalletRpcRequest.method=personal_sign',
       'walletRpc response WalletRpcResponse.method=personal_sign',
+    ]);
+  });
+
+  test('is measured by the control plane, too', async () => {
+    await useSandbox();
+    const json = JSON.parse((await coverage('--format', 'json')).stdout) as CoverageJson & {
+      figures: Record<string, { covered: number; total: number }>;
+    };
+    const measured = async (query: string) => {
+      const { status, body } = await control(sandbox, 'GET', `/_sandbox/coverage${query}`);
+      expect({ status, body }).toMatchObject({ status: 200, body: { requests: 5, undocumented: [] } });
+      return body as unknown as SandboxCoverage;
+    };
+    const whole = await measured('');
+    const figures = whole.figures.map(({ dimension, covered, total }) => [dimension, { covered, total }]);
+    expect(json.figures).toMatchObject(Object.fromEntries(figures));
+    expect(figures).toHaveLength(Object.keys(json.figures).length);
+    expect(whole.rows.filter(({ count }) => count > 0).map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['policy allowed', 'quorum met_by_several_keys']),
+    );
+    const { operations, rows } = await measured('?operation=createWallet');
+    expect(operations.find(({ operation }) => operation === 'createWallet')).toMatchObject({
+      requests: 2,
+      covered: 3,
+      total: rows.length - 1,
+    });
+    expect(coveredIn({ requests: 5, rows })).toEqual([
+      'operation createWallet',
+      'createWallet 200',
+      'createWallet 400',
+      'createWallet 400 invalid_data',
     ]);
   });
 

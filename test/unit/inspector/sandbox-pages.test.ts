@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkedAccount, WalletActionStep } from '../../../src/generated/schemas.ts';
 import { actionsIn, stepText } from '../../../src/inspector/actions/known-actions.ts';
+import { markText } from '../../../src/inspector/clock/mark-text.ts';
+import { shareText, shownOperations } from '../../../src/inspector/coverage/coverage-text.ts';
 import { faultRequest, formFields, hitsText, selectionText } from '../../../src/inspector/faults/draft.ts';
 import { matching } from '../../../src/inspector/parts/matching.ts';
 import { resourceHref } from '../../../src/inspector/scenarios/resource-href.ts';
-import { savedText, sizeText } from '../../../src/inspector/snapshots/snapshot-text.ts';
+import { nameOfFile, savedText, sizeText } from '../../../src/inspector/snapshots/snapshot-text.ts';
 import { accountText, userText } from '../../../src/inspector/users/account-text.ts';
 import type { SandboxEvent, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
 
@@ -87,7 +89,12 @@ test('a snapshot is described by its size and when it was saved', () => {
 test('resources of a scenario lead to the pages that show them', () => {
   expect(resourceHref({ type: 'wallet', id: 'w1' })).toBe('#/wallets/w1');
   expect(resourceHref({ type: 'webhook_endpoint', id: 'e1' })).toBe('#/webhooks/e1');
-  expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBeUndefined();
+  expect(resourceHref({ type: 'intent', id: 'i1' })).toBe('#/intents/i1');
+  expect(resourceHref({ type: 'policy', id: 'p1' })).toBe('#/policies/p1');
+  expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBe(
+    '#/api/getKeyQuorum?text=getKeyQuorum&key_quorum_id=q1',
+  );
+  expect(resourceHref({ type: 'card', id: 'c1' })).toBeUndefined();
 });
 
 test('rows are found by any of their texts, in either case', () => {
@@ -147,4 +154,38 @@ test('a step of an action is described by its place, status, transaction and fai
     failure_reason: { message: 'no rent' },
   };
   expect(stepText(failed as WalletActionStep)).toBe('svm transaction on solana:1: reverted: no rent');
+});
+
+test('a snapshot is named after its file', () => {
+  const names = ['funded.snapshot', 'Funded (1).SNAPSHOT', '..ä.snapshot', '.snapshot', `${'a'.repeat(70)}`];
+  expect(names.map(nameOfFile)).toEqual(['funded', 'funded-1', 'uploaded', 'uploaded', 'a'.repeat(64)]);
+});
+
+test('coverage is a share, and 100 % means all', () => {
+  expect(shareText({ covered: 0, total: 0 })).toBe('0 of 0, 100 %');
+  expect(shareText({ covered: 1999, total: 2000 })).toBe('1999 of 2000, 99.9 %');
+});
+
+test('operations are shown by requests, called or not', () => {
+  const operations = [
+    { operation: 'getWallet', requests: 1, covered: 1, total: 9 },
+    { operation: 'createWallet', requests: 5, covered: 2, total: 9 },
+    { operation: 'listUsers', requests: 0, covered: 0, total: 9 },
+  ];
+  const shown = (text: string, which: string) =>
+    shownOperations(operations, { text, which }).map(({ operation }) => operation);
+  expect(shown('', 'called')).toEqual(['createWallet', 'getWallet']);
+  expect(shown('', 'not called')).toEqual(['listUsers']);
+  expect(shown(' WALLET ', 'all')).toEqual(['createWallet', 'getWallet']);
+});
+
+test('a mark of the clock says what becomes due, and when', () => {
+  const mark = {
+    at_ms: 259_200_000,
+    at: '1970-01-04T00:00:00.000Z',
+    kind: 'intent_expires',
+    app_id: 'a',
+    resource_id: 'i',
+  } as const;
+  expect(markText(mark, 0)).toBe('intent expires in 3 d, 1970-01-04 00:00:00.000 UTC');
 });
