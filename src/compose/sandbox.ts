@@ -185,13 +185,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       if (wasHeld) await authenticate(exchange);
       return runOperation(exchange);
     });
-  const runWithFaults = injectingFaults(runInGate, {
+  const run = injectingFaults(runInGate, {
     find: findRequestFault(faults, documentedErrors),
-    stopping: stopping.signal,
+    ...{ isSpared: (request) => !own.isRecorded(request), stopping: stopping.signal },
   });
-  // What the inspector reads for itself is neither recorded nor spoiled.
-  const run: RunOperation = (exchange) =>
-    own.isRecorded(exchange.request) ? runWithFaults(exchange) : runInGate(exchange);
 
   const eventLog = openEventLog(kept, systemEntropy);
   const seeds = {

@@ -1,5 +1,6 @@
 import { asCurl, type ComposedRequest, composeRequest, firstValue, withIds } from './compose-request.ts';
 import { codeBlock, element } from './element.ts';
+import { randomSuffix, withFreshNames } from './fresh-names.ts';
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
 import { signPayload } from './sign-payload.ts';
 
@@ -101,7 +102,8 @@ function bodyFields({ requestBody }: OperationDocument, { ids }: Settings): HTML
   const examples = Object.entries(content.examples ?? {});
   const body = element('textarea', { name: 'body', rows: '10', spellcheck: 'false' });
   const fill = (name: string): void => {
-    body.value = JSON.stringify(withIds(content.examples?.[name]?.value ?? {}, ids), null, 2);
+    const example = withIds(content.examples?.[name]?.value ?? {}, ids);
+    body.value = JSON.stringify(withFreshNames(example, randomSuffix()), null, 2);
   };
   fill(examples[0]?.[0] ?? '');
   if (examples.length < 2) return [field('Body', body)];

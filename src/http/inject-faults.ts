@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
 import type { FindRequestFault, RequestFault } from '../ports/fault-injection.ts';
 import type { Why } from '../ports/request-recorder.ts';
@@ -6,6 +6,8 @@ import { type HttpExchange, operationOf, type RunOperation, type WriteResponse }
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
+  /** Requests that no rule applies to: what the inspector reads for itself. */
+  readonly isSpared: (request: IncomingMessage) => boolean;
   /** Ends all delays. */
   readonly stopping: AbortSignal;
 }
@@ -19,8 +21,9 @@ const SLOW_PARTS = 10;
  * CHOICE: delays of requests are real time, also with a frozen clock, because the timeouts of clients are. Faults come
  * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
  */
-export function injectingFaults(run: RunOperation, { find, stopping }: FaultOptions): RunOperation {
+export function injectingFaults(run: RunOperation, { find, isSpared, stopping }: FaultOptions): RunOperation {
   return async (exchange) => {
+    if (isSpared(exchange.request)) return run(exchange);
     const fault = find({
       operation: operationOf(exchange).id,
       appId: exchange.app?.id,

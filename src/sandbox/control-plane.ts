@@ -19,6 +19,7 @@ import type { DocumentedErrors } from './faults/documented-errors.ts';
 import type { FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
+import type { MeasureCoverage } from './requests/measured-coverage.ts';
 import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
@@ -266,35 +267,6 @@ export interface ControllableSnapshots {
   write(name: string, content: Buffer): Promise<SnapshotFacts>;
 }
 
-/** How often events of a type were recorded and acknowledged. */
-export interface EventCount {
-  readonly type: string;
-  readonly recorded: number;
-  readonly acknowledged: number;
-}
-
-/** What requests used of everything that the contract offers. */
-export interface MeasuredCoverage {
-  readonly requests: number;
-  /** To no operation of the contract. */
-  readonly unknownRequests: number;
-  /** Answers that the contract does not document. */
-  readonly undocumented: readonly { readonly name: string; readonly count: number }[];
-  readonly figures: readonly {
-    readonly dimension: string;
-    readonly title: string;
-    readonly covered: number;
-    readonly total: number;
-  }[];
-  /** `operation`: undefined for events and decisions. */
-  readonly rows: readonly {
-    readonly dimension: string;
-    readonly name: string;
-    readonly operation: string | undefined;
-    readonly count: number;
-  }[];
-}
-
 /** The prices of assets in US dollars, by name. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
@@ -315,8 +287,7 @@ export interface ControlContext extends PolicyAnalysis {
   readonly requests: RequestLog | undefined;
   readonly redaction: Redaction;
   readonly ownApi: OwnApi;
-  /** `entries`: of an HTTP Archive. */
-  measureCoverage(entries: readonly unknown[], eventCounts: readonly EventCount[]): Promise<MeasuredCoverage>;
+  readonly measureCoverage: MeasureCoverage;
   readonly faults: FaultRules;
   /** The errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;

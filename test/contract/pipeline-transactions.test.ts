@@ -87,7 +87,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
       check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
     });
     server = await startToyServer({
-      run: injectingFaults(run, { find: () => fault, stopping: new AbortController().signal }),
+      run: injectingFaults(run, {
+        find: () => fault,
+        isSpared: () => false,
+        stopping: new AbortController().signal,
+      }),
     });
   });
   afterEach(async () => {

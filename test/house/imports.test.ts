@@ -86,7 +86,7 @@ const allowedImports: Record<string, string[]> = {
   'load-program': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
-  inspector: ['sandbox', 'type generated'],
+  inspector: ['docs', 'sandbox', 'type generated'],
   // Users' tests call it; it is a client of a sandbox that it starts in their process.
   testing: ['client', 'compose', 'generated', 'mocks', 'type sandbox'],
   mock: ['errors'],

@@ -2,12 +2,37 @@ import { Argument, Command } from 'commander';
 import { hasDesktop } from '../../config-client.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
-const pages = { start: '/', docs: '/docs' } as const;
+/** Pages of the inspector, by the first segment of their addresses. */
+export const inspectorPages: readonly string[] = [
+  'requests',
+  'wallets',
+  'actions',
+  'transactions',
+  'events',
+  'webhooks',
+  'clock',
+  'faults',
+  'snapshots',
+  'scenarios',
+  'intents',
+  'policies',
+  'users',
+  'apps',
+  'coverage',
+  'api',
+];
+
+const pages: Readonly<Record<string, string>> = {
+  start: '/',
+  docs: '/docs',
+  ...Object.fromEntries(inspectorPages.map((page) => [page, `/#/${page}`])),
+};
 
 const examples = `
 Examples:
   $ custos open
-  $ custos open docs --print`;
+  $ custos open docs --print
+  $ custos open clock`;
 
 /** `custos open`: opens the pages of the running sandbox in a browser. */
 export function openCommand(): Command {
@@ -18,10 +43,10 @@ export function openCommand(): Command {
       .option('--print', 'only print the URL'),
   )
     .addHelpText('after', examples)
-    .action((page: keyof typeof pages, flags: SandboxClientFlags & { print?: boolean }) =>
+    .action((page: string, flags: SandboxClientFlags & { print?: boolean }) =>
       withSandbox(flags, async (client) => {
         await client.call('GET', '/clock');
-        const url = new URL(pages[page], client.place().url).href;
+        const url = new URL(pages[page]!, client.place().url).href;
         console.log(url);
         if (flags.print !== true && hasDesktop(process.platform)) await openInBrowser(url);
       }),

@@ -4,7 +4,7 @@ import { exchangeOf } from '../../coverage/archive.ts';
 import { figuresOf, titleOf } from '../../coverage/judge.ts';
 import { type Dimension, dimensions, startMeasuring } from '../../coverage/measure.ts';
 import { contractDocument } from '../../coverage/render.ts';
-import type { ControlContext } from '../../sandbox/control-plane.ts';
+import type { MeasureCoverage } from '../../sandbox/requests/measured-coverage.ts';
 
 /** Entries judged before other requests are served. */
 const BATCH = 20;
@@ -12,7 +12,7 @@ const BATCH = 20;
 let document: ContractDocument | undefined;
 
 /** What the entries of an archive used of the contract. The document is read for the first one. */
-export const measureCoverage: ControlContext['measureCoverage'] = async (entries, eventCounts) => {
+export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => {
   document ??= contractDocument();
   const measuring = startMeasuring(document, eventCounts);
   for (const [index, entry] of entries.entries()) {

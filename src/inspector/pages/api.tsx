@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { randomSuffix, withFreshNames } from '../../docs/fresh-names.ts';
 import type { SandboxSigner } from '../../sandbox/generated/schemas.ts';
 import {
   type ApiDocument,
@@ -72,7 +73,7 @@ export function Page() {
 
 function Operation({ operation }: { readonly operation: ApiOperation }) {
   const { id, method, path, summary, description, examples } = operation;
-  const text = useSignal(draftRequest(withGiven(operation), examples[0]?.value));
+  const text = useSignal(draftRequest(withGiven(operation), freshly(examples[0]?.value)));
   const chosen = useSignal<readonly SandboxSigner[]>([]);
   const sending = useSending();
   const send = (event: Event): void => {
@@ -98,7 +99,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
                 type="button"
                 key={example.name}
                 onClick={() => {
-                  text.value = draftRequest(withGiven(operation), example.value);
+                  text.value = draftRequest(withGiven(operation), freshly(example.value));
                 }}
               >
                 {example.title}
@@ -133,6 +134,11 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
       ))}
     </>
   );
+}
+
+/** An example that can be sent more than once. */
+function freshly(example: unknown): unknown {
+  return withFreshNames(example, randomSuffix());
 }
 
 /** The operation with the values of path parameters that the address gives. */

@@ -1,7 +1,8 @@
 import { countEvents } from '../../domain/access/webhooks/count-events.ts';
-import type { Handler, MeasuredCoverage } from '../control-plane.ts';
+import type { Handler } from '../control-plane.ts';
 import { latestRequests } from '../requests/follow-requests.ts';
 import { httpArchiveOf } from '../requests/http-archive.ts';
+import type { MeasuredCoverage } from '../requests/measured-coverage.ts';
 import { requireLog } from '../requests/require-log.ts';
 
 /** As many as the log holds. */

@@ -211,6 +211,14 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');
     }));
 
+  test('an example of creating a user can be sent again and again', () =>
+    story('api/createUser?text=createUser', async (page) => {
+      await page.getByRole('checkbox', { name: 'alice' }).check();
+      await button(page, 'Send').click();
+      await page.getByText('Show the request').waitFor();
+      expect(await page.getByLabel('Body of the response').textContent()).toContain('"did:');
+    }));
+
   test('a fault rule is added, meets a request, and is removed', () =>
     story('faults', async (page) => {
       await page.getByLabel('Effect').selectOption('error');

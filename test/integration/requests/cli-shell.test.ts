@@ -251,4 +251,59 @@ describe('custos completion', () => {
     writeFileSync(file, stdout);
     expect(spawnSync(shell, ['-n', file], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
   });
+
+  // What is typed in a shell, and what the Tab key makes of it.
+  const typedAndCompleted = [
+    ['custos ev', 'custos events '],
+    ['custos events w', 'custos events wait '],
+    ['custos call walletR', 'custos call walletRpc '],
+    ['custos call walletRpc --sign al', 'custos call walletRpc --sign alice '],
+    ['custos env --format js', 'custos env --format json '],
+    ['custos events wait --timeo', 'custos events wait --timeout '],
+    ['custos open cl', 'custos open clock '],
+  ] as const;
+  const isLong = process.env.TEST_LONG === '1';
+
+  test.runIf(isLong && isThere('fish'))('completes in a fish', async () => {
+    const file = join(folder, 'typed.fish');
+    writeFileSync(file, (await runCommand(['completion', 'fish'])).stdout);
+    const ask = typedAndCompleted.map(([typed]) => `complete -C '${typed}' | string split -f 1 \\t`);
+    const answer = execFileSync(
+      'fish',
+      ['--no-config', '-c', [`source '${file}'`, ...ask, 'true'].join('\n')],
+      {
+        encoding: 'utf8',
+        env: { PATH, HOME: folder },
+      },
+    );
+    const lastWords = typedAndCompleted.map(([, completed]) => completed.trim().split(' ').at(-1));
+    expect(answer.trim().split('\n')).toEqual(lastWords);
+  });
+
+  test.runIf(isLong && isThere('zsh'))('completes in an interactive zsh', { timeout: 30_000 }, async () => {
+    const file = join(folder, 'typed.zsh');
+    writeFileSync(file, (await runCommand(['completion', 'zsh'])).stdout);
+    const driver = join(folder, 'driver.zsh');
+    writeFileSync(driver, zshDriver);
+    const completed = typedAndCompleted.map(([typed]) => {
+      const shown = execFileSync('zsh', ['-f', driver, file, typed], {
+        encoding: 'utf8',
+        env: { PATH, HOME: folder },
+      });
+      return /<<(.*)>>/.exec(shown)?.[1];
+    });
+    expect(completed).toEqual(typedAndCompleted.map(([, whole]) => whole));
+  });
 });
+
+/** Types a line and Tab into an interactive zsh in a terminal of its own, then prints the line between `<<` and `>>`. */
+const zshDriver = String.raw`
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "stty -echo; autoload -Uz compinit; compinit -u -D; source $1; show() { print -r -- \"<<\$BUFFER>>\" }; zle -N show; bindkey '^X' show; print READY"
+zpty -r -m shell ready '*READY*READY*'
+zpty -w -n shell "$2"$'\t'$'\x18'
+zpty -r -m shell shown '*<<*>>*'
+print -r -- "$shown"
+zpty -d shell
+`;

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { inspectorPages } from '../../../src/cli/shell/open.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import {
   type ApiDocument,
@@ -99,4 +102,10 @@ test('a draft of a policy that is no JSON object is refused with what was expect
     chain_type: 'ethereum',
     rules: [],
   });
+});
+
+test('custos open knows every page', () => {
+  // Its components run in browsers only.
+  const source = readFileSync(join(import.meta.dirname, '../../../src/inspector/pages.ts'), 'utf8');
+  expect(inspectorPages).toEqual([...source.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id));
 });
