@@ -1,6 +1,6 @@
 import { asCurl, type ComposedRequest, composeRequest, firstValue, withIds } from './compose-request.ts';
 import { codeBlock, element } from './element.ts';
-import { randomSuffix, withFreshNames } from './fresh-names.ts';
+import { newSuffix, withFreshNames } from './fresh-names.ts';
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
 import { signPayload } from './sign-payload.ts';
 
@@ -103,7 +103,7 @@ function bodyFields({ requestBody }: OperationDocument, { ids }: Settings): HTML
   const body = element('textarea', { name: 'body', rows: '10', spellcheck: 'false' });
   const fill = (name: string): void => {
     const example = withIds(content.examples?.[name]?.value ?? {}, ids);
-    body.value = JSON.stringify(withFreshNames(example, randomSuffix()), null, 2);
+    body.value = JSON.stringify(withFreshNames(example, newSuffix()), null, 2);
   };
   fill(examples[0]?.[0] ?? '');
   if (examples.length < 2) return [field('Body', body)];

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { randomSuffix, withFreshNames } from '../../docs/fresh-names.ts';
+import { newSuffix, withFreshNames } from '../../docs/fresh-names.ts';
 import type { SandboxSigner } from '../../sandbox/generated/schemas.ts';
 import {
   type ApiDocument,
@@ -138,7 +138,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
 
 /** An example that can be sent more than once. */
 function freshly(example: unknown): unknown {
-  return withFreshNames(example, randomSuffix());
+  return withFreshNames(example, newSuffix());
 }
 
 /** The operation with the values of path parameters that the address gives. */

@@ -407,6 +407,16 @@ export interface Operations {
     body: undefined;
     response: schemas.LoadedSnapshot;
   };
+  /** Measure the coverage of the contract */
+  measureCoverage: {
+    path: {};
+    query: {
+      /** The operation that `rows` is about. Without it, `rows` contains events and decisions. */
+      operation?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxCoverage;
+  };
   /** Mine blocks */
   mineBlocks: {
     path: {};
@@ -1211,6 +1221,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/snapshots/{name}/load",
     tag: "snapshots",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  measureCoverage: {
+    id: "measureCoverage",
+    method: "GET",
+    path: "/_sandbox/coverage",
+    tag: "requests",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

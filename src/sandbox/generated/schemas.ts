@@ -737,6 +737,51 @@ export type SandboxClock = {
   frozen: boolean;
 };
 
+export type SandboxCoverage = {
+  /** Requests that were counted. */
+  requests: number;
+  /** Those to no operation of the contract. */
+  unknown_requests: number;
+  /** Answers that the contract does not document. */
+  undocumented: SandboxCoverageAnswer[];
+  /** The share of each kind, and of all together. */
+  figures: SandboxCoverageFigure[];
+  /** Every operation of the contract. */
+  operations: SandboxCoverageOperation[];
+  rows: SandboxCoverageRow[];
+};
+
+export type SandboxCoverageAnswer = {
+  /** Operation, status and error code. */
+  name: string;
+  count: number;
+};
+
+export type SandboxCoverageFigure = {
+  /** For example `errors`, or `all`. */
+  dimension: string;
+  title: string;
+  covered: number;
+  total: number;
+};
+
+export type SandboxCoverageOperation = {
+  operation: string;
+  /** How often it was called. */
+  requests: number;
+  /** How many of its statuses, error codes and branches were used. */
+  covered: number;
+  total: number;
+};
+
+export type SandboxCoverageRow = {
+  dimension: string;
+  /** For example `createWallet 400 invalid_data`. */
+  name: string;
+  /** How often it was used. */
+  count: number;
+};
+
 export type SandboxDeposit = {
   caip2: string;
   address: string;

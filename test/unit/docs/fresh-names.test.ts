@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { randomSuffix, withFreshNames } from '../../../src/docs/fresh-names.ts';
+import { newSuffix, withFreshNames } from '../../../src/docs/fresh-names.ts';
 
 test('external ids and the accounts of new users are fresh; other values stay', () => {
   const example = {
@@ -26,5 +26,5 @@ test('external ids and the accounts of new users are fresh; other values stay', 
     undefined,
     'alice@example.com',
   ]);
-  expect(randomSuffix()).toMatch(/^[0-9a-f]{6}$/);
+  expect(newSuffix()).toMatch(/^[0-9a-z]{8,9}$/);
 });
