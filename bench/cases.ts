@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
+import { lists } from './cases/lists.ts';
 import { loopSweep } from './cases/loop-sweep.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
@@ -16,6 +17,7 @@ import { stateless } from './cases/stateless.ts';
 import { stored } from './cases/stored.ts';
 import { users } from './cases/users.ts';
 import { webhooks } from './cases/webhooks.ts';
+import { workingSet } from './cases/working-set.ts';
 
 /** Every case by its name on the command line, in the order in which they run. */
 export const cases: Readonly<Record<string, BenchCase>> = {
@@ -30,6 +32,8 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   growth,
   users,
   https,
+  'working-set': workingSet,
+  lists,
   policy,
   'event-loop': eventLoop,
   'loop-sweep': loopSweep,
