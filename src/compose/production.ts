@@ -42,7 +42,7 @@ import { stayAlive } from '../jobs/stay-alive.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
-import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
+import { defaultTimeouts, isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
@@ -228,10 +228,20 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
   return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
 }
 
+type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'];
+
 function rateLimitOf(
-  { rateLimit, usersPerMinute }: ServeConfig,
-  pool: NonNullable<RateLimitOptions['postgres']>['pool'],
+  { rateLimit, usersPerMinute, databaseUrl }: ServeConfig,
+  pool: CountingPool,
 ): RateLimitOptions | undefined {
   if (rateLimit === undefined) return undefined;
-  return { ...rateLimitOfApp(rateLimit, usersPerMinute), postgres: { pool } };
+  return {
+    ...rateLimitOfApp(rateLimit, usersPerMinute),
+    postgres: { pool: isPooledByTransaction(databaseUrl) ? unnamed(pool) : pool },
+  };
+}
+
+/** Its statements have no names. */
+function unnamed(pool: CountingPool): CountingPool {
+  return { query: ({ text, values }) => pool.query({ text, ...(values === undefined ? {} : { values }) }) };
 }

@@ -181,7 +181,7 @@ async function openPostgres(
 ): Promise<Database> {
   const [
     { MikroORM },
-    { defaultTimeouts, postgresDialect, postgresPool },
+    { defaultTimeouts, postgresDialect, postgresPool, sessionOf },
     { bindValues },
     { watchReadiness },
   ] = await Promise.all([
@@ -190,15 +190,16 @@ async function openPostgres(
     import('./bind-values.ts'),
     import('./readiness.ts'),
   ]);
+  const timeouts = options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts);
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),
-    options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts),
+    timeouts,
   );
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: postgresDialect(pool, options.onFailure),
+    driverOptions: postgresDialect(pool, sessionOf(options.url, timeouts), options.onFailure),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);

@@ -40,6 +40,35 @@ export const defaultTimeouts: PostgresTimeouts = {
   silenceMs: 12_000,
 };
 
+/**
+ * Whether the URL leads to PgBouncer in transaction mode, `?pgbouncer=true`: sessions then last for a transaction only,
+ * so statements must not be named and settings must be made in each transaction.
+ */
+export function isPooledByTransaction(url: string | undefined): boolean {
+  return url !== undefined && URL.canParse(url) && new URL(url).searchParams.get('pgbouncer') === 'true';
+}
+
+/** What of a session outlasts a transaction. */
+export interface Session {
+  readonly areStatementsNamed: boolean;
+  /** SQL that makes the settings of each transaction, beginning with `;`, or empty. */
+  readonly settings: string;
+}
+
+const wholeSession: Session = { areStatementsNamed: true, settings: '' };
+
+export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): Session {
+  if (!isPooledByTransaction(url)) return wholeSession;
+  if (timeouts === undefined) return { areStatementsNamed: false, settings: '' };
+  const { statementMs, lockMs, idleInTransactionMs } = timeouts;
+  const settings = [
+    `set local statement_timeout = ${statementMs}`,
+    `set local lock_timeout = ${lockMs}`,
+    `set local idle_in_transaction_session_timeout = ${idleInTransactionMs}`,
+  ];
+  return { areStatementsNamed: false, settings: `; ${settings.join('; ')}` };
+}
+
 /** Creates the pool for `postgresDialect`. Without `timeouts` its statements may run for any time. */
 export function postgresPool(
   config: PoolConfig,
@@ -54,10 +83,15 @@ export function postgresPool(
       ? {}
       : {
           connectionTimeoutMillis: timeouts.connectMs,
-          statement_timeout: timeouts.statementMs,
-          lock_timeout: timeouts.lockMs,
-          idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
           query_timeout: timeouts.silenceMs,
+          // Parameters of the connection, which PgBouncer refuses.
+          ...(isPooledByTransaction(config.connectionString)
+            ? {}
+            : {
+                statement_timeout: timeouts.statementMs,
+                lock_timeout: timeouts.lockMs,
+                idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
+              }),
         }),
     types: { getTypeParser },
   });
@@ -79,9 +113,9 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
  *   connection before it uses the database;
  * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at.
  */
-export function postgresDialect(pool: Pool, onFailure?: OnFailure): Dialect {
+export function postgresDialect(pool: Pool, session: Session = wholeSession, onFailure?: OnFailure): Dialect {
   return {
-    createDriver: () => createDriver(pool, onFailure),
+    createDriver: () => createDriver(pool, session, onFailure),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createAdapter: () => new PostgresAdapter(),
     createIntrospector: (kysely) => new PostgresIntrospector(kysely),
@@ -94,14 +128,15 @@ interface LazyConnection extends DatabaseConnection {
   release(): void;
 }
 
-function createDriver(pool: Pool, onFailure: OnFailure | undefined): Driver {
-  const nameOf = rememberNames();
+function createDriver(pool: Pool, session: Session, onFailure: OnFailure | undefined): Driver {
+  const nameOf = session.areStatementsNamed ? rememberNames() : () => undefined;
+  const tools = { nameOf, onFailure, settings: session.settings };
   const own = (connection: DatabaseConnection) => connection as LazyConnection;
   const command = (connection: DatabaseConnection, sql: string) =>
     connection.executeQuery(CompiledQuery.raw(sql)).then(() => undefined);
   return {
     init: async () => {},
-    acquireConnection: async () => createConnection(pool, nameOf, onFailure),
+    acquireConnection: async () => createConnection(pool, tools),
     beginTransaction: async (connection, settings) => own(connection).begin(settings),
     commitTransaction: (connection) => own(connection).end('commit'),
     rollbackTransaction: (connection) => own(connection).end('rollback'),
@@ -118,11 +153,18 @@ export type OnFailure = (error: unknown) => void;
 
 type NameOf = (sql: string) => string | undefined;
 
-function createConnection(pool: Pool, nameOf: NameOf, onFailure: OnFailure | undefined): LazyConnection {
+interface Tools {
+  readonly nameOf: NameOf;
+  readonly onFailure: OnFailure | undefined;
+  /** Statements that follow the one that begins a transaction. */
+  readonly settings: string;
+}
+
+function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): LazyConnection {
   let client: PoolClient | undefined;
   // `announced`: begun for Kysely; PostgreSQL follows with the first statement.
   let transaction: 'none' | 'announced' | 'open' = 'none';
-  let beginning = 'begin';
+  let beginning = `begin${settings}`;
   // Statements of one transaction may be sent concurrently. The first one begins it for all.
   let opening: Promise<void> | undefined;
 
@@ -211,7 +253,7 @@ function createConnection(pool: Pool, nameOf: NameOf, onFailure: OnFailure | und
     },
     begin({ isolationLevel, accessMode }) {
       const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean);
-      beginning = modes.length === 0 ? 'begin' : `start transaction ${modes.join(' ')}`;
+      beginning = `${modes.length === 0 ? 'begin' : `start transaction ${modes.join(' ')}`}${settings}`;
       transaction = 'announced';
     },
     end,
