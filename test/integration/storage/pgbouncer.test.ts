@@ -68,7 +68,7 @@ default_pool_size = 4
 max_client_conn = 200
 `,
   );
-  const child = spawn(program, ['-q', '-u', 'nobody', file], { stdio: 'ignore' });
+  const child = spawn(program, ['-q', '-u', 'daemon', file], { stdio: 'ignore' });
   for (let isUp = false; !isUp; ) {
     isUp = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
