@@ -1,3 +1,5 @@
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import type { Environment } from './config-checks.ts';
 
 /** What `custos env` and `custos exec` set for clients of a sandbox. */
@@ -44,4 +46,11 @@ export function proxyVariables(host: string, env: Environment = process.env): st
   const exempt = (env.NO_PROXY ?? env.no_proxy ?? '').split(/[\s,]+/);
   if (exempt.includes('*') || exempt.includes(host)) return [];
   return ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].filter(set);
+}
+
+/** Where this user's programs keep what they can make again (XDG base directories); undefined if it is turned off. */
+export function cacheFolder(env: Environment = process.env): string | undefined {
+  if ((env.NODE_DISABLE_COMPILE_CACHE ?? '') !== '') return undefined;
+  const { XDG_CACHE_HOME: folder = '' } = env;
+  return join(isAbsolute(folder) ? folder : join(homedir(), '.cache'), 'custos');
 }

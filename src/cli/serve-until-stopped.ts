@@ -19,6 +19,36 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
 }
 
+/** The same for the mock of any document. */
+export async function serveDocument(
+  server: { readonly baseUrl: string; readonly caFile: string; close(): Promise<void> },
+  config: SandboxConfig,
+  {
+    document,
+    operations,
+  }: {
+    readonly document: { readonly info: { readonly title: string; readonly version: string } };
+    readonly operations: readonly unknown[];
+  },
+): Promise<void> {
+  const ready = { base_url: server.baseUrl, ca_file: server.caFile, pid: process.pid };
+  const { title, version } = document.info;
+  try {
+    if (config.readyFile !== undefined) writeReadyFile(config.readyFile, ready);
+    if (config.json && !config.quiet) console.log(JSON.stringify({ msg: 'ready', ...ready }));
+    else if (!config.quiet) {
+      console.log(
+        `A mock of ${title} ${version}, with ${operations.length} operations, is ready at ${server.baseUrl}\nCertificate authority: ${server.caFile}\nPress Ctrl-C to stop.`,
+      );
+    }
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  await stopOnSignal(server);
+  if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+}
+
 /**
  * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests.
  * A second signal exits immediately.

@@ -9,9 +9,9 @@ import type { AnsweredRequest } from '../ports/request-recorder.ts';
 import { httpArchiveOf } from '../sandbox/requests/http-archive.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
-import { compareAnswers } from '../verify/compare-answers.ts';
-import { judgeExchange, operationOf, prefixOf, type SeenExchange } from '../verify/judge-exchange.ts';
-import { type ExchangeTiming, openUpstream, startProxy, type Upstream } from '../verify/proxy.ts';
+import { parsedBody, startComparison } from '../verify/comparison.ts';
+import { type Judge, judgeContract, prefixOf, type SeenExchange } from '../verify/judge-exchange.ts';
+import { type ExchangeTiming, startProxy, type Upstream } from '../verify/proxy.ts';
 import { collectFindings, type Verification } from '../verify/verify-report.ts';
 
 export interface VerifyOptions {
@@ -20,7 +20,12 @@ export interface VerifyOptions {
   readonly target: Upstream;
   /** A sandbox that gets the same requests; its answers are compared and thrown away. */
   readonly sandbox: Upstream | undefined;
-  readonly document: ContractDocument;
+  readonly judge: Judge;
+}
+
+/** Compares exchanges with our contract. */
+export function contractJudge(document: ContractDocument): Judge {
+  return judgeContract(documentedCodes(document));
 }
 
 export interface RunningVerifier {
@@ -34,30 +39,23 @@ export interface RunningVerifier {
 
 /** Starts a proxy in front of a server that compares every exchange with the contract. */
 export async function startVerifier(options: VerifyOptions): Promise<RunningVerifier> {
-  const { host, port, target, document } = options;
+  const { host, port, target, judge } = options;
   const certificate = await loadOrCreateCertificate(temporaryCertificateFolder(), {
     clock: systemClock,
     entropy: systemEntropy,
     hosts: [host],
   });
-  const codes = documentedCodes(document);
   const found = collectFindings();
   const log = createRequestLog(() => 'verify');
-  const sandbox = options.sandbox === undefined ? undefined : openUpstream(options.sandbox);
-  const comparing = new Set<Promise<void>>();
+  const comparison = options.sandbox === undefined ? undefined : startComparison(options.sandbox, found.add);
   let prefix = 'service';
   const onExchange = (exchange: SeenExchange, timing: ExchangeTiming): void => {
-    const route = operationOf(exchange);
+    const operation = judge.operationOf(exchange);
     const example = `${exchange.method} ${exchange.target}`;
     prefix = prefixOf(exchange.requestHeaders);
-    log.record(answeredOf(exchange, timing, route?.operation.id));
-    found.add(judgeExchange(exchange, codes), example, route !== undefined);
-    if (sandbox === undefined || route === undefined) return;
-    const compared = compareWithSandbox(exchange, route.operation.id, sandbox).then((findings) =>
-      found.add(findings, example, false),
-    );
-    comparing.add(compared);
-    void compared.finally(() => comparing.delete(compared));
+    log.record(answeredOf(exchange, timing, operation));
+    found.add(judge.judge(exchange), example, operation !== undefined);
+    if (operation !== undefined) comparison?.add(exchange, operation);
   };
   const proxy = await startProxy({
     ...{ host, port, tls: certificate, upstream: target, onExchange },
@@ -83,8 +81,7 @@ export async function startVerifier(options: VerifyOptions): Promise<RunningVeri
     },
     async close() {
       await proxy.close();
-      await Promise.all(comparing);
-      sandbox?.close();
+      await comparison?.close();
     },
   };
 }
@@ -101,41 +98,13 @@ function documentedCodes(document: ContractDocument): ReadonlyMap<string, Readon
   return codes;
 }
 
-async function compareWithSandbox(
-  exchange: SeenExchange,
-  operation: string,
-  sandbox: ReturnType<typeof openUpstream>,
-): Promise<ReturnType<typeof compareAnswers>> {
-  const { method, target, requestHeaders: headers, requestBody: body, status, responseBody } = exchange;
-  const place = `${operation} ${status}`;
-  try {
-    const answer = await sandbox.request({ method, target, headers, body });
-    return compareAnswers(
-      place,
-      { status, body: parsed(responseBody) },
-      { status: answer.status, body: parsed(answer.body) },
-    );
-  } catch (error) {
-    const message = `the sandbox did not answer: ${(error as Error).message}`;
-    return [{ rule: 'sandbox-differs', severity: 'error', place, message }];
-  }
-}
-
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return body.length === 0 ? undefined : body.toString('utf8');
-  }
-}
-
 function answeredOf(
   exchange: SeenExchange,
   { rawHeaders, startedMs, durationMs }: ExchangeTiming,
   operation: string | undefined,
 ): AnsweredRequest {
   const { status, responseBody, responseHeaders } = exchange;
-  const body = parsed(responseBody) as { code?: unknown } | undefined;
+  const body = parsedBody(responseBody) as { code?: unknown } | undefined;
   return {
     ...{
       id: String(responseHeaders['x-request-id'] ?? ''),

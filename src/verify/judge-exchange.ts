@@ -33,6 +33,7 @@ export const verifyRules = {
   'code-undocumented': 'The contract does not document this error code of the status.',
   'response-invalid': 'The response does not have the schema of the contract.',
   'sandbox-differs': 'A sandbox answers the same request differently.',
+  'sandbox-skipped': 'A sandbox was not asked the same, because too many requests wait for it.',
   'target-unreachable': 'The server did not answer.',
 } as const;
 
@@ -45,10 +46,17 @@ export interface Finding {
   readonly message: string;
 }
 
+/** Compares exchanges with a contract. */
+export interface Judge {
+  /** The id of the operation of a request; undefined for any other request. */
+  operationOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined;
+  judge(exchange: SeenExchange): Finding[];
+}
+
 const routes = createRouteIndex(Object.values(operations));
 
 /** The operation of a request; undefined for any other path. */
-export function operationOf({ method, target }: Pick<SeenExchange, 'method' | 'target'>) {
+function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) {
   try {
     return routes.find(method === 'HEAD' ? 'GET' : method, target.split('?')[0]!);
   } catch {
@@ -66,16 +74,18 @@ export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   return 'service';
 }
 
-/**
- * Compares an exchange with the contract, error responses included. `codes`: the documented error codes by
- * `<operation> <status>`.
- */
-export function judgeExchange(
-  exchange: SeenExchange,
-  codes: ReadonlyMap<string, ReadonlySet<string>>,
-): Finding[] {
+/** Compares exchanges with our contract. `codes`: the documented error codes by `<operation> <status>`. */
+export function judgeContract(codes: ReadonlyMap<string, ReadonlySet<string>>): Judge {
+  return {
+    operationOf: (exchange) => findRoute(exchange)?.operation.id,
+    judge: (exchange) => judgeExchange(exchange, codes),
+  };
+}
+
+/** Compares an exchange with the contract, error responses included. */
+function judgeExchange(exchange: SeenExchange, codes: ReadonlyMap<string, ReadonlySet<string>>): Finding[] {
   const { method, target, status } = exchange;
-  const route = operationOf(exchange);
+  const route = findRoute(exchange);
   if (route === undefined) {
     if (status === 404 || status === 405) return [];
     const place = `${method} ${target.split('?')[0]}`;

@@ -25,8 +25,9 @@ export function collectFindings() {
   const found = new Map<string, CountedFinding>();
   let [requests, judged] = [0, 0];
   return {
-    add(findings: readonly Finding[], example: string, isOperation: boolean): void {
-      requests += 1;
+    /** `isRequest`: false for findings about a request that was counted before. */
+    add(findings: readonly Finding[], example: string, isOperation: boolean, isRequest = true): void {
+      if (isRequest) requests += 1;
       if (isOperation) judged += 1;
       for (const finding of findings) {
         const key = `${finding.rule} ${finding.place} ${finding.message}`;

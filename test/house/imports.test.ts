@@ -11,6 +11,7 @@ const allowedImports: Record<string, string[]> = {
     'config',
     'contract',
     'coverage',
+    'documents',
     'init',
     'package-root',
     'pure',
@@ -18,6 +19,8 @@ const allowedImports: Record<string, string[]> = {
     'verify',
   ],
   contract: ['package-root', 'reports', 'start-error'],
+  // Any OpenAPI document, answered and judged by the same rules as the contract.
+  documents: ['generated', 'http', 'mock', 'package-root', 'start-error', 'type verify'],
   init: ['contract', 'generated', 'mocks', 'package-root'],
   reports: [],
   verify: ['errors', 'generated', 'http', 'package-root', 'reports'],

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import type { VerifyOptions } from '../../compose/verify.ts';
+import { cacheFolder } from '../../config-client.ts';
 import { packageRoot } from '../../package-root.ts';
 import { UnmeasurableError } from '../../start-error.ts';
 import { collect, invalidOption, readHttpUrl } from '../sandbox-options.ts';
@@ -19,6 +20,7 @@ interface VerifyFlags {
   sandboxCa?: string;
   readyFile?: string;
   format?: string[];
+  document?: string;
 }
 
 const formats = ['text', 'json', 'junit', 'sarif'] as const;
@@ -27,6 +29,8 @@ const examples = `
 Examples:
   $ custos verify --target https://staging.example.com --rewrite-host
   $ custos verify --target https://127.0.0.1:4010 --target-ca ca.pem
+  $ custos verify --target https://petstore.example.com --rewrite-host \\
+      --document petstore.yaml
   $ custos verify --target https://staging.example.com \\
       --against-sandbox https://127.0.0.1:4010 --sandbox-ca ca.pem
 
@@ -44,6 +48,7 @@ export function verifyCommand(): Command {
       'compare requests to a server, and its responses, with the contract, as a proxy in front of it',
     )
     .requiredOption('--target <url>', 'the server')
+    .option('--document <file>', 'compare with this OpenAPI 3.1 document instead, of any API')
     .option('--target-ca <file>', 'certificate authority of the server')
     .option('--rewrite-host', 'send the host of the target instead of the one that the client sent')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
@@ -59,7 +64,7 @@ export function verifyCommand(): Command {
 
 async function verify(flags: VerifyFlags): Promise<void> {
   const targets = readReportTargets(flags.format ?? ['text'], formats);
-  const options = readOptions(flags);
+  const options = { ...readOptions(flags), judge: await readJudge(flags.document) };
   const stop = stopSignal();
   const [{ startVerifier }, { renderVerification }] = await Promise.all([
     import('../../compose/verify.ts'),
@@ -87,7 +92,19 @@ async function verify(flags: VerifyFlags): Promise<void> {
   }
 }
 
-function readOptions(flags: VerifyFlags): VerifyOptions {
+async function readJudge(file: string | undefined): Promise<VerifyOptions['judge']> {
+  if (file === undefined) {
+    const { contractJudge } = await import('../../compose/verify.ts');
+    return contractJudge(JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')));
+  }
+  const [{ openDocument }, { judgeDocument }] = await Promise.all([
+    import('../../documents/open-document.ts'),
+    import('../../documents/judge-document.ts'),
+  ]);
+  return judgeDocument(await openDocument(file, { cacheFolder: cacheFolder() }));
+}
+
+function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'judge'> {
   const { host, rewriteHost, againstSandbox } = flags;
   if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535) {
     throw invalidOption(`--port: expected a port from 0 to 65535, got \`${flags.port}\``);
@@ -101,7 +118,6 @@ function readOptions(flags: VerifyFlags): VerifyOptions {
     ...{ host, port: Number(flags.port) },
     target: { url, ca, host: rewriteHost === true ? url.host : undefined },
     sandbox: sandboxUrl === undefined ? undefined : { url: sandboxUrl, ca: sandboxCa, host: undefined },
-    document: JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')),
   };
 }
 

@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { type RunningVerifier, startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
+import {
+  contractJudge,
+  type RunningVerifier,
+  startVerifier,
+  type VerifyOptions,
+} from '../../../src/compose/verify.ts';
+import { startComparison } from '../../../src/verify/comparison.ts';
+import type { SeenExchange } from '../../../src/verify/judge-exchange.ts';
 import { readDocument } from '../../ledger/documented.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { call } from '../../support/call.ts';
@@ -16,7 +23,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 // Some servers here break the contract on purpose.
 pauseRecording();
 
-const document = readDocument();
+const judge = contractJudge(readDocument());
 let sandbox: TestSandbox;
 let folder: string;
 const closing: (() => Promise<unknown>)[] = [];
@@ -36,7 +43,7 @@ const ofSandbox = () => ({ url: new URL(sandbox.baseUrl), ca: sandbox.caPem, hos
 
 async function verify(options: Partial<VerifyOptions>) {
   const verifier = await startVerifier({
-    ...{ host: '127.0.0.1', port: 0, document, sandbox: undefined },
+    ...{ host: '127.0.0.1', port: 0, judge, sandbox: undefined },
     ...{ target: ofSandbox(), ...options },
   });
   const dispatcher = new Agent({ connect: { ca: readFileSync(verifier.caFile, 'utf8') } });
@@ -160,6 +167,39 @@ describe('a server that breaks the contract', () => {
       'sandbox-differs getWallet 404: the status is 404, in the sandbox 200',
     );
   });
+});
+
+test('a sandbox is asked in the order of the requests, and what waits for it has a bound', async () => {
+  let release: () => void = () => undefined;
+  const seen: string[] = [];
+  const server: Server = createServer((request, response) => {
+    seen.push(String(request.url));
+    const answer = (): void => void response.writeHead(404).end('{}');
+    if (seen.length === 1) release = answer;
+    else answer();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const reported: string[] = [];
+  const comparison = startComparison(
+    { url, ca: undefined, host: undefined },
+    (findings, example) => {
+      for (const { rule } of findings) reported.push(`${rule} ${example}`);
+    },
+    30,
+  );
+  const exchange = (target: string): SeenExchange => ({
+    ...{ method: 'GET', target, requestHeaders: {}, requestBody: Buffer.alloc(0) },
+    ...{ status: 404, responseHeaders: {}, responseBody: Buffer.from('{}') },
+  });
+  comparison.add(exchange('/first'), 'getWallet');
+  for (let index = 0; index <= 30; index += 1) comparison.add(exchange(`/${index}`), 'getWallet');
+  expect(reported).toEqual([`sandbox-skipped GET /30`]);
+  await waitFor(() => seen.length === 1);
+  release();
+  await comparison.close();
+  expect(seen).toEqual(['/first', ...Array.from({ length: 30 }, (_, index) => `/${index}`)]);
 });
 
 test('a server that cannot be reached is answered for, and reported', async () => {

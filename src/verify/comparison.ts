@@ -1,0 +1,96 @@
+import { compareAnswers } from './compare-answers.ts';
+import type { Finding, SeenExchange } from './judge-exchange.ts';
+import { openUpstream, type Upstream } from './proxy.ts';
+
+/** Sends requests to a sandbox as well, and reports where its answers differ. */
+export interface Comparison {
+  add(exchange: SeenExchange, operation: string): void;
+  /** Waits for the requests that are queued, at most `DRAIN_MS`. */
+  close(): Promise<void>;
+}
+
+/** Requests that wait for the sandbox; further ones are not compared. */
+const MAX_QUEUED = 1_000;
+const DRAIN_MS = 60_000;
+
+/**
+ * Compares the answers of a sandbox with those that a proxy has seen.
+ *
+ * INVARIANT: one request at a time, in the order in which the server has answered them, so that the sandbox goes through
+ * the same states.
+ */
+export function startComparison(
+  sandbox: Upstream,
+  report: (findings: readonly Finding[], example: string, isOperation: false, isRequest: false) => void,
+  maxQueued = MAX_QUEUED,
+): Comparison {
+  const upstream = openUpstream(sandbox);
+  const queue: { exchange: SeenExchange; operation: string }[] = [];
+  let running: Promise<void> | undefined;
+  let isClosed = false;
+  const tell = ({ method, target }: SeenExchange, findings: readonly Finding[]): void =>
+    report(findings, `${method} ${target}`, false, false);
+  const run = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined && !isClosed; next = queue.shift()) {
+      tell(next.exchange, await compare(next.exchange, next.operation, upstream));
+    }
+    running = undefined;
+  };
+  return {
+    add(exchange, operation) {
+      if (queue.length >= maxQueued) {
+        tell(exchange, [
+          {
+            rule: 'sandbox-skipped',
+            severity: 'notice',
+            place: operation,
+            message: `not compared, because ${maxQueued} requests wait for the sandbox`,
+          },
+        ]);
+        return;
+      }
+      queue.push({ exchange, operation });
+      running ??= run();
+    },
+    async close() {
+      const timeout = new AbortController();
+      const limit = new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, DRAIN_MS);
+        timeout.signal.addEventListener('abort', () => clearTimeout(timer));
+      });
+      await Promise.race([running, limit]);
+      timeout.abort();
+      isClosed = true;
+      upstream.close();
+    },
+  };
+}
+
+async function compare(
+  exchange: SeenExchange,
+  operation: string,
+  sandbox: ReturnType<typeof openUpstream>,
+): Promise<Finding[]> {
+  const { method, target, requestHeaders: headers, requestBody: body, status, responseBody } = exchange;
+  const place = `${operation} ${status}`;
+  try {
+    const answer = await sandbox.request({ method, target, headers, body });
+    return compareAnswers(
+      place,
+      { status, body: parsedBody(responseBody) },
+      { status: answer.status, body: parsedBody(answer.body) },
+    );
+  } catch (error) {
+    const message = `the sandbox did not answer: ${(error as Error).message}`;
+    return [{ rule: 'sandbox-differs', severity: 'error', place, message }];
+  }
+}
+
+/** JSON, or the text; undefined if it is empty. */
+export function parsedBody(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return body.length === 0 ? undefined : body.toString('utf8');
+  }
+}
