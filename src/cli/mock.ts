@@ -40,7 +40,7 @@ async function mockDocument(file: string, config: SandboxConfig): Promise<void> 
     [
       import('../documents/open-document.ts'),
       import('../documents/invalid-examples.ts'),
-      import('../compose/mock-document.ts'),
+      import('../compose/documents/mock-document.ts'),
       import('./serve-until-stopped.ts'),
     ],
   );

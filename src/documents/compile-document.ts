@@ -4,7 +4,7 @@ import standaloneCode from 'ajv/dist/standalone/index.js';
 import { UnmeasurableError } from '../start-error.ts';
 import { discriminatorRules } from './discriminators.ts';
 import { formats } from './formats.ts';
-import { type OpenApiDocument, pointerTo } from './open-api.ts';
+import type { OpenApiDocument } from './open-api.ts';
 import { type DocumentOperation, isJson } from './read-operations.ts';
 
 const DOCUMENT = 'urn:custos:document';
@@ -62,7 +62,7 @@ function compilePart(
       ajv.addSchema({ $id, $ref: `${DOCUMENT}#${fragmentOf(pointer)}` });
       ajv.getSchema($id);
     } catch (cause) {
-      throw new UnmeasurableError(`#${pointer}: the schema cannot be compiled: ${(cause as Error).message}`, {
+      throw new UnmeasurableError(`the schema #${pointer} cannot be compiled: ${(cause as Error).message}`, {
         cause,
       });
     }
@@ -99,9 +99,4 @@ function fragmentOf(pointer: string): string {
     .split('/')
     .map((step) => encodeURIComponent(step))
     .join('/');
-}
-
-/** Where the validator of a schema is found. */
-export function schemaPointer(pointer: string): string {
-  return `${pointer}${pointerTo('schema')}`;
 }

@@ -160,7 +160,7 @@ function queryValue(
     return entries.length === 0 ? undefined : Object.fromEntries(entries);
   }
   const values = [...query.getAll(name), ...query.getAll(`${name}[]`)];
-  // Objects whose properties are parameters of their own cannot be told from other parameters.
+  // Objects whose properties are parameters of their own look like other parameters.
   if (values.length === 0 || types.includes('object')) return undefined;
   if (!types.includes('array')) return values.length === 1 ? values[0] : values;
   if (explode) return values;

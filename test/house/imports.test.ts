@@ -31,6 +31,7 @@ const allowedImports: Record<string, string[]> = {
     'config',
     'contract',
     'coverage',
+    'documents',
     'domain',
     'errors',
     'generated',

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startDocumentMock } from '../../../src/compose/mock-document.ts';
+import { startDocumentMock } from '../../../src/compose/documents/mock-document.ts';
 import { startVerifier } from '../../../src/compose/verify.ts';
 import { readSandboxConfig } from '../../../src/config.ts';
 import { cachedCompilation } from '../../../src/documents/cache.ts';
@@ -179,7 +179,7 @@ describe('documents with faults', () => {
       await faultOf({ ...minimal, paths: { '/a': { get: { parameters: [{ name: 'x', in: 'body' }] } } } }),
     ).toMatch(/#\/paths\/~1a\/get\/parameters\/0/);
     expect(await faultOf(withSchema({ type: 'string', pattern: '(' }))).toMatch(
-      /#\/paths\/~1a\/get\/responses\/200\/content\/application~1json\/schema: the schema cannot be compiled: .*\//,
+      /the schema #\/paths\/~1a\/get\/responses\/200\/content\/application~1json\/schema cannot be compiled: .*\//,
     );
     expect(await faultOf(withSchema({ $ref: '#/components/schemas/Absent' }))).toContain('Absent');
     expect(await faultOf(withSchema({ $ref: './absent.yaml' }))).toContain('absent.yaml');
@@ -283,19 +283,23 @@ describe('custos verify with another document', () => {
   });
 });
 
-test.runIf(process.env.TEST_LONG === '1')('custos mock --document runs from the bundle', async () => {
-  const ready = join(folder, 'ready.json');
-  const custos = await startCustos(['mock', '--document', library, '--port', '0', '--ready-file', ready], {
-    env: { XDG_CACHE_HOME: folder },
-  });
-  await waitFor(() => existsSync(ready) || custos.process.exitCode !== null);
-  const { base_url: origin, ca_file: ca } = JSON.parse(readFileSync(ready, 'utf8'));
-  const client = new Agent({ connect: { ca: readFileSync(ca, 'utf8') } });
-  const { statusCode } = await client.request({ origin, path: '/branches/1/books?key=k', method: 'GET' });
-  await client.destroy();
-  expect(statusCode).toBe(200);
-  expect(await custos.stop()).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('A mock of City library 4.2, with 4 operations, is ready at '),
-  });
-});
+test.runIf(process.env.TEST_LONG === '1')(
+  'custos mock --document runs from the bundle',
+  { timeout: 120_000 },
+  async () => {
+    const ready = join(folder, 'ready.json');
+    const custos = await startCustos(['mock', '--document', library, '--port', '0', '--ready-file', ready], {
+      env: { XDG_CACHE_HOME: folder },
+    });
+    await waitFor(() => existsSync(ready) || custos.process.exitCode !== null);
+    const { base_url: origin, ca_file: ca } = JSON.parse(readFileSync(ready, 'utf8'));
+    const client = new Agent({ connect: { ca: readFileSync(ca, 'utf8') } });
+    const { statusCode } = await client.request({ origin, path: '/branches/1/books?key=k', method: 'GET' });
+    await client.destroy();
+    expect(statusCode).toBe(200);
+    expect(await custos.stop()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('A mock of City library 4.2, with 4 operations, is ready at '),
+    });
+  },
+);

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { systemEntropy } from '../adapters/entropy.ts';
-import type { SandboxConfig } from '../config.ts';
-import { answerRequest } from '../documents/answer-request.ts';
-import type { OpenedDocument } from '../documents/open-document.ts';
-import { requestIdsFrom } from '../http/request-ids.ts';
-import { startServer } from '../http/server.ts';
-import { certificateFor, logFor } from './local.ts';
+import { systemEntropy } from '../../adapters/entropy.ts';
+import type { SandboxConfig } from '../../config.ts';
+import { answerRequest } from '../../documents/answer-request.ts';
+import type { OpenedDocument } from '../../documents/open-document.ts';
+import { requestIdsFrom } from '../../http/request-ids.ts';
+import { startServer } from '../../http/server.ts';
+import { certificateFor, logFor } from '../local.ts';
 
 /** A mock of any document. */
 export interface RunningMock {
