@@ -25,20 +25,19 @@ export function startComparison(
   maxQueued = MAX_QUEUED,
 ): Comparison {
   const upstream = openUpstream(sandbox);
-  const queue: { exchange: SeenExchange; operation: string }[] = [];
-  let running: Promise<void> | undefined;
+  // The comparisons so far, one after the other.
+  let last = Promise.resolve();
+  let queued = 0;
   let isClosed = false;
   const tell = ({ method, target }: SeenExchange, findings: readonly Finding[]): void =>
     report(findings, `${method} ${target}`, false, false);
-  const run = async (): Promise<void> => {
-    for (let next = queue.shift(); next !== undefined && !isClosed; next = queue.shift()) {
-      tell(next.exchange, await compare(next.exchange, next.operation, upstream));
-    }
-    running = undefined;
+  const run = async (exchange: SeenExchange, operation: string): Promise<void> => {
+    if (!isClosed) tell(exchange, await compare(exchange, operation, upstream));
+    queued -= 1;
   };
   return {
     add(exchange, operation) {
-      if (queue.length >= maxQueued) {
+      if (queued > maxQueued) {
         tell(exchange, [
           {
             rule: 'sandbox-skipped',
@@ -49,8 +48,8 @@ export function startComparison(
         ]);
         return;
       }
-      queue.push({ exchange, operation });
-      running ??= run();
+      queued += 1;
+      last = last.then(() => run(exchange, operation));
     },
     async close() {
       const timeout = new AbortController();
@@ -58,7 +57,7 @@ export function startComparison(
         const timer = setTimeout(resolve, DRAIN_MS);
         timeout.signal.addEventListener('abort', () => clearTimeout(timer));
       });
-      await Promise.race([running, limit]);
+      await Promise.race([last, limit]);
       timeout.abort();
       isClosed = true;
       upstream.close();
