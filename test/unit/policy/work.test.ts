@@ -123,6 +123,47 @@ test('elements of many short calls', () => {
   expect(judged('ethereum', rules, 'eth_signTransaction', times(251, unit))).toBe(true);
 });
 
+test('units with few values count once, however many they are', () => {
+  const amounts: ConditionInput = {
+    field_source: 'ethereum_calldata',
+    field: 'pay.amounts',
+    operator: 'eq',
+    value: '1',
+    abi: pay,
+  };
+  const calls = (count: number) => {
+    const data = toBytes(encodeFunctionData({ abi: pay, args: [Array.from({ length: count }, () => 1n)] }));
+    return times(400, { ethereumCall: { to: undefined, value: 0n, chainId: 1n, data } });
+  };
+  const ethereum = [rule('eth_signTransaction', amounts, 50)];
+  // 484 and 516 bytes: a call has up to 512 bytes, or counts by its values.
+  expect(judged('ethereum', ethereum, 'eth_signTransaction', calls(13))).toBe(false);
+  expect(judged('ethereum', ethereum, 'eth_signTransaction', calls(14))).toBe(true);
+
+  const names: ConditionInput = {
+    field_source: 'sui_transaction_command',
+    field: 'commandName',
+    operator: 'eq',
+    value: 'SplitCoins',
+  };
+  const sui = [rule('signTransactionBytes', names, 50)];
+  const transactions = (commands: number) =>
+    times(100, { suiCommands: Array.from({ length: commands }, () => ({ name: 'SplitCoins' }) as const) });
+  expect(judged('sui', sui, 'signTransactionBytes', transactions(64))).toBe(false);
+  expect(judged('sui', sui, 'signTransactionBytes', transactions(65))).toBe(true);
+});
+
+test('conditions on totals and on the time count once', () => {
+  const compared = { operator: 'lt', value: '1' } as const;
+  const total: ConditionInput = { field_source: 'reference', field: 'aggregation.total', ...compared };
+  const time: ConditionInput = { field_source: 'system', field: 'current_unix_timestamp', ...compared };
+  const rules = [rule('eth_signTransaction', total, 25), rule('eth_signTransaction', time, 25)];
+  const data = new Uint8Array(600);
+  const unit = { ethereumCall: { to: undefined, value: 0n, chainId: 1n, data } };
+  expect(judged('ethereum', rules, 'eth_signTransaction', times(5000, unit))).toBe(false);
+  expect(judged('ethereum', rules, 'eth_signTransaction', times(5001, unit))).toBe(true);
+});
+
 test('calldata is read once for any number of ABIs, and only up to the limit', () => {
   class CountedBytes extends Uint8Array {
     reads = { selector: 0, arguments: 0 };
