@@ -11,7 +11,7 @@ export interface SentRequest {
 }
 
 /** The response of a server, or none because the connection was lost. */
-export type Reply =
+type Reply =
   | { readonly isLost: true }
   | {
       readonly isLost: false;

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { exceededWindow, mayHold, type Payment } from './model.ts';
-import { base, solana } from './money-scripts.ts';
+import { base, solana, usdc } from './money-scripts.ts';
+import { firstMoney } from './scene.ts';
 import { read, type Scene } from './scripts.ts';
 import { SimulationFailure } from './world.ts';
 
@@ -148,9 +149,29 @@ export function makeJudge(scene: Scene): Judge {
     require(held === expected, () => `${payment.recipient} is ${status} and holds ${held}`);
   }
 
+  /** The wallet holds what it had, less what was paid out; the bank has the rest. */
+  async function checkPayouts(): Promise<void> {
+    const [held] = await outside.simulated.find(base)!.balances(scene.ids.payer.address, [usdc]);
+    let [least, most] = [firstMoney.usdc, firstMoney.usdc];
+    for (const { rawAmount, knowledge, actionId } of model.payouts) {
+      if (knowledge === 'refused') continue;
+      const action = { walletId: scene.ids.payer.id, id: actionId ?? '' };
+      const status = actionId === undefined ? undefined : await statusOf(scene, { action });
+      world.count(`payout ${status}`);
+      if (status === undefined || status === 'succeeded') least -= rawAmount;
+      if (status === 'succeeded') most -= rawAmount;
+    }
+    require(held! >= least && held! <= most, () => `the payer holds ${held}, not ${least} to ${most}`);
+    for (const book of await outside.fiatControls.books()) {
+      const cents = (name: keyof typeof book): bigint => BigInt(String(book[name]).replace('.', ''));
+      const [had, has] = [cents('capital') + cents('paid_in'), cents('paid_out') + cents('refunded')];
+      require(had === has + cents('fees') + cents('balance'), () => `the bank: ${JSON.stringify(book)}`);
+    }
+  }
+
   /** Every event has reached the endpoint, in the order of its resource, with a valid signature. */
   function checkDeliveries(): void {
-    const { secret, afterSequence } = scene.ids.endpoint;
+    const { secret } = scene.ids.endpoint;
     const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
     const firstOf = new Map<string, number>();
     for (const [index, { id, headers, bodyText, answer }] of outside.received.entries()) {
@@ -160,9 +181,9 @@ export function makeJudge(scene: Scene): Judge {
       if (answer === 'accepted' && !firstOf.has(id)) firstOf.set(id, index);
     }
     const lastOf = new Map<string, number>();
-    for (const { id, sequence, type, resourceId } of events) {
+    for (const { id, type, resourceId } of events) {
       const at = firstOf.get(id);
-      const mayBeMissing = sequence <= afterSequence || givenUp.has(id) || wasDisabled;
+      const mayBeMissing = givenUp.has(id) || wasDisabled;
       require(at !== undefined || mayBeMissing, () => `the event ${type} ${id} was never delivered`);
       if (resourceId === null || at === undefined) continue;
       require(at > (lastOf.get(resourceId) ?? -1), () =>
@@ -201,6 +222,7 @@ export function makeJudge(scene: Scene): Judge {
       await checkPayments(model.payments);
       await checkBooks();
       for (const payment of model.payments) await checkOutcome(payment);
+      await checkPayouts();
       checkDeliveries();
       await checkWallets(scene);
     },
@@ -223,7 +245,7 @@ function arrival(status: string): 'arrived' | 'did not arrive' | undefined {
 /** What the server says about a payment; undefined if its client does not know how to ask. */
 async function statusOf(
   scene: Scene,
-  { action, transactionId, intent }: Payment,
+  { action, transactionId, intent }: Pick<Payment, 'action' | 'transactionId' | 'intent'>,
 ): Promise<string | undefined> {
   if (action !== undefined) {
     const path = { wallet_id: action.walletId, action_id: action.id };

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { arch, cpus, platform } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import { FailedSeed, type SimulationResult, simulate } from './simulate.ts';
 
 /*
- * node test/simulation/main.ts --seed 17 --steps 200            one seed, twice: same hash, or what fails
+ * node test/simulation/main.ts --seed 17 --steps 200            one seed, twice: same hash, or what fails; --log writes all that happened
  * node test/simulation/main.ts --seeds 1000 --from 1            many seeds; --out writes the result as JSON
  */
 
@@ -16,6 +16,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     steps: { type: 'string', default: '200' },
     out: { type: 'string' },
+    log: { type: 'string' },
   },
 });
 const steps = Number(values.steps);
@@ -28,7 +29,10 @@ interface Failure {
 
 async function runOne(seed: string): Promise<boolean> {
   try {
-    const first = await simulate(seed, steps);
+    const { log } = values;
+    if (log !== undefined) writeFileSync(log, '');
+    const onLine = log === undefined ? undefined : (line: string) => appendFileSync(log, `${line}\n`);
+    const first = await simulate(seed, steps, onLine);
     const again = await simulate(seed, steps);
     const isSame = first.hash === again.hash;
     process.stdout.write(`${JSON.stringify({ ...first, isSame }, undefined, 2)}\n`);

@@ -6,7 +6,7 @@ import type { Member } from './client.ts';
  */
 
 /** What clients know about something that they asked for. */
-export type Knowledge =
+type Knowledge =
   /** It was refused: it must never happen. */
   | 'refused'
   /** Sent, and not answered yet; or never answered. */
@@ -48,6 +48,13 @@ export interface Spending {
   knowledge: Knowledge;
 }
 
+/** Money that leaves for a bank account. */
+interface Payout {
+  readonly rawAmount: bigint;
+  knowledge: Knowledge;
+  actionId?: string;
+}
+
 /** A wallet that clients know. */
 export interface KnownWallet {
   readonly id: string;
@@ -64,7 +71,7 @@ export interface Creation {
 }
 
 /** A call that can be repeated with its idempotency key. */
-export interface Repeatable {
+interface Repeatable {
   readonly atMs: number;
   readonly text: string;
   repeat(
@@ -80,6 +87,7 @@ export interface Model {
   readonly payments: Payment[];
   readonly intents: Intent[];
   readonly spendings: Spending[];
+  readonly payouts: Payout[];
   readonly creations: Creation[];
   readonly wallets: KnownWallet[];
   readonly users: Map<string, { ids: Set<string>; tried: number }>;
@@ -90,6 +98,7 @@ export const makeModel = (): Model => ({
   payments: [],
   intents: [],
   spendings: [],
+  payouts: [],
   creations: [],
   wallets: [],
   users: new Map(),

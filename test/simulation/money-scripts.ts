@@ -156,7 +156,7 @@ export const authorize: Script = async (scene) => {
   const { world, model } = scene;
   if (model.intents.length === 0) return;
   // Mostly one of the newest: others have ended.
-  const intent = world.random.pick(model.intents.slice(-4));
+  const intent = world.random.pick(model.intents.slice(-2));
   const member = world.random.weighted<Member>([...members.map((each) => [4, each] as const), [1, outsider]]);
   const { method, url, ...rest } = intent.request as { method: string; url: string; body?: object };
   const payload = { version: 1, method, url, body: rest.body ?? '', headers: { 'service-app-id': appId } };

@@ -24,7 +24,7 @@ export interface Weather {
 export const calm: Weather = { calls: 0, disk: 0, hooks: 0, blocks: 0 };
 
 /** A request that a webhook endpoint has received. */
-export interface Received {
+interface Received {
   readonly url: string;
   readonly id: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -162,6 +162,12 @@ export function makeOutside(options: OutsideOptions) {
           listing: async () => (await world.chains.listing?.()) ?? [],
         },
         exchange: reached(world.exchange, 'exchange', life),
+        fiatProviders: {
+          find(...place: Parameters<typeof world.fiatProviders.find>) {
+            const found = world.fiatProviders.find(...place);
+            return found && { ...reached(found, 'bank', life), readHint: found.readHint };
+          },
+        },
         webhooks: webhooksFor(life),
       };
     },

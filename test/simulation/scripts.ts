@@ -3,6 +3,11 @@ import { type CallInput, type CallOptions, type Member, members, type Outcome, o
 import type { Model } from './model.ts';
 import type { World } from './world.ts';
 
+interface SceneWallet {
+  readonly id: string;
+  readonly address: string;
+}
+
 /** What all clients share. */
 export interface Scene {
   readonly world: World;
@@ -10,13 +15,19 @@ export interface Scene {
   readonly ids: {
     readonly quorum: string;
     /** Owned by the quorum. */
-    readonly treasury: { readonly id: string; readonly address: string };
+    readonly treasury: SceneWallet;
     /** Without an owner. */
-    readonly hot: { readonly id: string; readonly address: string };
-    readonly sol: { readonly id: string; readonly address: string };
+    readonly hot: SceneWallet;
+    readonly sol: SceneWallet;
     /** Under a policy with a running total. */
-    readonly capped: { readonly id: string; readonly address: string };
-    readonly endpoint: { readonly id: string; readonly secret: string; readonly afterSequence: number };
+    readonly capped: SceneWallet;
+    /** Uses the vault. */
+    readonly saver: SceneWallet;
+    readonly vault: string;
+    /** Of a verified user, who has a bank account. */
+    readonly payer: SceneWallet;
+    readonly bankAccount: string;
+    readonly endpoint: { readonly id: string; readonly secret: string };
   };
 }
 
@@ -99,5 +110,5 @@ export async function read<Id extends OperationId>(
 }
 
 /** An earlier attempt of the same client has not ended. */
-export const isInProgress = ({ message }: { readonly message: string }): boolean =>
+const isInProgress = ({ message }: { readonly message: string }): boolean =>
   message.includes('still in progress');

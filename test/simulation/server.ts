@@ -27,7 +27,7 @@ import { stayAlive } from '../../src/jobs/stay-alive.ts';
 import type { Services } from '../../src/operation-context.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { simulatedCustodians } from '../../src/simulated/custodians.ts';
-import { openDatabase } from '../../src/storage/open-database.ts';
+import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import type { Disk } from './disk.ts';
 import type { Outside } from './outside.ts';
 import type { Life, Scheduler } from './scheduler.ts';
@@ -41,7 +41,8 @@ export interface Server {
   readonly life: Life;
   readonly handle: Pipeline;
   readonly jobs: readonly Job[];
-  flushUses(): Promise<void>;
+  readonly services: Services;
+  readonly database: Database;
 }
 
 interface ServerOptions {
@@ -90,7 +91,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     incentives: outside.incentives,
     vaultRates: outside.vaultRates,
     swapRoutes: outside.swapRoutes,
-    fiatProviders: outside.fiatProviders,
     cardIssuers: outside.cardIssuers,
     ...outside.portsFor(life),
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
@@ -131,6 +131,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     life,
     handle,
     jobs: [...jobsOf(services, units, { alive }), ...(alive === undefined ? [] : [alive])],
-    flushUses: () => services.uses.flush(),
+    services,
+    database,
   };
 }

@@ -1,10 +1,10 @@
 import * as access from './access-scripts.ts';
-import { members } from './client.ts';
 import { type Judge, makeJudge } from './judge.ts';
-import { cap, makeModel } from './model.ts';
 import * as money from './money-scripts.ts';
 import { calm, type Weather } from './outside.ts';
-import { read, restartCounter, type Scene, type Script } from './scripts.ts';
+import * as providers from './provider-scripts.ts';
+import { makeScene } from './scene.ts';
+import { restartCounter, type Scene, type Script } from './scripts.ts';
 import { openWorld, SimulationFailure, type World } from './world.ts';
 
 export interface SimulationResult {
@@ -29,14 +29,16 @@ const scripts: readonly (readonly [weight: number, script: Script])[] = [
   [4, money.sendTransaction],
   [3, money.spend],
   [2, money.propose],
-  [6, money.authorize],
+  [8, money.authorize],
   [1, money.swap],
+  [2, providers.payOut],
+  [1, providers.earn],
   [4, access.createWallet],
   [3, access.repeat],
   [1, access.archive],
   [2, access.signMessage],
   [2, access.createUser],
-  [1, access.touchTreasury],
+  [0.4, access.touchTreasury],
 ];
 
 /** Clients that are busy at the same time, at most. */
@@ -50,15 +52,20 @@ const day = 24 * hour;
 /**
  * Runs one seed: the same one does the same in every run.
  *
+ * @param onLine called with each line of the log.
  * @throws FailedSeed when something is true that must never be.
  */
-export async function simulate(seed: string, steps: number): Promise<SimulationResult> {
+export async function simulate(
+  seed: string,
+  steps: number,
+  onLine?: (line: string) => void,
+): Promise<SimulationResult> {
   restartCounter();
-  const world = await openWorld(seed);
+  const world = await openWorld(seed, onLine);
   let step = 0;
   try {
     await world.boot();
-    const scene = await setTheScene(world);
+    const scene = await whileServed(world, () => makeScene(world));
     const judge = makeJudge(scene);
     for (step = 1; step <= steps; step += 1) {
       world.note(`step ${step}`);
@@ -82,7 +89,7 @@ async function takeStep(scene: Scene): Promise<void> {
   const act = random.weighted<() => Promise<void> | void>([
     [45, () => startClient(scene)],
     [18, () => startJob(world)],
-    [14, () => world.advance(drawDuration(world))],
+    [14, () => letTimePass(world)],
     [3, () => changeWeather(world)],
     [2, () => world.crash()],
     [2, () => world.light(random.between(1, 60))],
@@ -106,6 +113,16 @@ function startClient(scene: Scene): void {
 function startJob(world: World): void {
   const due = world.jobs.filter(world.isDue);
   if (due.length > 0) world.start(world.random.pick(due));
+}
+
+/** No request is in progress for as long as the longest of these. */
+async function letTimePass(world: World): Promise<void> {
+  const durationMs = drawDuration(world);
+  if (durationMs > 10 * minute) {
+    if (world.random.chance(0.5)) await rest(world);
+    if (world.hasRequests()) await world.crash();
+  }
+  await world.advance(durationMs);
 }
 
 function drawDuration({ random }: World): number {
@@ -208,62 +225,4 @@ async function whileServed<T>(world: World, work: () => Promise<T>): Promise<T> 
   }
   if ('error' in result) throw result.error;
   return result.value;
-}
-
-/** The owners, the wallets, their money and an endpoint. */
-async function setTheScene(world: World): Promise<Scene> {
-  const model = makeModel();
-  const draft = { world, model } as unknown as Scene;
-  const make = async <T>(id: Parameters<World['call']>[0], body: object): Promise<T> => {
-    const outcome = await world.call(id, { body });
-    if (outcome.kind !== 'done') throw new SimulationFailure(`${id}: ${JSON.stringify(outcome)}`);
-    return outcome.body as T;
-  };
-  interface Made {
-    readonly id: string;
-    readonly address: string;
-    readonly secret: string;
-  }
-  const ids = await whileServed(world, async () => {
-    const quorum = await make<Made>('createKeyQuorum', {
-      public_keys: members.map(({ publicKey }) => publicKey),
-      authorization_threshold: 2,
-    });
-    const total = await make<Made>('createAggregation', {
-      name: 'Spent in an hour',
-      method: 'eth_signTransaction',
-      metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
-      window: { type: 'rolling', seconds: cap.windowMs / 1000 },
-    });
-    const condition = {
-      ...{ field_source: 'reference', field: `aggregation.${total.id}` },
-      ...{ operator: 'lte', value: String(cap.rawAmount) },
-    };
-    const rule = { name: 'capped', method: 'eth_signTransaction', action: 'ALLOW', conditions: [condition] };
-    const policy = await make<Made>('createPolicy', {
-      ...{ version: '1.0', name: 'Capped', chain_type: 'ethereum', rules: [rule] },
-    });
-    const wallet = (body: object) => make<Made>('createWallet', body);
-    const endpoint = await make<Made>('createWebhookEndpoint', {
-      url: 'https://hooks.acme.example/custos',
-      event_types: ['*'],
-    });
-    await read(draft, 'getWebhookEndpoint', { path: { endpoint_id: endpoint.id } });
-    return {
-      quorum: quorum.id,
-      treasury: await wallet({ chain_type: 'ethereum', owner_id: quorum.id }),
-      hot: await wallet({ chain_type: 'ethereum' }),
-      sol: await wallet({ chain_type: 'solana' }),
-      capped: await wallet({ chain_type: 'ethereum', policy_ids: [policy.id] }),
-      endpoint: { id: endpoint.id, secret: endpoint.secret, afterSequence: 0 },
-    };
-  });
-  for (const { address } of [ids.treasury, ids.hot])
-    await world.outside.simulated.fund(money.base, { address, tokenAddress: null, rawAmount: 10n ** 21n });
-  await world.outside.simulated.fund(money.solana, {
-    address: ids.sol.address,
-    tokenAddress: null,
-    rawAmount: 10n ** 12n,
-  });
-  return { world, model, ids };
 }

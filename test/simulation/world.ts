@@ -46,7 +46,7 @@ function emptyImage(): Buffer {
 }
 
 /** A server and everything around it, all of whose decisions follow from a seed. */
-export async function openWorld(seed: string) {
+export async function openWorld(seed: string, onLine: (line: string) => void = () => undefined) {
   const random = randomOf(seed);
   const clock = { nowMs: startMs };
   const weather: Weather = { calls: 0, disk: 0, hooks: 0, blocks: 0 };
@@ -65,6 +65,7 @@ export async function openWorld(seed: string) {
   function note(text: string): void {
     digest.update(`${text}\n`);
     lines.push(text);
+    onLine(text);
     if (lines.length > SHOWN_LINES) lines.shift();
   }
   function fail(message: string, cause?: unknown): void {
@@ -192,6 +193,9 @@ export async function openWorld(seed: string) {
     boot,
     crash,
     attend,
+    hasRequests: () => inProgress.size > 0,
+    /** What only the control plane of a sandbox uses. */
+    parts: () => ({ services: server!.services, database: server!.database }),
     get jobs() {
       return server?.jobs ?? [];
     },

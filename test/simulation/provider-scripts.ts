@@ -1,0 +1,37 @@
+import { callUntilKnown, type Script, unique } from './scripts.ts';
+
+const millionth = 1_000_000n;
+
+/** Pays out to a bank account. What has left the wallet is exactly what was paid out. */
+export const payOut: Script = async (scene) => {
+  const { world, model, ids } = scene;
+  const whole = BigInt(world.random.between(2, 30));
+  const payout = { rawAmount: whole * millionth, knowledge: 'unknown' as const };
+  const entry: (typeof model.payouts)[number] = { ...payout };
+  model.payouts.push(entry);
+  const outcome = await callUntilKnown(
+    scene,
+    'createFiatPayout',
+    {
+      path: { wallet_id: ids.payer.id },
+      body: {
+        source: { asset: 'usdc', chain: 'base', amount: String(whole) },
+        destination: { fiat_account_id: ids.bankAccount },
+        nonce: `payout-of-the-simulation-${unique()}`,
+      },
+    },
+    {},
+  );
+  if (outcome.kind === 'refused') entry.knowledge = 'refused';
+  if (outcome.kind !== 'done') return;
+  entry.knowledge = 'acknowledged';
+  entry.actionId = outcome.body.id;
+};
+
+/** Moves tokens into the vault, or out of it. */
+export const earn: Script = async (scene) => {
+  const { world, ids } = scene;
+  const operation = world.random.chance(0.6) ? 'depositEthereumEarn' : 'withdrawEthereumEarn';
+  const body = { vault_id: ids.vault, amount: String(world.random.between(1, 5)) };
+  await callUntilKnown(scene, operation, { path: { wallet_id: ids.saver.id }, body }, {});
+};
