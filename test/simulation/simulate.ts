@@ -92,7 +92,7 @@ async function takeStep(scene: Scene): Promise<void> {
     [14, () => letTimePass(world)],
     [3, () => changeWeather(world)],
     [2, () => world.crash()],
-    [2, () => world.light(random.between(1, 60))],
+    [2, () => world.light(random.between(1, 30))],
     [3, () => steerChain(world)],
     [5, () => rest(world)],
     [8, () => undefined],

@@ -84,6 +84,8 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   /** A crash that a step has asked for: this many statements and commits later. */
   let fuse: number | undefined;
   function drawDiskFault(moment: Moment): DiskFault | undefined {
+    // Reads change nothing, and caches of modules save some of them.
+    if (moment === 'read') return undefined;
     if (fuse !== undefined) {
       fuse -= 1;
       if (fuse <= 0) {
@@ -93,8 +95,8 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
         return fault;
       }
     }
-    if (moment === 'read' || !random.chance(weather.disk)) return undefined;
-    const faults: Record<Exclude<Moment, 'read'>, DiskFault[]> = {
+    if (!random.chance(weather.disk)) return undefined;
+    const faults: Record<typeof moment, DiskFault[]> = {
       begin: ['busy'],
       write: ['full', 'busy'],
       commit: ['full', 'lost answer'],
