@@ -3,6 +3,7 @@ import { ConfigError } from '../config.ts';
 import { packageVersion } from '../package-root.ts';
 import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
+import { auditCommand } from './audit.ts';
 import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { contractCommand } from './contract/contract.ts';
@@ -97,6 +98,7 @@ function makeProgram(): Command {
     walletsCommand(),
     usersCommand(),
     keysCommand(),
+    auditCommand(),
     policyCommand(),
     sigCommand(),
     completionCommand(makeProgram),

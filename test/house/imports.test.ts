@@ -63,6 +63,7 @@ const allowedImports: Record<string, string[]> = {
     'type metrics',
     'type operation-context',
     'type ports',
+    'pure',
     'sandbox',
     'start-error',
     'storage',

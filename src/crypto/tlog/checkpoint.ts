@@ -69,6 +69,7 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint
     .some((line) => {
       const [, name, value = ''] = /^— (\S+) ([A-Za-z0-9+/]+=*)$/.exec(line) ?? [];
       const bytes = Buffer.from(value, 'base64');
+      if (bytes.toString('base64') !== value) return false;
       if (name !== verifier.name || bytes.length !== ID_BYTES + SIGNATURE_BYTES) return false;
       if (!id.equals(bytes.subarray(0, ID_BYTES))) return false;
       return ed25519Verify(bytes.subarray(ID_BYTES), Buffer.from(text), verifier.publicKey);

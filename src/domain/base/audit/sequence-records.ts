@@ -90,6 +90,19 @@ async function movePending(em: SqlEntityManager, size: number): Promise<string[]
     .map(({ entry }) => entry);
 }
 
+/** The entries of records in a row, from the index `first`. */
+export async function readEntries(em: SqlEntityManager, first: number, count: number): Promise<string[]> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('audit_records')
+    .select('entry')
+    .where('leaf_index', '>=', first)
+    .where('leaf_index', '<', first + count)
+    .orderBy('leaf_index')
+    .execute();
+  return rows.map(({ entry }) => entry);
+}
+
 /** Reads the stored tiles of the log; an absent one has no hashes. */
 export function tileReader(em: SqlEntityManager): ReadTile {
   return async (level, index) => {

@@ -1,0 +1,149 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { DatabaseConfig } from '../../config.ts';
+import { type Checkpoint, openCheckpoint, writeVerifierKey } from '../../crypto/tlog/checkpoint.ts';
+import { rootOf } from '../../crypto/tlog/merkle-tree.ts';
+import {
+  HASH_BYTES,
+  type ReadTile,
+  subtreesOf,
+  TILE_WIDTH,
+  tilePath,
+  tilesAt,
+  writeBundle,
+} from '../../crypto/tlog/tiles.ts';
+import { getVerifier } from '../../domain/base/audit/audit-keys.ts';
+import { readEntries, tileReader } from '../../domain/base/audit/sequence-records.ts';
+import { getSignedCheckpoint } from '../../domain/base/audit/sign-checkpoint.ts';
+import { StartError } from '../../start-error.ts';
+import { requireMigrated, withDatabase } from '../administration.ts';
+import { files, readFileOf, widthOf } from './log-folder.ts';
+
+/** What an export wrote. */
+export interface Exported {
+  readonly size: number;
+  /** How many records the folder had before. */
+  readonly from: number;
+  readonly root: string;
+  /** The key to verify with, which readers should get on another way than the files. */
+  readonly verifier_key: string;
+}
+
+/**
+ * Writes the log as files in the layout of C2SP tlog-tiles, or adds to the folder what is new. The checkpoint is written
+ * last, so an export that is interrupted leaves the log of the one before.
+ *
+ * @throws StartError when there is nothing to export, or the log in the database does not continue that of the folder:
+ * one of them was changed.
+ */
+export function exportLog(config: DatabaseConfig, folder: string): Promise<Exported> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    return exportFrom(database.orm.em.fork(), folder);
+  });
+}
+
+/** As `exportLog`, from an open database. */
+export async function exportFrom(em: SqlEntityManager, folder: string): Promise<Exported> {
+  const verifier = await getVerifier(em);
+  const note = await getSignedCheckpoint(em);
+  if (verifier === undefined || note === undefined)
+    throw new StartError('the audit log has no checkpoint yet');
+  const checkpoint = openCheckpoint(note, verifier);
+  if (checkpoint === undefined) {
+    throw new StartError(
+      'the newest checkpoint in the database has no valid signature by the key of the log',
+    );
+  }
+  const { size } = checkpoint;
+  const readTile = tileReader(em);
+  const before = readFileOf(folder, files.checkpoint)?.toString('utf8');
+  const known = before === undefined ? undefined : openCheckpoint(before, verifier);
+  const from = before === undefined ? 0 : await requireContinued(readTile, checkpoint, known);
+  await writeTiles(folder, readTile, { from, size });
+  await writeBundles(em, folder, { from, size });
+  const key = writeVerifierKey(verifier);
+  write(folder, files.verifier, `${key}\n`);
+  write(folder, files.checkpoint, note);
+  dropPartials(folder, { from, size });
+  const root = Buffer.from(checkpoint.root).toString('base64');
+  return { size, from, root, verifier_key: key };
+}
+
+/** The folder is a witness of the log: what it has must be the beginning of what the database has. */
+async function requireContinued(
+  readTile: ReadTile,
+  checkpoint: Checkpoint,
+  before: Checkpoint | undefined,
+): Promise<number> {
+  if (before === undefined) throw new StartError('the folder has a checkpoint of another log');
+  if (before.size > checkpoint.size) {
+    throw new StartError(
+      `the folder has ${before.size} records, the database only ${checkpoint.size}: the log was truncated`,
+    );
+  }
+  const root = await rootOf(subtreesOf(readTile), before.size);
+  if (Buffer.compare(root, before.root) === 0) return before.size;
+  throw new StartError(
+    `the first ${before.size} records in the database are not those of the folder: one was changed`,
+  );
+}
+
+interface Growth {
+  readonly from: number;
+  readonly size: number;
+}
+
+async function writeTiles(folder: string, readTile: ReadTile, { from, size }: Growth): Promise<void> {
+  for (let level = 0; ; level += 1) {
+    const { full, partial } = tilesAt(level, size);
+    const count = full + (partial > 0 ? 1 : 0);
+    if (count === 0) return;
+    for (let index = tilesAt(level, from).full; index < count; index += 1) {
+      const width = widthOf(level, index, size);
+      const hashes = (await readTile(level, index)).subarray(0, width * HASH_BYTES);
+      writeTile(folder, { level, index, width }, hashes);
+    }
+  }
+}
+
+async function writeBundles(em: SqlEntityManager, folder: string, { from, size }: Growth): Promise<void> {
+  for (let index = tilesAt(0, from).full; index * TILE_WIDTH < size; index += 1) {
+    const width = widthOf(0, index, size);
+    const entries = await readEntries(em, index * TILE_WIDTH, width);
+    const bundle = writeBundle(entries.map((entry) => Buffer.from(entry)));
+    writeTile(folder, { level: 'entries', index, width }, bundle);
+  }
+}
+
+interface Place {
+  readonly level: number | 'entries';
+  readonly index: number;
+  readonly width: number;
+}
+
+function writeTile(folder: string, { level, index, width }: Place, content: Uint8Array): void {
+  write(folder, tilePath(level, index, width), content);
+}
+
+/** Deletes the partial tiles and bundles of the export before, which wider ones have replaced. */
+function dropPartials(folder: string, { from, size }: Growth): void {
+  const drop = (name: number | 'entries', level: number): void => {
+    const { full: index, partial } = tilesAt(level, from);
+    const width = widthOf(level, index, size);
+    if (partial === 0 || partial === width) return;
+    rmSync(join(folder, tilePath(name, index, partial)), { force: true });
+    if (width === TILE_WIDTH) rmSync(join(folder, `${tilePath(name, index, width)}.p`), { recursive: true });
+  };
+  drop('entries', 0);
+  for (let level = 0; tilesAt(level, from).full + tilesAt(level, from).partial > 0; level += 1)
+    drop(level, level);
+}
+
+function write(folder: string, name: string, content: string | Uint8Array): void {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.new`, content);
+  renameSync(`${path}.new`, path);
+}

@@ -1,0 +1,65 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type NoteVerifier, readVerifierKey } from '../../crypto/tlog/checkpoint.ts';
+import {
+  HASH_BYTES,
+  type ReadTile,
+  readBundle,
+  TILE_WIDTH,
+  tilePath,
+  tilesAt,
+  writeBundle,
+} from '../../crypto/tlog/tiles.ts';
+import { StartError } from '../../start-error.ts';
+
+/** The files of a log besides its tiles and bundles. `log.vkey` is the key that its checkpoints are verified with. */
+export const files = { checkpoint: 'checkpoint', verifier: 'log.vkey' } as const;
+
+/** A file of the folder; undefined if it does not exist. */
+export function readFileOf(folder: string, name: string): Buffer | undefined {
+  const path = join(folder, name);
+  return existsSync(path) ? readFileSync(path) : undefined;
+}
+
+/** The width that a tile has in a log of `size`; 0 if it has no such tile. */
+export function widthOf(level: number, index: number, size: number): number {
+  const { full, partial } = tilesAt(level, size);
+  if (index < full) return TILE_WIDTH;
+  return index === full ? partial : 0;
+}
+
+/** A tile or bundle of a log of `size`. The beginning of a full one stands for the partial one that it was. */
+export function readTileOf(
+  folder: string,
+  size: number,
+  { level, index }: { readonly level: number | 'entries'; readonly index: number },
+): Buffer | undefined {
+  const width = widthOf(level === 'entries' ? 0 : level, index, size);
+  if (width === 0) return undefined;
+  const exact = readFileOf(folder, tilePath(level, index, width));
+  const full = exact ?? readFileOf(folder, tilePath(level, index, TILE_WIDTH));
+  if (exact !== undefined || full === undefined) return exact;
+  if (level !== 'entries') return full.subarray(0, width * HASH_BYTES);
+  const entries = readBundle(full);
+  return entries === undefined ? full : writeBundle(entries.slice(0, width));
+}
+
+/** The tiles of a log of `size` in a folder; an absent one has no hashes. */
+export function tilesIn(folder: string, size: number): ReadTile {
+  return async (level, index) => readTileOf(folder, size, { level, index }) ?? Buffer.alloc(0);
+}
+
+/**
+ * The key to verify with: the one given, or else that of the folder.
+ *
+ * @throws StartError
+ */
+export function verifierFor(folder: string, given: string | undefined): NoteVerifier {
+  const text = given ?? readFileOf(folder, files.verifier)?.toString('utf8').trim();
+  if (text === undefined)
+    throw new StartError(`\`${folder}\` has no \`${files.verifier}\`: give the key with --key`);
+  const verifier = readVerifierKey(text);
+  if (verifier === undefined)
+    throw new StartError(`expected a verifier key \`name+id+key\`, got \`${text}\``);
+  return verifier;
+}

@@ -1,0 +1,136 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import { ConfigError, readDatabaseConfig } from '../config.ts';
+
+interface AuditFlags {
+  data?: string;
+  json?: boolean;
+  key?: string;
+  witnessed?: string;
+  proof?: string;
+  record?: string;
+  since?: string;
+}
+
+const examples = `
+The files have the layout of C2SP tlog-tiles: checkpoint, tile/, tile/entries/,
+and log.vkey, the key that the checkpoint is verified with. Get that key once
+from the operator of the server and give it with --key: a person who can replace
+the files can replace the one among them.
+
+Examples:
+  $ custos audit export /var/backups/audit
+  $ custos audit verify /var/backups/audit --key "$(cat trusted.vkey)" \\
+      --witnessed checkpoint-of-last-week
+  $ custos audit prove /var/backups/audit 42
+  $ custos audit prove /var/backups/audit --since checkpoint-of-last-week
+  $ custos audit verify --proof it.tlog-proof --record it.json \\
+      --key "$(cat trusted.vkey)"
+
+Exit codes: 0 success, 1 failure or a log that was changed, 2 invalid usage.`;
+
+/** `custos audit …`: the audit log as files that can be verified offline. */
+export function auditCommand(): Command {
+  const audit = new Command('audit')
+    .description('export the audit log, verify an export, prove that a record is in it')
+    .addHelpText('after', examples);
+  audit.addCommand(
+    new Command('export')
+      .description('write the log to a folder, or add to it what is new')
+      .argument('<folder>', 'an empty or absent folder, or one of an earlier export')
+      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .option('--json', 'print JSON')
+      .addHelpText('after', examples)
+      .action(async (folder: string, flags: AuditFlags) => {
+        const config = readDatabaseConfig(flags);
+        const { exportLog } = await import('../admin/audit/export-log.ts');
+        const exported = await exportLog(config, resolve(folder));
+        const { size, from, verifier_key } = exported;
+        print(flags, exported, `${size} records, ${size - from} of them new\nkey  ${verifier_key}`);
+      }),
+  );
+  audit.addCommand(
+    new Command('verify')
+      .description('verify every record of an export, or one record with its proof')
+      .argument('[folder]', 'the export')
+      .option('--key <key>', 'the key of the log; default: that of the export')
+      .option('--witnessed <file>', 'an earlier checkpoint, which the log must continue')
+      .option('--proof <file>', 'a proof of one record; needs no export')
+      .option('--record <file>', 'that record')
+      .option('--json', 'print JSON')
+      .addHelpText('after', examples)
+      .action((folder: string | undefined, flags: AuditFlags) => verify(folder, flags)),
+  );
+  audit.addCommand(
+    new Command('prove')
+      .description('prove that records are in an export, or that it continues an earlier checkpoint')
+      .argument('<folder>', 'the export')
+      .argument('[record]', 'the index of a record, or the id of a request')
+      .option('--since <file>', 'an earlier checkpoint')
+      .option('--json', 'print JSON')
+      .addHelpText('after', examples)
+      .action((folder: string, record: string | undefined, flags: AuditFlags) =>
+        prove(folder, record, flags),
+      ),
+  );
+  return audit;
+}
+
+async function verify(folder: string | undefined, flags: AuditFlags): Promise<void> {
+  const { verifyLog, verifyProof } = await import('../admin/audit/verify-log.ts');
+  if (flags.proof !== undefined) {
+    const { verifierFor } = await import('../admin/audit/log-folder.ts');
+    if (flags.record === undefined) throw invalid('--record: expected the record that --proof is about');
+    if (flags.key === undefined && folder === undefined) throw invalid('--key: expected the key of the log');
+    const verifier = verifierFor(resolve(folder ?? '.'), flags.key);
+    const files = {
+      proofFile: existing('--proof', flags.proof),
+      recordFile: existing('--record', flags.record),
+    };
+    const fault = verifyProof(verifier, files);
+    return report(flags, { faults: fault === undefined ? [] : [fault] }, 'the record is in the log');
+  }
+  if (folder === undefined) throw invalid('folder: expected an export, or --proof with --record');
+  const witnessed = flags.witnessed === undefined ? undefined : textOf('--witnessed', flags.witnessed);
+  const startedMs = performance.now();
+  const verified = await verifyLog(resolve(folder), { key: flags.key, witnessed });
+  const seconds = (performance.now() - startedMs) / 1000;
+  const key = flags.key === undefined ? '\nnote: with the key of the export itself; see --key' : '';
+  report(flags, verified, `${verified.size} records verified in ${seconds.toFixed(1)} s${key}`);
+}
+
+async function prove(folder: string, record: string | undefined, flags: AuditFlags): Promise<void> {
+  const { proveConsistency, proveRecords } = await import('../admin/audit/prove-record.ts');
+  if (flags.since !== undefined) {
+    const proof = await proveConsistency(resolve(folder), textOf('--since', flags.since));
+    return print(flags, proof, [`from ${proof.from} to ${proof.size}`, ...proof.hashes].join('\n'));
+  }
+  if (record === undefined)
+    throw invalid('record: expected the index of a record or the id of a request, or --since');
+  const proved = await proveRecords(resolve(folder), record);
+  print(flags, proved, proved.map(({ record: text, proof }) => `${text}\n\n${proof}`).join('\n'));
+}
+
+function report(flags: AuditFlags, verified: { readonly faults: readonly string[] }, success: string): void {
+  const isFine = verified.faults.length === 0;
+  print(flags, verified, isFine ? success : verified.faults.join('\n'));
+  if (!isFine) process.exitCode = 1;
+}
+
+function textOf(option: string, file: string): string {
+  return readFileSync(existing(option, file), 'utf8');
+}
+
+function existing(option: string, file: string): string {
+  if (existsSync(file)) return file;
+  throw invalid(`${option}: expected a file, got \`${file}\``);
+}
+
+function invalid(fault: string): ConfigError {
+  return new ConfigError('invalid option:', [fault]);
+}
+
+function print(flags: AuditFlags, value: unknown, text: string): void {
+  console.log(flags.json === true ? JSON.stringify(value) : text);
+}
