@@ -1,4 +1,4 @@
-import { sandboxMatchers } from './matchers.ts';
+import { matchersFor } from './matchers.ts';
 import { alice, bob, carol } from './signers.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
@@ -37,6 +37,7 @@ class TestEnvironment extends NodeEnvironment {
   override async setup(): Promise<void> {
     await super.setup();
     this.#sandbox = await startSandbox(this.#options);
+    const sandboxMatchers = matchersFor(this.#options.prefix ?? 'service');
     Object.assign(this.global, { sandbox: this.#sandbox, sandboxMatchers, alice, bob, carol });
   }
 

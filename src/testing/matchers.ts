@@ -1,4 +1,5 @@
 import { responseValidators } from '../generated/response-validators.js';
+import { createBrand } from '../http/brand.ts';
 import type { EventFilter, OperationId, TestSandbox } from './testing.ts';
 
 /** What `expect.extend` of vitest, jest and Playwright expects of a matcher. */
@@ -17,45 +18,48 @@ type Received =
       readonly error?: unknown;
     };
 
-/**
- * Matchers for `expect.extend(sandboxMatchers)`.
- *
- * NOTE: `toMatchContract` knows the contract's own names, not those of a sandbox with a prefix.
- */
-export const sandboxMatchers = {
-  /** Whether a response is one that the document has for the operation: status, body and error code. */
-  async toMatchContract(received: Received, operation?: string): Promise<Verdict> {
-    const isFetched = isResponse(received);
-    const id = operation ?? (isFetched ? undefined : received.operation);
-    if (id === undefined) throw new Error('toMatchContract: expected the id of an operation for a Response');
-    const validators = responseValidators[id as OperationId];
-    if (validators === undefined) throw new Error(`toMatchContract: no operation is called \`${id}\``);
-    const body = isFetched ? await bodyOf(received.clone()) : (received.data ?? received.error);
-    const fault = faultOf(validators, received.status, body);
-    return {
-      pass: fault === undefined,
-      message: () =>
-        fault === undefined
-          ? `expected ${id} not to answer as its document says`
-          : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}`,
-    };
-  },
-  /** Whether the sandbox has recorded an event of the type. */
-  async toHaveEvent(
-    received: Pick<TestSandbox, 'events'>,
-    type: string,
-    where: NonNullable<EventFilter['where']> = {},
-  ): Promise<Verdict> {
-    const found = await received.events(type, { where });
-    return {
-      pass: found.length > 0,
-      message: () =>
-        found.length > 0
-          ? `expected no event \`${type}\`, got ${found.map(({ id }) => id).join(', ')}`
-          : `expected an event \`${type}\` with ${JSON.stringify(where)}, got none`,
-    };
-  },
-};
+/** Matchers for `expect.extend(sandboxMatchers)`, for sandboxes without a prefix. */
+export const sandboxMatchers = matchersFor('service');
+
+/** The same for sandboxes that were started with this prefix. */
+export function matchersFor(prefix: string) {
+  const brand = createBrand(prefix);
+  return {
+    /** Whether a response is one that the document has for the operation: status, body and error code. */
+    async toMatchContract(received: Received, operation?: string): Promise<Verdict> {
+      const isFetched = isResponse(received);
+      const id = operation ?? (isFetched ? undefined : received.operation);
+      if (id === undefined)
+        throw new Error('toMatchContract: expected the id of an operation for a Response');
+      const validators = responseValidators[id as OperationId];
+      if (validators === undefined) throw new Error(`toMatchContract: no operation is called \`${id}\``);
+      const body = isFetched ? await bodyOf(received.clone()) : (received.data ?? received.error);
+      const fault = faultOf(validators, received.status, brand === undefined ? body : brand.readBody(body));
+      return {
+        pass: fault === undefined,
+        message: () =>
+          fault === undefined
+            ? `expected ${id} not to answer as its document says`
+            : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}`,
+      };
+    },
+    /** Whether the sandbox has recorded an event of the type. */
+    async toHaveEvent(
+      received: Pick<TestSandbox, 'events'>,
+      type: string,
+      where: NonNullable<EventFilter['where']> = {},
+    ): Promise<Verdict> {
+      const found = await received.events(type, { where });
+      return {
+        pass: found.length > 0,
+        message: () =>
+          found.length > 0
+            ? `expected no event \`${type}\`, got ${found.map(({ id }) => id).join(', ')}`
+            : `expected an event \`${type}\` with ${JSON.stringify(where)}, got none`,
+      };
+    },
+  };
+}
 
 /** `fetch` has a `Response` of its own in every package. */
 function isResponse(received: Received): received is Response {

@@ -93,7 +93,7 @@ const allowedImports: Record<string, string[]> = {
   // Runs in a browser: the tables of operations, and types.
   inspector: ['docs', 'sandbox', 'type generated'],
   // Users' tests call it; it is a client of a sandbox that it starts in their process.
-  testing: ['client', 'compose', 'generated', 'mocks', 'type sandbox'],
+  testing: ['client', 'compose', 'generated', 'http', 'mocks', 'type sandbox'],
   mock: ['errors'],
   http: [
     'errors',

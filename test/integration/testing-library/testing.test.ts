@@ -1,7 +1,7 @@
 import { get } from 'node:https';
 import { test as base, describe, expect } from 'vitest';
 import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
-import { sandboxMatchers } from '../../../src/testing/matchers.ts';
+import { matchersFor, sandboxMatchers } from '../../../src/testing/matchers.ts';
 import { alice, bob, type Caller, carol, startSandbox } from '../../../src/testing/testing.ts';
 
 expect.extend(sandboxMatchers);
@@ -116,6 +116,16 @@ describe('a sandbox of the testing library', () => {
     await expect(fetched).toMatchContract('listWallets');
     expect(await fetched.json()).toMatchObject({ code: 'missing_or_invalid_token' });
   });
+});
+
+base('responses of a sandbox with a prefix are compared under its names', async () => {
+  await using sandbox = await startSandbox({ prefix: 'acme' });
+  const user = await sandbox.attempt('createUser', {
+    body: { linked_accounts: [{ type: 'email', address: 'dora@example.com' }] },
+  });
+  expect(user.data?.id).toMatch(/^did:acme:/);
+  const judge = (prefix: string) => matchersFor(prefix).toMatchContract(user);
+  expect([(await judge('acme')).pass, (await judge('service')).pass]).toEqual([true, false]);
 });
 
 base('many run at once, each with its own state, soon after the first', async () => {
