@@ -67,7 +67,8 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint
     .slice(end + 2, -1)
     .split('\n')
     .some((line) => {
-      const [, name, value = ''] = /^— (\S+) ([A-Za-z0-9+/]+=*)$/.exec(line) ?? [];
+      // An em dash, escaped: the program must be ASCII, and the bundler escapes strings only.
+      const [, name, value = ''] = /^\u2014 (\S+) ([A-Za-z0-9+/]+=*)$/.exec(line) ?? [];
       const bytes = Buffer.from(value, 'base64');
       if (bytes.toString('base64') !== value) return false;
       if (name !== verifier.name || bytes.length !== ID_BYTES + SIGNATURE_BYTES) return false;
