@@ -226,6 +226,19 @@ async function emptyDatabase(): Promise<Buffer> {
   return image;
 }
 
+/** The process that holds the master keys: small, because it starts with every server. */
+async function bundleSigner() {
+  const { outputFiles, metafile } = await build({
+    ...common,
+    entryPoints: { signer: 'src/signer/main.ts' },
+    chunkNames: 'signer/[name]-[hash]',
+    splitting: true,
+    format: 'esm',
+    banner: { js: banner },
+  });
+  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
+}
+
 async function bundleTestingLibrary() {
   const { outputFiles, metafile } = await build({
     ...common,
@@ -244,8 +257,9 @@ async function bundleTestingLibrary() {
 }
 
 async function bundle(previous: Record | undefined): Promise<void> {
-  const [program, testing, inspector] = await Promise.all([
+  const [program, signer, testing, inspector] = await Promise.all([
     bundleProgram(),
+    bundleSigner(),
     bundleTestingLibrary(),
     bundleInspector(),
   ]);
@@ -254,7 +268,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
     { path: 'program.cjs', contents: program.text },
     { path: 'custos.js', contents: entry },
     { path: 'schema.sqlite', contents: await emptyDatabase() },
-    ...[...loader.files, ...testing.files].map(({ path, contents }) => ({
+    ...[...loader.files, ...signer.files, ...testing.files].map(({ path, contents }) => ({
       path: relative(out, path),
       contents,
     })),
@@ -268,7 +282,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
     'codegen/build.ts',
     'codegen/inspector.ts',
     'package-lock.json',
-    ...[...program.inputs, ...loader.inputs, ...testing.inputs].filter(
+    ...[...program.inputs, ...loader.inputs, ...signer.inputs, ...testing.inputs].filter(
       (path) => !/^(builtin|left-out):|^<stdin>$/.test(path),
     ),
     ...inspector.inputs,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
 // Each check records a fault and returns a value of the right type, so that all faults can be reported together.
-type Faults = string[];
+export type Faults = string[];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -124,75 +124,6 @@ export function publicKeyFile(faults: Faults, name: string, path: string): strin
     faults.push(`${name}: expected a PEM key or certificate in \`${path}\``);
   }
   return undefined;
-}
-
-/** The master keys of a production server: local keys, the current one first, and an optional transit key. */
-export interface MasterKeySettings {
-  readonly local: readonly Uint8Array[];
-  readonly transit: { readonly url: string; readonly key: string; readonly token: string } | undefined;
-}
-
-/**
- * Reads the current master key (32 bytes from the environment or a file, or a key in a key management service) and the
- * previous keys, which are needed until `custos keys rotate` has finished.
- */
-export function masterKeys(faults: Faults, env: Environment): MasterKeySettings {
-  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
-  const given = [text, path, kmsUrl].filter((value) => value !== undefined).length;
-  if (given === 0) {
-    faults.push(
-      'CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; back it up, without it no wallet can sign',
-    );
-  } else if (given > 1) {
-    faults.push('expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL');
-  }
-  const local: (Uint8Array | undefined)[] = [];
-  if (text !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY', text));
-  if (path !== undefined) {
-    const encoded = readText(faults, 'CUSTOS_MASTER_KEY_FILE', path);
-    if (encoded !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
-  }
-  for (const item of items(env.CUSTOS_PREVIOUS_MASTER_KEYS)) {
-    local.push(keyBytes(faults, 'CUSTOS_PREVIOUS_MASTER_KEYS', item));
-  }
-  return {
-    local: local.filter((key) => key !== undefined),
-    transit: kmsUrl === undefined ? undefined : transitKey(faults, env, kmsUrl),
-  };
-}
-
-// 32 random bytes have fewer than 16 distinct values once in about 10^16 keys; zeros and short patterns always do.
-const MIN_DISTINCT_BYTES = 16;
-
-/** A key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
-function currentKey(faults: Faults, name: string, text: string): Uint8Array | undefined {
-  const key = keyBytes(faults, name, text);
-  if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;
-  faults.push(
-    `${name}: expected random bytes, e.g. from \`openssl rand -hex 32\`; this key has too few distinct bytes`,
-  );
-  return undefined;
-}
-
-function keyBytes(faults: Faults, name: string, text: string): Uint8Array | undefined {
-  const encoded = text.trim();
-  const isHex = /^[0-9a-fA-F]{64}$/.test(encoded);
-  const key = isHex ? Buffer.from(encoded, 'hex') : Buffer.from(encoded, 'base64');
-  if (key.length === 32) return new Uint8Array(key);
-  faults.push(`${name}: expected 32 bytes in hex or base64, got ${key.length}`);
-  return undefined;
-}
-
-function transitKey(
-  faults: Faults,
-  env: Environment,
-  url: string,
-): NonNullable<MasterKeySettings['transit']> {
-  const { CUSTOS_KMS_KEY: key, CUSTOS_KMS_TOKEN: token } = env;
-  if (key === undefined)
-    faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
-  if (token === undefined) faults.push('CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL');
-  return { url: encryptedUrl(faults, 'CUSTOS_KMS_URL', url), key: key ?? '', token: token ?? '' };
 }
 
 /** The base URL of a service whose connections must be encrypted; no trailing slash. */

@@ -4,6 +4,7 @@ import * as chains from './config-chains.ts';
 import * as check from './config-checks.ts';
 import { clientNames } from './config-client.ts';
 import { type BridgeSettings, bridgeSettings, fiatNames } from './config-fiat.ts';
+import * as signer from './config-signer.ts';
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {
@@ -111,7 +112,7 @@ export interface ServeConfig extends ListenConfig {
   connections: { total: number; perAddress: number | undefined };
   /** Users that an app may create per minute; 0: no separate limit. */
   usersPerMinute: number;
-  masterKeys: check.MasterKeySettings;
+  signer: signer.SignerSettings;
   /** The available chains. */
   rpc: readonly chains.RpcEndpoints[];
   /** The swap router of each chain that has one, by CAIP-2 id. */
@@ -203,12 +204,6 @@ const serveNames = [
   'CUSTOS_TLS_CERT',
   'CUSTOS_TLS_KEY',
   'CUSTOS_TRUST_PROXY',
-  'CUSTOS_MASTER_KEY',
-  'CUSTOS_MASTER_KEY_FILE',
-  'CUSTOS_PREVIOUS_MASTER_KEYS',
-  'CUSTOS_KMS_URL',
-  'CUSTOS_KMS_KEY',
-  'CUSTOS_KMS_TOKEN',
   'CUSTOS_PUBLIC_URLS',
   'CUSTOS_PREFIX',
   'CUSTOS_RATE_LIMIT',
@@ -233,6 +228,7 @@ const serveNames = [
   'CUSTOS_LOG_REQUESTS',
   'CUSTOS_SEED',
   ...fiatNames,
+  ...signer.signerNames,
 ];
 
 function words(text = ''): string[] {
@@ -288,7 +284,7 @@ export function readServeConfig(
     connections: check.connections(faults, env, trustedProxies.length > 0),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,
-    masterKeys: check.masterKeys(faults, env),
+    signer: signer.signerSettings(faults, env),
     // Endpoints from the environment and the option are combined.
     rpc: chains.confirmations(faults, 'CUSTOS_CONFIRMATIONS', {
       entries: words(env.CUSTOS_CONFIRMATIONS),
@@ -331,15 +327,23 @@ export function readServeConfig(
   return Object.freeze(config);
 }
 
+/** Reads the settings of a signer: its master keys. Throws ConfigError. */
+export function readSignerConfig(env: Environment = process.env): signer.MasterKeySettings {
+  const faults: string[] = [];
+  const keys = signer.masterKeys(faults, env);
+  throwIfAny(faults, 'the signer cannot start with these settings:');
+  return keys;
+}
+
 /** Reads the settings of `custos keys rotate` from the same environment. Throws ConfigError. */
 export function readKeysConfig(env: Environment = process.env): {
   databaseUrl: string;
-  masterKeys: check.MasterKeySettings;
+  vault: signer.VaultSettings;
 } {
   const faults: string[] = [];
   const config = {
     databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
-    masterKeys: check.masterKeys(faults, env),
+    vault: signer.vaultSettings(faults, env),
   };
   throwIfAny(faults, 'the keys cannot be rotated with these settings:');
   return config;

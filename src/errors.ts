@@ -37,6 +37,15 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
+/** The dependency of an error that `isUnavailable` recognizes, for the message to the caller. */
+export function unavailableThing(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { unavailable } = at as { unavailable?: string };
+    if (unavailable !== undefined) return unavailable;
+  }
+  return 'the database';
+}
+
 /** What several nodes of a chain disagree about, if that is the error; a message for callers. */
 export function disagreementOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;

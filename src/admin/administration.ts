@@ -4,7 +4,6 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
-import { productionVault } from '../adapters/vault/production-vault.ts';
 import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import { type DatabaseConfig, readKeysConfig } from '../config.ts';
 import type { App, AppSettings } from '../domain/access/apps/app.entity.ts';
@@ -23,6 +22,7 @@ import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
+import { withVault } from './open-vault.ts';
 
 /** The command line's representation of an app. */
 interface AdministeredApp {
@@ -107,7 +107,9 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, checked);
       // Other settings can be changed without the master key.
       const hasCodes = Array.isArray(checked.test_accounts);
-      const settings = hasCodes ? await sealTestCodes(vaultOf(config), appId, checked) : checked;
+      const settings = hasCodes
+        ? await withVaultOf(config, (vault) => sealTestCodes(vault, appId, checked))
+        : checked;
       const app = await inTransaction(config, async (context) => {
         const updated = await updateApp(context, appId, { settings });
         // The names alone: settings contain keys and codes.
@@ -117,12 +119,14 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       return { ...view(app), settings: withoutTestCodes(app.settings) };
     },
     rotateSigningKey: (appId) =>
-      inTransaction(config, async (context) => {
-        const app = await findApp(context.em, appId);
-        await rotateSigningKey({ ...context, vault: vaultOf(config) }, appId);
-        await record(context, app, 'rotateSigningKey');
-        return view(app);
-      }),
+      withVaultOf(config, (vault) =>
+        inTransaction(config, async (context) => {
+          const app = await findApp(context.em, appId);
+          await rotateSigningKey({ ...context, vault }, appId);
+          await record(context, app, 'rotateSigningKey');
+          return view(app);
+        }),
+      ),
   };
 }
 
@@ -150,13 +154,13 @@ export function inTransaction<T>(
   });
 }
 
-/** The vault that seals the keys in this database. */
-function vaultOf(config: DatabaseConfig): KeyVault {
-  if (config.kind === 'postgres') return productionVault(readKeysConfig().masterKeys, systemEntropy);
+/** Runs work with the vault that seals the keys in this database. */
+function withVaultOf<T>(config: DatabaseConfig, work: (vault: KeyVault) => Promise<T>): Promise<T> {
+  if (config.kind === 'postgres') return withVault(readKeysConfig().vault, work);
   const state = readSandboxState(config.folder);
   if (state === undefined)
     throw new StartError(`expected the data folder of a sandbox, got \`${config.folder}\``);
-  return sandboxVault(state.masterKeyHex);
+  return work(sandboxVault(state.masterKeyHex));
 }
 
 /** Opens the database, runs `work` and closes the database. */

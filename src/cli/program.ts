@@ -32,6 +32,7 @@ import { envCommand } from './shell/env.ts';
 import { execCommand } from './shell/exec.ts';
 import { openCommand } from './shell/open.ts';
 import { sigCommand } from './sig-explain.ts';
+import { signerCommand } from './signer.ts';
 import { usersCommand } from './users.ts';
 import { walletsCommand } from './wallets.ts';
 import { whyCommand } from './why.ts';
@@ -92,6 +93,7 @@ function makeProgram(): Command {
     mcpCommand(),
     doctorCommand(),
     serveCommand(),
+    signerCommand(),
     migrateCommand(),
     healthcheckCommand(),
     appsCommand(),

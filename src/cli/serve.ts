@@ -14,11 +14,15 @@ Settings (environment):
       or a transit engine (Vault, OpenBao) that wraps the wallet keys,
   CUSTOS_KMS_KEY
       with the name of its key
-  CUSTOS_KMS_TOKEN
-      and a token for that key
-  CUSTOS_PREVIOUS_MASTER_KEYS
-      previous keys, comma-separated, until \`custos keys rotate\` has
-      finished
+  CUSTOS_KMS_TOKEN, CUSTOS_KMS_TOKEN_FILE
+      and a token for that key, or a file that contains it
+  CUSTOS_PREVIOUS_MASTER_KEYS, CUSTOS_PREVIOUS_MASTER_KEYS_FILE
+      previous keys, comma-separated, or a file that contains them, until
+      \`custos keys rotate\` has finished
+  CUSTOS_SIGNER_SOCKET
+      or, instead of all these, the socket of \`custos signer\`,
+  CUSTOS_SIGNER_UID (default: the user of this process)
+      with the user id that it must belong to
   CUSTOS_TLS_CERT (required, or CUSTOS_TRUST_PROXY)
       PEM file of the certificate and its chain
   CUSTOS_TLS_KEY
@@ -116,17 +120,24 @@ export function serveCommand(): Command {
     .addHelpText('after', settings)
     .action(async (flags: { seed?: string; rpc?: string[]; workers?: string; worker?: boolean }) => {
       const config = readServeConfig(flags);
+      if (flags.worker !== true && config.workers > 1) {
+        await serveByWorkers(config);
+        return;
+      }
+      const { openSigner } = await import('../compose/signer.ts');
+      // Starts while the server is loaded. Each worker has its own.
+      const signer = openSigner(config);
+      signer.catch(() => undefined);
       if (flags.worker === true) {
         const { runWorker } = await import('../compose/workers/run-worker.ts');
-        await runWorker(config);
-      } else if (config.workers > 1) await serveByWorkers(config);
-      else {
-        const [{ startProduction }, { stopOnSignal }] = await Promise.all([
-          import('../compose/production.ts'),
-          import('./serve-until-stopped.ts'),
-        ]);
-        await stopOnSignal(await startProduction(config));
+        await runWorker(config, signer);
+        return;
       }
+      const [{ startProduction }, { stopOnSignal }] = await Promise.all([
+        import('../compose/production.ts'),
+        import('./serve-until-stopped.ts'),
+      ]);
+      await stopOnSignal(await startProduction(config, { signer }));
     });
 }
 

@@ -11,8 +11,8 @@ import { measuredVault } from '../adapters/measured/measured-vault.ts';
 import { measuredWebhooks } from '../adapters/measured/measured-webhooks.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { connectRewards } from '../adapters/rewards/connect.ts';
+import type { SignerVault } from '../adapters/signer/signer-vault.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
-import { productionVault } from '../adapters/vault/production-vault.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { requireMigrated } from '../admin/administration.ts';
@@ -51,21 +51,24 @@ import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './metrics.ts';
 import { strictSafeguards } from './safeguards.ts';
 
-/**
- * Starts the production server. Throws StartError if the database does not fit this version.
- *
- * @param workers if it is one of several workers that share the ports.
- */
+/** What a production server is given besides its settings. */
+export interface ProductionParts {
+  /** Being started, which takes as long as the rest. Closed with the server, also when that does not start. */
+  readonly signer: Promise<SignerVault>;
+  readonly log?: Log;
+  /** If it is one of several workers that share the ports. */
+  readonly workers?: WorkerMetrics;
+}
+
+/** Starts the production server. Throws StartError if the database does not fit this version. */
 export async function startProduction(
   config: ServeConfig,
-  log: Log = logOf(config),
-  workers?: WorkerMetrics,
+  { signer: openingSigner, log = logOf(config), workers }: ProductionParts,
 ): Promise<Listening> {
   assertBackendsAgree();
   const clock = systemClock;
   const entropy = systemEntropy;
   const metrics = await metricsFor(config.adminPort);
-  const vault = measuredVault(productionVault(config.masterKeys, entropy), metrics?.vault);
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
   const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
@@ -83,6 +86,11 @@ export async function startProduction(
     defaultTimeouts,
   );
   const units = unitsOf(database, metrics?.transaction);
+  const signer = await openingSigner.catch(async (error: unknown) => {
+    await Promise.all([database.close(), counters.end()]);
+    throw error;
+  });
+  const vault = measuredVault(signer.vault, metrics?.vault);
   const chains = connectChains(config.rpc, log, { namedTokens: tokensNamedOn, observe: metrics?.node });
   const services: Services = {
     processId: ids.uuid(),
@@ -129,6 +137,7 @@ export async function startProduction(
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
     await Promise.all([services.webhooks.close(), database.close(), pulse.close(), counters.end()]);
+    await signer.close();
   };
   const closeAll = async (): Promise<void> => {
     if (await isDoneWithin(STOP_MS, finish())) return;
@@ -191,7 +200,10 @@ export async function startProduction(
         analysis: policyAnalysis({ services, database }),
         context: operatorContext({ database, openUnit, services }),
       }),
-      checkReady: async () => database.readiness?.check(),
+      async checkReady() {
+        await signer.check();
+        await database.readiness?.check();
+      },
       drainMs: config.drainMs,
       workers,
     });

@@ -1,4 +1,4 @@
-import { ApiError, isUnavailable } from '../errors.ts';
+import { ApiError, isUnavailable, unavailableThing } from '../errors.ts';
 import { errorCatalogue } from '../generated/errors.ts';
 import type { Log } from '../ports/log.ts';
 import type { Answer, HttpExchange } from './http-exchange.ts';
@@ -15,8 +15,9 @@ const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' 
 export function answerError(error: unknown, exchange: RefusedExchange, log: Log): Answer {
   const { id: requestId } = exchange;
   if (!(error instanceof ApiError) && isUnavailable(error)) {
-    log.warn({ request_id: requestId, err: error }, 'the database is unavailable');
-    return answerError(unavailable(), exchange, log);
+    const message = `${unavailableThing(error)} is unavailable`;
+    log.warn({ request_id: requestId, err: error }, message);
+    return answerError(unavailable(message), exchange, log);
   }
   if (!(error instanceof ApiError)) {
     log.error({ request_id: requestId, err: error }, 'the request failed');
@@ -56,8 +57,8 @@ export function refusalBody(error: ApiError, { route }: Pick<RefusedExchange, 'r
 // Covers a short failover without delaying clients after a brief outage.
 const RETRY_AFTER_SECONDS = 2;
 
-function unavailable(): ApiError {
-  return new ApiError('unavailable', 'the database is unavailable', {
+function unavailable(message: string): ApiError {
+  return new ApiError('unavailable', message, {
     headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
   });
 }

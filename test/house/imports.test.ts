@@ -15,9 +15,12 @@ const allowedImports: Record<string, string[]> = {
     'init',
     'package-root',
     'pure',
+    'signer',
     'start-error',
     'verify',
   ],
+  // Holds the master keys: no database, no HTTP.
+  signer: ['adapters', 'config', 'pure', 'start-error'],
   contract: ['package-root', 'reports', 'start-error'],
   // Any OpenAPI document, answered and judged by the same rules as the contract.
   documents: ['generated', 'http', 'mock', 'package-root', 'start-error', 'type verify'],

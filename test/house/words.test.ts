@@ -30,7 +30,7 @@ test('the environment is read in the config only', () => {
 
 test('only the compositions know whether this is a sandbox or production', () => {
   const allowed =
-    /^src\/(compose|admin|client|cli|adapters|sandbox|init|inspector|testing|verify)\/|^src\/config|^mocks\//;
+    /^src\/(compose|admin|client|cli|adapters|signer|sandbox|init|inspector|testing|verify)\/|^src\/config|^mocks\//;
   // A setting of express, and the environment of a provider that requests mean when they name none.
   const known =
     /^src\/(http\/app|domain\/money\/fiat-customers\/find-provider)\.ts: (DEFAULT_ENVIRONMENT|production)$/;

@@ -11,6 +11,7 @@ import {
   readKeysConfig,
   readSandboxConfig,
   readServeConfig,
+  readSignerConfig,
 } from '../../src/config.ts';
 import { temporaryFolder } from '../support/run-custos.ts';
 
@@ -37,9 +38,21 @@ beforeAll(async () => {
 });
 
 /** The faults that a production server reports for its settings. */
-function faultsOf(env: Record<string, string | undefined>, flags: { seed?: string } = {}): readonly string[] {
+type Environment = Record<string, string | undefined>;
+
+/** As `process.env` is: without names that have no value. */
+const setOnly = (env: Environment): Environment =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
+
+const faultsOf = (env: Environment, flags: { seed?: string } = {}): readonly string[] =>
+  faultsIn(() => readServeConfig(flags, setOnly(env)));
+
+/** What the signer finds, which alone reads the keys. */
+const keyFaultsOf = (env: Environment): readonly string[] => faultsIn(() => readSignerConfig(setOnly(env)));
+
+function faultsIn(read: () => unknown): readonly string[] {
   try {
-    readServeConfig(flags, env);
+    read();
   } catch (error) {
     if (error instanceof ConfigError) return error.faults;
     throw error;
@@ -71,7 +84,10 @@ test('a complete environment creates a frozen config', () => {
       key: expect.stringContaining('BEGIN PRIVATE KEY'),
     },
     trustedProxies: [],
-    masterKeys: { local: [new Uint8Array(masterKey)], transit: undefined },
+    signer: {
+      ...{ kind: 'child', files: [], exposed: ['CUSTOS_MASTER_KEY'] },
+      environment: expect.any(Function),
+    },
     responseCheck: 'sampled',
     rpc: [],
     swapRouters: new Map(),
@@ -114,11 +130,10 @@ test.each([
   ['with a newline', `${masterKeyHex}\n`],
 ])('the master key is read from a file too: %s', (name, text) => {
   const env = { ...whole, CUSTOS_MASTER_KEY: undefined, CUSTOS_MASTER_KEY_FILE: fileOf(`${name}.key`, text) };
-  expect(Buffer.from(readServeConfig({}, env).masterKeys.local[0]!).toString('hex')).toBe(masterKeyHex);
+  expect(Buffer.from(readSignerConfig(setOnly(env)).local[0]!).toString('hex')).toBe(masterKeyHex);
 });
 
 test.each([
-  [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, 'CUSTOS_MASTER_KEY: expected 32 bytes in hex or base64, got 5'],
   [
     { CUSTOS_KMS_URL: 'https://kms.example', CUSTOS_KMS_KEY: 'custos', CUSTOS_KMS_TOKEN: 'token' },
     'expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL',
@@ -274,7 +289,7 @@ describe('master keys', () => {
 
   test('the current one comes first, previous ones follow', () => {
     const previous = `${otherHex} , ${masterKey.toString('base64')},`;
-    const { masterKeys } = readServeConfig({}, { ...whole, CUSTOS_PREVIOUS_MASTER_KEYS: previous });
+    const masterKeys = readSignerConfig({ ...whole, CUSTOS_PREVIOUS_MASTER_KEYS: previous });
     expect(masterKeys).toEqual({
       local: [new Uint8Array(masterKey), other, new Uint8Array(masterKey)],
       transit: undefined,
@@ -283,13 +298,13 @@ describe('master keys', () => {
 
   test('a key management service replaces the current one', () => {
     const env = { ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_PREVIOUS_MASTER_KEYS: otherHex };
-    expect(readServeConfig({}, env).masterKeys).toEqual({
+    expect(readSignerConfig(setOnly(env))).toEqual({
       local: [other],
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
     });
-    expect(readKeysConfig(env)).toEqual({
+    expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
-      masterKeys: readServeConfig({}, env).masterKeys,
+      vault: { kind: 'local', masterKeys: readSignerConfig(setOnly(env)) },
     });
   });
 
@@ -327,12 +342,51 @@ describe('master keys', () => {
         'CUSTOS_KMS_URL: expected an http(s) URL without a query, got `kms.acme.example`',
       ],
     ],
+    [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, ['CUSTOS_MASTER_KEY: expected 32 bytes in hex or base64, got 5']],
     [
       { CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex},c2hvcnQ=` },
       ['CUSTOS_PREVIOUS_MASTER_KEYS: expected 32 bytes in hex or base64, got 5'],
     ],
   ])('%j is reported', (change, faults) => {
-    expect(faultsOf({ ...whole, ...change })).toEqual(faults);
+    expect(keyFaultsOf({ ...whole, ...change })).toEqual(faults);
+  });
+
+  test('the server itself reads names only: what is missing, and whether there are too many', () => {
+    const values = new Proxy(
+      { ...whole, ...kms },
+      {
+        get(env, name) {
+          if (/^CUSTOS_(MASTER_KEY|KMS_TOKEN)$/.test(String(name))) throw new Error(`read ${String(name)}`);
+          return Reflect.get(env, name);
+        },
+      },
+    );
+    expect(faultsIn(() => readServeConfig({}, values))).toEqual([
+      'expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL',
+    ]);
+    expect(faultsOf({ ...whole, CUSTOS_MASTER_KEY: undefined })).toEqual([
+      expect.stringContaining('CUSTOS_KMS_URL is missing'),
+    ]);
+    const { CUSTOS_MASTER_KEY: _, ...withoutKey } = whole;
+    const socket = { CUSTOS_SIGNER_SOCKET: '/run/custos/socket', CUSTOS_SIGNER_UID: '1001' };
+    expect(readServeConfig({}, { ...withoutKey, ...socket }).signer).toEqual({
+      ...{ kind: 'socket', path: '/run/custos/socket', uid: 1001 },
+    });
+    expect(faultsOf({ ...whole, ...socket })).toEqual([
+      'expected either CUSTOS_SIGNER_SOCKET, whose signer has the keys, or CUSTOS_MASTER_KEY',
+    ]);
+  });
+
+  test('previous keys and the token of a service can be in files', () => {
+    const env = {
+      CUSTOS_PREVIOUS_MASTER_KEYS_FILE: fileOf('previous.keys', `${otherHex}\n${masterKeyHex}\n`),
+      CUSTOS_KMS_URL: kms.CUSTOS_KMS_URL,
+      CUSTOS_KMS_KEY: kms.CUSTOS_KMS_KEY,
+      CUSTOS_KMS_TOKEN_FILE: fileOf('token', 's.other\n'),
+    };
+    const { local, transit } = readSignerConfig(env);
+    expect(local).toEqual([other, new Uint8Array(masterKey)]);
+    expect(transit?.token).toBe('s.other');
   });
 
   test.each(['127.0.0.1', 'localhost', '[::1]'])(
@@ -340,14 +394,14 @@ describe('master keys', () => {
     (host) => {
       const url = `http://${host}:8200`;
       const env = { ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: url };
-      expect(readServeConfig({}, env).masterKeys.transit?.url).toBe(url);
+      expect(readSignerConfig(setOnly(env)).transit?.url).toBe(url);
     },
   );
 
   test('16 distinct bytes are enough for a current key, and any are for one that is rotated away', () => {
     const key = '000102030405060708090a0b0c0d0e0f'.repeat(2);
     const env = { ...whole, CUSTOS_MASTER_KEY: key, CUSTOS_PREVIOUS_MASTER_KEYS: '00'.repeat(32) };
-    expect(readServeConfig({}, env).masterKeys.local).toHaveLength(2);
+    expect(readSignerConfig(setOnly(env)).local).toHaveLength(2);
   });
 
   test('a fault contains neither a key nor a token', () => {
@@ -357,7 +411,7 @@ describe('master keys', () => {
       CUSTOS_KMS_URL: 'nonsense',
       CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex}ff`,
     };
-    const reported = faultsOf(env).join('\n');
+    const reported = [...faultsOf(env), ...keyFaultsOf(env)].join('\n');
     expect(reported).toContain('CUSTOS_PREVIOUS_MASTER_KEYS');
     for (const secret of [otherHex, masterKeyHex, 's.token']) expect(reported).not.toContain(secret);
   });

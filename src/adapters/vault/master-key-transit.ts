@@ -18,7 +18,7 @@ export interface TransitSettings {
  * `associated_data`, so that the binding is the same as with a local key.
  */
 export function transitMasterKey({ url, key, token }: TransitSettings): MasterKey {
-  const id = `transit:${key}`;
+  const id = transitKeyId({ key });
   const service = `the key management service of \`${id}\``;
   const call = async (verb: 'encrypt' | 'decrypt', body: Record<string, string>): Promise<unknown> => {
     const address = `${url}/v1/transit/${verb}/${encodeURIComponent(key)}`;
@@ -46,6 +46,11 @@ export function transitMasterKey({ url, key, token }: TransitSettings): MasterKe
       return Buffer.from(member(data, 'plaintext', id), 'base64');
     },
   };
+}
+
+/** The id of the master key in a key management service. */
+export function transitKeyId({ key }: Pick<TransitSettings, 'key'>): string {
+  return `transit:${key}`;
 }
 
 async function post(

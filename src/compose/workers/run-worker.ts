@@ -1,9 +1,11 @@
 import cluster from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import { logOf } from '../../adapters/log.ts';
+import type { SignerVault } from '../../adapters/signer/signer-vault.ts';
 import type { ServeConfig } from '../../config.ts';
 import type { MetricValues } from '../../metrics/merge.ts';
 import type { Log } from '../../ports/log.ts';
+import type { WorkerMetrics } from '../listen.ts';
 import { startProduction } from '../production.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
@@ -11,7 +13,7 @@ import type { FromWorker, ToWorker } from './messages.ts';
 const MERGE_MS = 3_000;
 
 /** Runs one worker of `custos serve --workers` until its parent process stops it, or ends. */
-export async function runWorker(config: ServeConfig): Promise<void> {
+export async function runWorker(config: ServeConfig, signer: Promise<SignerVault>): Promise<void> {
   const number = cluster.worker?.id;
   const waiting = new Map<number, (text: string) => void>();
   let lastId = 0;
@@ -26,7 +28,7 @@ export async function runWorker(config: ServeConfig): Promise<void> {
   });
   // The terminal sends these to the whole group of processes; the parent process decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  const server = await startProduction(shareOf(config), numbered(logOf(config), number), {
+  const workers: WorkerMetrics = {
     offerMetrics(own) {
       ownMetrics = own;
     },
@@ -40,7 +42,9 @@ export async function runWorker(config: ServeConfig): Promise<void> {
       waiting.delete(id);
       return text;
     },
-  });
+  };
+  const log = numbered(logOf(config), number);
+  const server = await startProduction(shareOf(config), { signer, log, workers });
   send({ kind: 'ready', url: server.baseUrl, admin: server.adminUrl });
   await server.close(await ending.promise);
   // Ends the process: the channel to the parent keeps it alive.

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { productionVault } from '../../../src/adapters/vault/production-vault.ts';
 import type { Listening } from '../../../src/compose/listen.ts';
 import { startProduction as composeProduction } from '../../../src/compose/production.ts';
-import { readServeConfig } from '../../../src/config.ts';
+import { readServeConfig, readSignerConfig } from '../../../src/config.ts';
 import type { Log } from '../../../src/ports/log.ts';
 import { freshPostgres } from '../databases.ts';
 
@@ -15,16 +17,17 @@ export type TestProduction = Listening &
     metrics(): Promise<string[]>;
   };
 
-/** `custos serve` in this process, on a database of its own. `env`: settings beside the required ones. */
+/** `custos serve` in this process, its signer included, on a database of its own. `env`: settings beside the required ones. */
 export async function startProduction(
   env: Readonly<Record<string, string>> = {},
   log: Log = silentLog,
 ): Promise<TestProduction> {
+  const keys = { CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') };
   const config = readServeConfig(
     {},
     {
       DATABASE_URL: env.DATABASE_URL ?? (await freshPostgres()),
-      CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+      ...keys,
       CUSTOS_TRUST_PROXY: '127.0.0.1',
       CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
       CUSTOS_HOST: '127.0.0.1',
@@ -34,7 +37,9 @@ export async function startProduction(
       ...env,
     },
   );
-  const server = await composeProduction(config, log);
+  const vault = productionVault(readSignerConfig(keys), systemEntropy);
+  const signer = { vault, check: async () => undefined, close: async () => undefined };
+  const server = await composeProduction(config, { log, signer: Promise.resolve(signer) });
   const adminUrl = server.adminUrl!;
   return {
     ...server,

@@ -1,0 +1,124 @@
+import type { Duplex } from 'node:stream';
+import { createFrameWriter } from './frame-writer.ts';
+import {
+  createFrameReader,
+  encodeFrame,
+  type Frame,
+  FrameError,
+  frameKinds,
+  type Message,
+} from './frames.ts';
+import { MAX_IN_FLIGHT } from './serve-connection.ts';
+import { fromSentError, SignerRefusedError, SignerUnavailableError } from './signer-errors.ts';
+
+/** What a signer says first. */
+export interface Hello {
+  readonly currentMasterKeyId: string;
+  readonly masterKeyIds: readonly string[];
+}
+
+/** One connection to a signer that has said hello. */
+export interface SignerConnection {
+  readonly hello: Hello;
+  call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message>;
+  /** Resolves when the connection has ended, for whatever reason; all calls have then been answered or rejected. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** Longer than a key management service may take. */
+const CALL_MS = 10_000;
+const HELLO_MS = 15_000;
+
+interface Waiting {
+  readonly resolve: (message: Message) => void;
+  readonly reject: (error: Error) => void;
+  readonly untilMs: number;
+}
+
+/**
+ * Waits for the signer at the other end of the stream.
+ *
+ * @throws SignerUnavailableError when it does not say hello; SignerRefusedError when it says why it does not serve.
+ */
+export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS): Promise<SignerConnection> {
+  const reader = createFrameReader();
+  const writer = createFrameWriter(stream);
+  // In the order in which they expire: all have the same limit.
+  const waiting = new Map<number, Waiting>();
+  const hello = Promise.withResolvers<Hello>();
+  const end = Promise.withResolvers<void>();
+  let lastId = 0;
+  let hasEnded = false;
+
+  function take(id: number): Waiting {
+    const call = waiting.get(id);
+    if (call === undefined) throw new FrameError(`got the result of an unknown call ${id}`);
+    waiting.delete(id);
+    return call;
+  }
+
+  function receive(frame: Frame): void {
+    if (frame.kind === frameKinds.hello) hello.resolve(frame.json as Hello);
+    else if (frame.kind === frameKinds.failure && frame.id === 0) hello.reject(refusalOf(frame.json));
+    else if (frame.kind === frameKinds.result) take(frame.id).resolve(frame);
+    else if (frame.kind === frameKinds.failure) take(frame.id).reject(fromSentError(frame.json));
+    else throw new FrameError('expected the answer to a call');
+  }
+
+  function finish(): void {
+    if (hasEnded) return;
+    hasEnded = true;
+    clearInterval(sweep);
+    clearTimeout(helloTimer);
+    stream.destroy();
+    const gone = new SignerUnavailableError('the connection to the signer has ended');
+    hello.reject(gone);
+    for (const call of waiting.values()) call.reject(gone);
+    waiting.clear();
+    end.resolve();
+  }
+
+  // A call that gets no answer means that the signer hangs: a limit of its own ends each of its calls before.
+  function endIfLate(): void {
+    const [oldest] = waiting.values();
+    if (oldest !== undefined && oldest.untilMs < performance.now()) finish();
+  }
+  const sweep = setInterval(endIfLate, callMs / 10);
+  const helloTimer = setTimeout(finish, helloMs);
+  sweep.unref();
+
+  stream.on('data', (chunk: Buffer) => {
+    try {
+      for (const frame of reader.push(chunk)) receive(frame);
+    } catch {
+      finish();
+    }
+  });
+  stream.on('close', finish);
+  stream.on('end', finish);
+  stream.on('error', finish);
+
+  async function call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message> {
+    if (hasEnded) throw new SignerUnavailableError('the connection to the signer has ended');
+    if (waiting.size >= MAX_IN_FLIGHT)
+      throw new SignerUnavailableError('too many calls to the signer at once');
+    lastId = lastId === 0xffff_ffff ? 1 : lastId + 1;
+    const id = lastId;
+    const frame = encodeFrame({ kind: frameKinds.call, id, operation, parts, json });
+    const { promise, resolve, reject } = Promise.withResolvers<Message>();
+    waiting.set(id, { resolve, reject, untilMs: performance.now() + callMs });
+    writer.add(frame);
+    return promise;
+  }
+
+  return hello.promise.then((first) => {
+    clearTimeout(helloTimer);
+    return { hello: first, call, ended: end.promise, close: finish };
+  });
+}
+
+function refusalOf(json: unknown): SignerRefusedError {
+  const { faults } = json as { faults?: unknown };
+  return new SignerRefusedError(Array.isArray(faults) ? faults.map(String) : []);
+}

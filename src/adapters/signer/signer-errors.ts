@@ -1,0 +1,78 @@
+import { HpkeError } from '../../crypto/hpke.ts';
+import * as signing from '../../signing/signing-errors.ts';
+import { VaultError } from '../vault/vault-error.ts';
+
+/** The signer cannot be reached, is busy, or has failed. Whether it has signed is unknown; nothing was stored. */
+export class SignerUnavailableError extends Error {
+  /** Recognized by `isUnavailable` of `errors.ts`. */
+  readonly isUnavailable = true;
+  readonly unavailable = 'the signer';
+
+  constructor(message: string) {
+    super(message);
+    this.name = 'SignerUnavailableError';
+  }
+}
+
+/** The signer does not start with its settings. */
+export class SignerRefusedError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('; '));
+    this.name = 'SignerRefusedError';
+    this.faults = faults;
+  }
+}
+
+/** An error on its way to the server. Messages of the errors below never contain secrets; others do not leave. */
+interface SentError {
+  readonly code: string;
+  readonly message: string;
+  /** Of a SigningInputError. */
+  readonly field?: string;
+}
+
+type MakeError = (message: string, field: string) => Error;
+
+/** The errors of a vault that callers tell apart. */
+const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
+  ['vault', VaultError, (message) => new VaultError(message)],
+  ['hpke', HpkeError, (message) => new HpkeError(message)],
+  [
+    'imported_key',
+    signing.InvalidImportedKeyError,
+    (message) => new signing.InvalidImportedKeyError(message),
+  ],
+  [
+    'solana_transaction',
+    signing.InvalidSolanaTransactionError,
+    (message, field) => new signing.InvalidSolanaTransactionError(field, message),
+  ],
+  [
+    'method',
+    signing.UnsupportedMethodError,
+    // Callers need its field and its message only.
+    (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
+  ],
+  // The rest of them, which callers do not tell apart.
+  ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
+];
+
+/** Undefined for an unexpected error, whose message may contain a secret. */
+export function toSentError(error: unknown): SentError | undefined {
+  const [code] = known.find(([, type]) => error instanceof type) ?? [];
+  if (code === undefined) return undefined;
+  const { message } = error as Error;
+  return error instanceof signing.SigningInputError
+    ? { code, message, field: error.field }
+    : { code, message };
+}
+
+/** The reverse of `toSentError`. */
+export function fromSentError(sent: unknown): Error {
+  const { code, message, field } = (sent ?? {}) as Partial<SentError>;
+  const [, , make] = known.find(([each]) => each === code) ?? [];
+  if (make === undefined) return new Error('the signer failed');
+  return make(String(message), String(field ?? ''));
+}

@@ -1,0 +1,33 @@
+import { Command } from 'commander';
+import { readSignerConfig } from '../config.ts';
+
+const help = `
+Settings (environment):
+  CUSTOS_MASTER_KEY_FILE, CUSTOS_PREVIOUS_MASTER_KEYS_FILE, CUSTOS_KMS_URL, …
+      the keys, as for \`custos serve\`, which then has CUSTOS_SIGNER_SOCKET
+      instead of them
+
+Example:
+  $ install -d -m 700 /run/custos-signer
+  $ custos signer --socket /run/custos-signer/socket`;
+
+/** `custos signer`: runs a signer that servers connect to, so that it can have a user or a container of its own. */
+export function signerCommand(): Command {
+  return new Command('signer')
+    .description('hold the master keys for the servers of this host')
+    .requiredOption('--socket <path>', 'the Unix socket to listen on; only this user may use its folder')
+    .option('--group', 'the group of the folder may connect too: servers of another user')
+    .addHelpText('after', help)
+    .action(async ({ socket: path, group }: { socket: string; group?: boolean }) => {
+      const keys = readSignerConfig();
+      const [{ servedVault }, { serveSocket }, { stopOnSignal }] = await Promise.all([
+        import('../signer/serve-channel.ts'),
+        import('../signer/serve-socket.ts'),
+        import('./serve-until-stopped.ts'),
+      ]);
+      const server = await serveSocket({ path, isForGroup: group === true }, servedVault(keys));
+      console.log(JSON.stringify({ msg: 'ready', socket: path }));
+      await stopOnSignal({ close: async () => void server.close() });
+      process.exit(0);
+    });
+}

@@ -1,0 +1,62 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { logOf } from '../adapters/log.ts';
+import { connectToSocket } from '../adapters/signer/connect-socket.ts';
+import { SignerRefusedError } from '../adapters/signer/signer-errors.ts';
+import { openSignerVault, type SignerLink, type SignerVault } from '../adapters/signer/signer-vault.ts';
+import { spawnSigner } from '../adapters/signer/spawn-signer.ts';
+import { ConfigError, type ServeConfig } from '../config.ts';
+import type { SignerSettings } from '../config-signer.ts';
+import { packageRoot } from '../package-root.ts';
+
+type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel'>;
+
+/**
+ * Starts the signer of a production server, or connects to it.
+ *
+ * @throws ConfigError when the signer refuses its settings; StartError when it cannot be reached.
+ */
+export async function openSigner({ signer: settings, ...config }: OwnSettings): Promise<SignerVault> {
+  const log = logOf(config);
+  if (settings.kind === 'child' && settings.exposed.length > 0) {
+    const variables = settings.exposed.join(', ');
+    log.warn({ variables }, 'secrets in the environment stay in the memory of this process; use files');
+  }
+  try {
+    return await openSignerVault(() => linkTo(settings), log);
+  } catch (error) {
+    if (!(error instanceof SignerRefusedError)) throw error;
+    throw new ConfigError('the server cannot start with these settings:', error.faults);
+  }
+}
+
+function linkTo(settings: SignerSettings): SignerLink {
+  if (settings.kind === 'socket') {
+    return connectToSocket({ path: settings.path, uid: settings.uid ?? process.getuid?.() ?? -1 });
+  }
+  return spawnSigner({
+    entry: entryOf(packageRoot()),
+    readable: [...codeOf(packageRoot()), ...settings.files],
+    environment: settings.environment,
+  });
+}
+
+/** The bundle's own entry, or the source. */
+function entryOf(root: string): string {
+  const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
+  return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'signer', 'main.ts');
+}
+
+/** The folders of the signer's code: this package, and the native library, which may be installed beside it. */
+function codeOf(root: string): string[] {
+  const require = createRequire(join(root, 'package.json'));
+  const found = ['secp256k1', 'node-gyp-build'].flatMap((name) => {
+    try {
+      return dirname(require.resolve(`${name}/package.json`));
+    } catch {
+      return [];
+    }
+  });
+  // NOTE: without it, the native library is not found: its loader asks whether this is Alpine Linux.
+  return [root, ...found, '/etc/alpine-release'];
+}

@@ -1,0 +1,176 @@
+import * as check from './config-checks.ts';
+
+/** A signer that listens on a socket. */
+export interface SignerSocket {
+  readonly kind: 'socket';
+  /** Absolute. */
+  readonly path: string;
+  /** The user who must own the socket and its folder; undefined: the user of this process. */
+  readonly uid: number | undefined;
+}
+
+/** The signer of a server: one that it starts, or one that listens. */
+export type SignerSettings =
+  | SignerSocket
+  | {
+      readonly kind: 'child';
+      /** The environment of the child. Read when it is started: it may contain secrets, which are not kept. */
+      environment(): Record<string, string>;
+      /** The files that it reads. */
+      readonly files: readonly string[];
+      /** The names of secrets that the environment of this process contains, which cannot forget them. */
+      readonly exposed: readonly string[];
+    };
+
+/** What opens sealed keys for a command: the master keys themselves, or a signer. */
+export type VaultSettings = SignerSocket | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
+
+/** Secrets. */
+const secretNames = ['CUSTOS_MASTER_KEY', 'CUSTOS_PREVIOUS_MASTER_KEYS', 'CUSTOS_KMS_TOKEN'] as const;
+const fileNames = [
+  'CUSTOS_MASTER_KEY_FILE',
+  'CUSTOS_PREVIOUS_MASTER_KEYS_FILE',
+  'CUSTOS_KMS_TOKEN_FILE',
+] as const;
+const keyNames = [...secretNames, ...fileNames, 'CUSTOS_KMS_URL', 'CUSTOS_KMS_KEY'] as const;
+/** Certificate authorities of the key management service. */
+const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
+
+/** The settings of this file. */
+export const signerNames: readonly string[] = [...keyNames, 'CUSTOS_SIGNER_SOCKET', 'CUSTOS_SIGNER_UID'];
+
+/** Reads how a server reaches its signer. Looks at no secret: those are read by the signer, which reports their faults. */
+export function signerSettings(faults: check.Faults, env: check.Environment): SignerSettings {
+  const socket = signerSocket(faults, env);
+  if (socket !== undefined) return socket;
+  requireOneSource(faults, env);
+  const given = Object.keys(env);
+  return {
+    kind: 'child',
+    environment: () => picked(env),
+    exposed: secretNames.filter((name) => given.includes(name)),
+    files: [...fileNames, ...trustNames].flatMap((name) => (given.includes(name) ? (env[name] ?? []) : [])),
+  };
+}
+
+function picked(env: check.Environment): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const name of [...keyNames, ...trustNames]) {
+    const value = env[name];
+    if (value !== undefined) found[name] = value;
+  }
+  return found;
+}
+
+/** Reads what opens sealed keys for a command. */
+export function vaultSettings(faults: check.Faults, env: check.Environment): VaultSettings {
+  return signerSocket(faults, env) ?? { kind: 'local', masterKeys: masterKeys(faults, env) };
+}
+
+function signerSocket(faults: check.Faults, env: check.Environment): SignerSocket | undefined {
+  const { CUSTOS_SIGNER_SOCKET: path, CUSTOS_SIGNER_UID: uid } = env;
+  if (path === undefined) {
+    if (uid !== undefined) faults.push('CUSTOS_SIGNER_UID: expected CUSTOS_SIGNER_SOCKET with it');
+    return undefined;
+  }
+  if (!path.startsWith('/')) faults.push(`CUSTOS_SIGNER_SOCKET: expected an absolute path, got \`${path}\``);
+  const others = Object.keys(env).filter((name) => (keyNames as readonly string[]).includes(name));
+  if (others.length > 0) {
+    faults.push(`expected either CUSTOS_SIGNER_SOCKET, whose signer has the keys, or ${others.join(', ')}`);
+  }
+  const bounds = { least: 0, most: 2 ** 32 - 2 };
+  return {
+    kind: 'socket',
+    path,
+    uid: uid === undefined ? undefined : check.count(faults, 'CUSTOS_SIGNER_UID', uid, bounds),
+  };
+}
+
+// Names only: the values are read by the process that needs them.
+function requireOneSource(faults: check.Faults, env: check.Environment): void {
+  const names = Object.keys(env);
+  const has = (name: (typeof keyNames)[number]): boolean => names.includes(name);
+  const sources = (['CUSTOS_MASTER_KEY', 'CUSTOS_MASTER_KEY_FILE', 'CUSTOS_KMS_URL'] as const).filter(has);
+  if (sources.length === 0) {
+    faults.push(
+      'CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; back it up, without it no wallet can sign',
+    );
+  } else if (sources.length > 1) {
+    faults.push('expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL');
+  }
+  if (!has('CUSTOS_KMS_URL')) return;
+  if (!has('CUSTOS_KMS_KEY'))
+    faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
+  if (!has('CUSTOS_KMS_TOKEN') && !has('CUSTOS_KMS_TOKEN_FILE'))
+    faults.push('CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL');
+}
+
+/** The master keys of a production server: local keys, the current one first, and an optional transit key. */
+export interface MasterKeySettings {
+  readonly local: readonly Uint8Array[];
+  readonly transit: { readonly url: string; readonly key: string; readonly token: string } | undefined;
+}
+
+/**
+ * Reads the current master key (32 bytes from the environment or a file, or a key in a key management service) and the
+ * previous keys, which are needed until `custos keys rotate` has finished.
+ */
+export function masterKeys(faults: check.Faults, env: check.Environment): MasterKeySettings {
+  requireOneSource(faults, env);
+  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
+  const local: (Uint8Array | undefined)[] = [];
+  if (text !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY', text));
+  if (path !== undefined) {
+    const encoded = check.readText(faults, 'CUSTOS_MASTER_KEY_FILE', path);
+    if (encoded !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
+  }
+  local.push(...previousKeys(faults, env));
+  return {
+    local: local.filter((key) => key !== undefined),
+    transit: kmsUrl === undefined ? undefined : transitKey(faults, env, kmsUrl),
+  };
+}
+
+function previousKeys(faults: check.Faults, env: check.Environment): (Uint8Array | undefined)[] {
+  const { CUSTOS_PREVIOUS_MASTER_KEYS: list, CUSTOS_PREVIOUS_MASTER_KEYS_FILE: path } = env;
+  const fromList = check.items(list).map((item) => keyBytes(faults, 'CUSTOS_PREVIOUS_MASTER_KEYS', item));
+  if (path === undefined) return fromList;
+  const name = 'CUSTOS_PREVIOUS_MASTER_KEYS_FILE';
+  const keys = (check.readText(faults, name, path) ?? '').split(/[\s,]+/).filter((item) => item !== '');
+  return [...fromList, ...keys.map((item) => keyBytes(faults, name, item))];
+}
+
+// 32 random bytes have fewer than 16 distinct values once in about 10^16 keys; zeros and short patterns always do.
+const MIN_DISTINCT_BYTES = 16;
+
+/** A key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
+function currentKey(faults: check.Faults, name: string, text: string): Uint8Array | undefined {
+  const key = keyBytes(faults, name, text);
+  if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;
+  faults.push(
+    `${name}: expected random bytes, e.g. from \`openssl rand -hex 32\`; this key has too few distinct bytes`,
+  );
+  return undefined;
+}
+
+function keyBytes(faults: check.Faults, name: string, text: string): Uint8Array | undefined {
+  const encoded = text.trim();
+  const isHex = /^[0-9a-fA-F]{64}$/.test(encoded);
+  const key = isHex ? Buffer.from(encoded, 'hex') : Buffer.from(encoded, 'base64');
+  if (key.length === 32) return new Uint8Array(key);
+  faults.push(`${name}: expected 32 bytes in hex or base64, got ${key.length}`);
+  return undefined;
+}
+
+function transitKey(
+  faults: check.Faults,
+  env: check.Environment,
+  url: string,
+): NonNullable<MasterKeySettings['transit']> {
+  const { CUSTOS_KMS_KEY: key, CUSTOS_KMS_TOKEN_FILE: path } = env;
+  const token =
+    path === undefined
+      ? env.CUSTOS_KMS_TOKEN
+      : (check.readText(faults, 'CUSTOS_KMS_TOKEN_FILE', path) ?? '').trim();
+  return { url: check.encryptedUrl(faults, 'CUSTOS_KMS_URL', url), key: key ?? '', token: token ?? '' };
+}

@@ -1,0 +1,21 @@
+import { Socket } from 'node:net';
+import { sendRefusal } from '../adapters/signer/serve-connection.ts';
+import { CHANNEL } from '../adapters/signer/spawn-signer.ts';
+import { ConfigError, readSignerConfig } from '../config.ts';
+import { serveChannel, servedVault } from './serve-channel.ts';
+
+// The process that alone holds the master keys. `custos serve` starts it; the channel is its only way in.
+
+// Signals of a terminal or of a service manager reach all processes of a group. The server ends this one, after its own
+// last request.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+
+const channel = new Socket({ fd: CHANNEL });
+try {
+  const keys = readSignerConfig();
+  serveChannel(channel, servedVault(keys));
+} catch (error) {
+  const faults =
+    error instanceof ConfigError ? error.faults : [`the signer failed: ${(error as Error).name}`];
+  sendRefusal(channel, faults, () => process.exit(1));
+}

@@ -1,0 +1,182 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Agent } from 'undici';
+import { privateKeyToAccount } from 'viem/accounts';
+import { recoverMessageAddress } from 'viem/utils';
+import { beforeAll, expect, test } from 'vitest';
+import { makeCertificate } from '../../src/adapters/certificate.ts';
+import { systemClock } from '../../src/adapters/clock.ts';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
+import { encodeP256PublicKey } from '../../src/crypto/p256.ts';
+import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
+import { freshPostgres } from '../support/databases.ts';
+import { foundInMemory } from '../support/process-memory.ts';
+import {
+  runCommand,
+  type StartedCustos,
+  startCustos,
+  temporaryFolder,
+  waitFor,
+} from '../support/run-custos.ts';
+
+const folder = temporaryFolder();
+const masterKey = randomBytes(32);
+let custos: StartedCustos;
+let call: (path: string, body: object) => Promise<{ status: number; retryAfter: unknown; body: never }>;
+
+beforeAll(async () => {
+  const { cert, key, ca } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text, { mode: 0o600 });
+    return join(folder, name);
+  };
+  const env = {
+    DATABASE_URL: await freshPostgres(),
+    CUSTOS_TLS_CERT: file('cert.pem', cert),
+    CUSTOS_TLS_KEY: file('key.pem', key),
+    CUSTOS_MASTER_KEY_FILE: file('master.key', masterKey.toString('hex')),
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+    CUSTOS_HOST: '127.0.0.1',
+    CUSTOS_PORT: '0',
+    CUSTOS_ADMIN_PORT: 'off',
+    CUSTOS_RATE_LIMIT: '0',
+    CUSTOS_MAX_DELAY_MS: '0',
+  };
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const app = JSON.parse(created.stdout) as { id: string; secret: string };
+  custos = await startCustos(['serve'], { env });
+  const url = () => /"url":"([^"]+)".*"ready"/.exec(custos.output().stdout)?.[1];
+  await waitFor(() => url() !== undefined || custos.process.exitCode !== null);
+  const origin = url();
+  if (origin === undefined) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
+  const agent = new Agent({ connect: { ca } });
+  call = async (path, body) => {
+    const answer = await agent.request({
+      ...{ origin, path, method: 'POST', body: JSON.stringify(body) },
+      headers: {
+        authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
+        'service-app-id': app.id,
+        'content-type': 'application/json',
+      },
+    });
+    const retryAfter = answer.headers['retry-after'];
+    return { status: answer.statusCode, retryAfter, body: (await answer.body.json()) as never };
+  };
+  return async () => {
+    await custos.stop('SIGKILL');
+    await agent.destroy();
+  };
+});
+
+/** The pid of the server's only child. */
+function signerPid(): number {
+  const { pid } = custos.process;
+  const [child, ...others] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  expect(others).toEqual([]);
+  return Number(child);
+}
+
+const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+
+async function expectSigns({ id, address }: { id: string; address: string }): Promise<void> {
+  const { body } = await call(`/v1/wallets/${id}/rpc`, hello);
+  const { signature } = (body as { data: { signature: `0x${string}` } }).data;
+  expect(await recoverMessageAddress({ message: 'hello', signature })).toBe(address);
+}
+
+test.skipIf(process.platform !== 'linux')(
+  'the memory of the server contains neither the master key nor a key that was used',
+  async () => {
+    const imported = randomBytes(32);
+    const declared = {
+      ...{ address: privateKeyToAccount(`0x${imported.toString('hex')}`).address, chain_type: 'ethereum' },
+      ...{ encryption_type: 'HPKE', entropy_type: 'private-key' },
+    };
+    const begun = await call('/v1/wallets/import/init', declared);
+    const sealed = await sealTo(
+      (begun.body as { encryption_public_key: string }).encryption_public_key,
+      imported,
+    );
+    const finished = await call('/v1/wallets/import/submit', { wallet: { ...declared, ...sealed } });
+    expect(finished.status).toBe(200);
+    const made = await call('/v1/wallets', { chain_type: 'ethereum' });
+    const wallets = [finished.body, made.body] as { id: string; address: string }[];
+    for (let count = 0; count < 20; count += 1) for (const wallet of wallets) await expectSigns(wallet);
+
+    const { privateKeyBytes: recipientPrivateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(
+      randomBytes(32),
+    );
+    const exported = await call(`/v1/wallets/${wallets[1]!.id}/export`, {
+      ...{ encryption_type: 'HPKE', recipient_public_key: encodeP256PublicKey(publicKeyBytes) },
+    });
+    const { ciphertext, encapsulated_key } = exported.body as Record<string, string>;
+    const text = await openHpke({
+      recipientPrivateKeyBytes,
+      ciphertext: Buffer.from(ciphertext!, 'base64'),
+      encapsulatedKey: Buffer.from(encapsulated_key!, 'base64'),
+    });
+    const drawn = Buffer.from(Buffer.from(text).toString().replace(/^0x/, ''), 'hex');
+    expect(privateKeyToAccount(`0x${drawn.toString('hex')}`).address).toBe(wallets[1]!.address);
+
+    const wanted = Object.fromEntries(
+      Object.entries({ masterKey, imported, drawn }).flatMap(([name, key]) => [
+        [name, key],
+        [`${name} in hex`, Buffer.from(key.toString('hex'))],
+        [`${name} in base64`, Buffer.from(key.toString('base64'))],
+      ]),
+    );
+    // The search itself works: the signer has the master key.
+    const inSigner = foundInMemory(signerPid(), wanted);
+    if (inSigner === undefined) return;
+    expect(inSigner).toContain('masterKey');
+    expect([...foundInMemory(custos.process.pid!, wanted)!]).toEqual([]);
+    expect(readFileSync(`/proc/${signerPid()}/environ`, 'utf8')).not.toContain('DATABASE_URL');
+  },
+);
+
+test.skipIf(process.platform !== 'linux')(
+  'a signer that is killed under load is replaced, and no acknowledged wallet is lost',
+  async () => {
+    const acknowledged: { id: string; address: string }[] = [];
+    const statuses = new Set<number>();
+    let isOver = false;
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        const { status, retryAfter, body } = await call('/v1/wallets', { chain_type: 'ethereum' });
+        statuses.add(status);
+        if (status === 200) acknowledged.push(body);
+        else expect({ status, retryAfter }).toEqual({ status: 503, retryAfter: '2' });
+      }
+    });
+    for (let kill = 0; kill < 3; kill += 1) {
+      const before = acknowledged.length;
+      await waitFor(() => acknowledged.length > before + 5);
+      const pid = signerPid();
+      process.kill(pid, 'SIGKILL');
+      const atKill = acknowledged.length;
+      await waitFor(() => acknowledged.length > atKill + 10);
+      expect(signerPid()).not.toBe(pid);
+    }
+    isOver = true;
+    await Promise.all(load);
+    expect([...statuses].sort()).toEqual([200, 503]);
+    for (const wallet of acknowledged.slice(-30)) await expectSigns(wallet);
+  },
+);
+
+test.skipIf(process.platform !== 'linux')('the signer ends with a server that is killed', async () => {
+  const pid = signerPid();
+  await custos.stop('SIGKILL');
+  const isAlive = (): boolean => {
+    try {
+      return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  };
+  for (let tries = 0; isAlive() && tries < 100; tries += 1) await pause(50);
+  expect(isAlive()).toBe(false);
+});
