@@ -13,7 +13,6 @@ import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
 import { encodeP256PublicKey } from '../../src/crypto/p256.ts';
 import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
 import { freshPostgres } from '../support/databases.ts';
-import { foundInMemory } from '../support/process-memory.ts';
 import {
   runCommand,
   type StartedCustos,
@@ -21,6 +20,7 @@ import {
   temporaryFolder,
   waitFor,
 } from '../support/run-custos.ts';
+import { foundInMemory } from '../support/signer/process-memory.ts';
 
 const folder = temporaryFolder();
 const masterKey = randomBytes(32);
