@@ -152,7 +152,10 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   async signCheckpoint(vault, message) {
     const { json } = message;
     const signed = text((json as { text: unknown }).text);
-    return { parts: [await vault.signCheckpoint(sealedIn(message), bindingOf(json), signed)], json: undefined };
+    return {
+      parts: [await vault.signCheckpoint(sealedIn(message), bindingOf(json), signed)],
+      json: undefined,
+    };
   },
 };
 
