@@ -124,7 +124,7 @@ export function serveCommand(): Command {
         await serveByWorkers(config);
         return;
       }
-      const { openSigner } = await import('../compose/signer.ts');
+      const { openSigner } = await import('../compose/ports/open-signer.ts');
       // Starts while the server is loaded. Each worker has its own.
       const signer = openSigner(config);
       signer.catch(() => undefined);

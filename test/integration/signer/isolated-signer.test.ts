@@ -6,21 +6,21 @@ import { Agent } from 'undici';
 import { privateKeyToAccount } from 'viem/accounts';
 import { recoverMessageAddress } from 'viem/utils';
 import { beforeAll, expect, test } from 'vitest';
-import { makeCertificate } from '../../src/adapters/certificate.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
-import { encodeP256PublicKey } from '../../src/crypto/p256.ts';
-import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
-import { freshPostgres } from '../support/databases.ts';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
+import { encodeP256PublicKey } from '../../../src/crypto/p256.ts';
+import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
+import { freshPostgres } from '../../support/databases.ts';
 import {
   runCommand,
   type StartedCustos,
   startCustos,
   temporaryFolder,
   waitFor,
-} from '../support/run-custos.ts';
-import { foundInMemory } from '../support/signer/process-memory.ts';
+} from '../../support/run-custos.ts';
+import { foundInMemory } from '../../support/signer/process-memory.ts';
 
 const folder = temporaryFolder();
 const masterKey = randomBytes(32);

@@ -1,13 +1,13 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { logOf } from '../adapters/log.ts';
-import { connectToSocket } from '../adapters/signer/connect-socket.ts';
-import { SignerRefusedError } from '../adapters/signer/signer-errors.ts';
-import { openSignerVault, type SignerLink, type SignerVault } from '../adapters/signer/signer-vault.ts';
-import { spawnSigner } from '../adapters/signer/spawn-signer.ts';
-import { ConfigError, type ServeConfig } from '../config.ts';
-import type { SignerSettings } from '../config-signer.ts';
-import { packageRoot } from '../package-root.ts';
+import { logOf } from '../../adapters/log.ts';
+import { connectToSocket } from '../../adapters/signer/connect-socket.ts';
+import { SignerRefusedError } from '../../adapters/signer/signer-errors.ts';
+import { openSignerVault, type SignerLink, type SignerVault } from '../../adapters/signer/signer-vault.ts';
+import { spawnSigner } from '../../adapters/signer/spawn-signer.ts';
+import { ConfigError, type ServeConfig } from '../../config.ts';
+import type { SignerSettings } from '../../config-signer.ts';
+import { packageRoot } from '../../package-root.ts';
 
 type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel'>;
 
