@@ -5,6 +5,7 @@ import * as check from './config-checks.ts';
 import { clientNames } from './config-client.ts';
 import { type BridgeSettings, bridgeSettings, fiatNames } from './config-fiat.ts';
 import * as signer from './config-signer.ts';
+import { type TelemetrySettings, telemetryNames, telemetrySettings } from './config-telemetry.ts';
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {
@@ -123,6 +124,8 @@ export interface ServeConfig extends ListenConfig {
   responseCheck: ResponseCheck;
   /** The share of the requests without an error that are logged. */
   loggedShare: number;
+  /** Undefined: no traces and metrics are sent. */
+  telemetry: TelemetrySettings | undefined;
   /** How long the server reports that it is not ready before it stops accepting connections. */
   drainMs: number;
   /** Processes that share the port. */
@@ -229,6 +232,7 @@ const serveNames = [
   'CUSTOS_SEED',
   ...fiatNames,
   ...signer.signerNames,
+  ...telemetryNames,
 ];
 
 function words(text = ''): string[] {
@@ -280,6 +284,7 @@ export function readServeConfig(
       most: 1_000_000,
     }),
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
+    telemetry: telemetrySettings(faults, env),
     loggedShare: check.share(faults, 'CUSTOS_LOG_REQUESTS', env.CUSTOS_LOG_REQUESTS ?? '1'),
     connections: check.connections(faults, env, trustedProxies.length > 0),
     tls: check.tls(faults, env, trustedProxies.length > 0),

@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { loadOnce } from '../load-once.ts';
 import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../ports/webhooks.ts';
+import { outgoingHeaders } from '../spans.ts';
 import { systemClock } from './clock.ts';
 import { isPublicAddress } from './public-address.ts';
 
@@ -86,7 +87,12 @@ async function post(
     origin: target.origin,
     path: target.pathname + target.search,
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'user-agent': 'custos-webhooks', ...headers },
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'custos-webhooks',
+      ...outgoingHeaders(),
+      ...headers,
+    },
     body: bodyText,
     signal,
   });

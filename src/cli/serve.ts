@@ -104,6 +104,15 @@ Settings (environment):
       debug, info, warn, error, silent
   CUSTOS_LOG_REQUESTS (default: 1)
       share of the requests without an error that are logged, from 0 to 1
+  CUSTOS_OTLP_URL (default: nothing is sent)
+      base URL of an OpenTelemetry collector (OTLP over HTTP, JSON)
+  CUSTOS_OTLP_HEADERS (default: none)
+      headers for it: name=value, comma-separated
+  CUSTOS_OTLP_SERVICE (default: custos)
+      the service.name of traces and metrics
+  CUSTOS_TRACE_SHARE (default: 0.1)
+      share of the requests that are traced, from 0 to 1; a request that
+      continues a trace follows its traceparent
 
 Examples:
   $ custos migrate && custos serve

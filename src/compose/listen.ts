@@ -25,6 +25,7 @@ export interface ListenOptions
     | 'findPage'
     | 'refusals'
     | 'loggedShare'
+    | 'tracer'
     | 'record'
     | 'recordDenial'
     | 'reference'

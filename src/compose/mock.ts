@@ -15,7 +15,7 @@ import { packageRoot } from '../package-root.ts';
 import type { Log } from '../ports/log.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { metricsFor } from './metrics.ts';
+import { metricsFor } from './monitoring/metrics.ts';
 
 /**
  * Starts a server that answers every operation with the examples of the document. It stores nothing and signs

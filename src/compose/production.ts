@@ -48,7 +48,8 @@ import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { jobUnits, startBesideRequests } from './jobs.ts';
 import { type Listening, listen, type WorkerMetrics } from './listen.ts';
-import { countFailures, metricsFor, watchServer } from './metrics.ts';
+import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
+import { telemetryFor } from './monitoring/telemetry.ts';
 import { strictSafeguards } from './safeguards.ts';
 
 /** What a production server is given besides its settings. */
@@ -68,7 +69,8 @@ export async function startProduction(
   assertBackendsAgree();
   const clock = systemClock;
   const entropy = systemEntropy;
-  const metrics = await metricsFor(config.adminPort);
+  const metrics = await metricsFor(config.adminPort, config.telemetry !== undefined);
+  const telemetry = await telemetryFor(config.telemetry, metrics, { entropy, log });
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
   const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
@@ -136,6 +138,7 @@ export async function startProduction(
     await services.uses
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
+    await telemetry?.close();
     await Promise.all([services.webhooks.close(), database.close(), pulse.close(), counters.end()]);
     await signer.close();
   };
@@ -194,6 +197,7 @@ export async function startProduction(
       tls: config.tls,
       metrics,
       loggedShare: config.loggedShare,
+      tracer: telemetry?.tracer,
       adminHost: config.adminHost,
       adminMounts: adminOperations({
         ...{ adminHost: config.adminHost, clock, log, newRequestId },

@@ -50,7 +50,7 @@ import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { auditOf, certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { countFailures, metricsFor, watchServer } from './metrics.ts';
+import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
 import { ownApi } from './own-api.ts';
 import { fromOwnHost } from './own-host.ts';
 import { sandboxPages } from './pages/sandbox-pages.ts';

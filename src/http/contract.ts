@@ -6,6 +6,7 @@ import {
   type Request,
 } from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
+import { inSyncSpan } from '../spans.ts';
 import type { Brand } from './brand.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { clientFault, requireSameClient } from './oauth/oauth-clients.ts';
@@ -80,7 +81,9 @@ export async function createContract(options: ContractOptions): Promise<Contract
   api.router.parseRequest = ((request: Request) => request) as unknown as typeof api.router.parseRequest;
   api.validator.validateRequest = ((request: unknown) => {
     const exchange = request as HttpExchange;
-    const refusal = validate(exchange, validators, options.brand);
+    const refusal = inSyncSpan({ name: 'validation', kind: 'internal' }, () =>
+      validate(exchange, validators, options.brand),
+    );
     return refusal === undefined ? { valid: true } : { valid: false, errors: [refusal] };
   }) as unknown as typeof api.validator.validateRequest;
 

@@ -25,6 +25,18 @@ const CLIENT_BODY_MS = 2000;
 /** Called for every answered request. `code`: the error code of a refusal. */
 type Observe = (operation: string, status: number, durationMs: number, code: string | undefined) => void;
 
+/** Records a request as a span of a trace. */
+interface RequestTracer {
+  request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
+  /** Called at the end of `work`. Result: the id of the trace. */
+  describe(end: {
+    readonly operation: string;
+    readonly method: string;
+    readonly status: number;
+    readonly code: string | undefined;
+  }): string | undefined;
+}
+
 export interface PipelineOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
@@ -33,6 +45,8 @@ export interface PipelineOptions {
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
+  /** Without it, requests are not traced. */
+  readonly tracer?: RequestTracer | undefined;
   /** Without it, every request is admitted. */
   readonly admission?: Pick<Admission, 'enter' | 'leave'> | undefined;
   readonly rateLimiter?: RateLimiter | undefined;
@@ -137,7 +151,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     }
   };
 
-  return async (request, response) => {
+  const serve: Pipeline = async (request, response) => {
     const startedMs = performance.now();
     const exchange = beginExchange(request, response, {
       id: options.newRequestId(),
@@ -169,6 +183,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
     const code = status < 400 ? undefined : codeOf(sent, refusal);
     options.observe?.(operation, status, durationMs, code);
+    const traceId = options.tracer?.describe({ operation, method: exchange.method, status, code });
     // The admission control logs its refusals itself.
     if ('isRefused' in sent) return;
     if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
@@ -176,6 +191,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     log[level](
       {
         request_id: exchange.id,
+        trace_id: traceId,
         operation,
         app: exchange.app?.id,
         status,
@@ -185,6 +201,9 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       'request',
     );
   };
+  const { tracer } = options;
+  if (tracer === undefined) return serve;
+  return (request, response) => tracer.request(request.headers, () => serve(request, response));
 }
 
 /** True for this share of the calls, evenly distributed. */

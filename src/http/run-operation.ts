@@ -6,6 +6,7 @@ import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.t
 import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
+import { inSpan } from '../spans.ts';
 import { afterCommitUnits, keepChanges, recordLateRefusal, recordRequest } from './audit/record-request.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
@@ -74,7 +75,9 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const work = { handler, use, prepared: await prepare(handler, exchange, options), options: noted };
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await runOnce(exchange, work);
+        return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
+          runOnce(exchange, work),
+        );
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
       }

@@ -79,6 +79,7 @@ test('a complete environment creates a frozen config', () => {
     usersPerMinute: 240,
     logLevel: 'info',
     loggedShare: 1,
+    telemetry: undefined,
     tls: {
       cert: expect.stringContaining('BEGIN CERTIFICATE'),
       key: expect.stringContaining('BEGIN PRIVATE KEY'),

@@ -11,6 +11,7 @@ import {
 } from 'cockatiel';
 import type { Clock } from '../../ports/clock.ts';
 import type { Log } from '../../ports/log.ts';
+import { tracedFetch } from '../measured/traced-fetch.ts';
 import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 
@@ -176,7 +177,8 @@ async function send(
   let retryAfter: string | null;
   let text: string | undefined;
   try {
-    const response = await fetch(url, {
+    const response = await tracedFetch(url, {
+      span: `fiat provider ${path[0] ?? ''}`,
       method,
       headers: {
         'api-key': apiKey,

@@ -1,4 +1,5 @@
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
+import { tracedFetch } from '../measured/traced-fetch.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 
 /** Responses are bounded, because parsing one occupies the thread. Only what blocks contain grows beyond this. */
@@ -51,7 +52,7 @@ export async function callNode(
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const isWhole = method === 'eth_getLogs' || (method === 'eth_getBlockByNumber' && params[1] === true);
   const maxBytes = BLOCK_METHODS.has(method) ? MAX_BLOCK_BYTES : MAX_ANSWER_BYTES;
-  const answer = await post(url, body, { timeoutMs, maxBytes });
+  const answer = await post(url, body, { timeoutMs, maxBytes, method });
   if (answer === undefined) {
     if (isWhole) throw new AnswerTooLargeError(method, maxBytes);
     throw unavailable(url, `expected a response of at most ${maxBytes} bytes`);
@@ -96,12 +97,17 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
 async function post(
   url: string,
   body: string,
-  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+  {
+    timeoutMs,
+    maxBytes,
+    method,
+  }: { readonly timeoutMs: number; readonly maxBytes: number; readonly method: string },
 ): Promise<object | undefined> {
   let status: number;
   let text: string | undefined;
   try {
-    const response = await fetch(url, {
+    const response = await tracedFetch(url, {
+      span: `node ${method}`,
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json' },
       body,

@@ -1,4 +1,7 @@
+import { HpkeError } from '../../crypto/hpke.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
+import { SigningInputError } from '../../signing/signing-errors.ts';
+import { inSpan } from '../../spans.ts';
 
 /** Called for every use of a vault, with the name of the method. */
 type ObserveVault = (call: string, durationMs: number, hasFailed: boolean) => void;
@@ -10,11 +13,13 @@ export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined
     (name: string, method: (...args: never[]) => Promise<unknown>) =>
     async (...args: never[]): Promise<unknown> => {
       const startedMs = performance.now();
-      let hasFailed = true;
+      let hasFailed = false;
       try {
-        const result = await method(...args);
-        hasFailed = false;
-        return result;
+        return await inSpan({ name: `key vault ${name}`, kind: 'internal' }, () => method(...args));
+      } catch (error) {
+        // Refusing what a caller submitted is no failure of the vault.
+        hasFailed = !(error instanceof SigningInputError || error instanceof HpkeError);
+        throw error;
       } finally {
         observe(name, performance.now() - startedMs, hasFailed);
       }

@@ -1,4 +1,5 @@
 import type { WebhookSender } from '../../ports/webhooks.ts';
+import { inSpan } from '../../spans.ts';
 
 /** Called for every attempt to deliver an event. */
 type ObserveWebhook = (result: string, durationMs: number) => void;
@@ -9,7 +10,9 @@ export function measuredWebhooks(sender: WebhookSender, observe: ObserveWebhook 
   return {
     ...sender,
     async send(request) {
-      const outcome = await sender.send(request);
+      const span = { name: 'webhook', kind: 'client', isRoot: true } as const;
+      const attributes = { 'custos.event': request.event.type };
+      const outcome = await inSpan({ ...span, attributes }, () => sender.send(request));
       const { status, failure, durationMs } = outcome;
       const isDelivered = status !== undefined && status >= 200 && status < 300;
       observe(failure ?? (isDelivered ? 'delivered' : 'refused'), durationMs);

@@ -6,6 +6,7 @@ import { checksumAddress } from '../../signing/ethereum/address.ts';
 import type { AbiValue } from '../../signing/ethereum/contracts/contract-abi.ts';
 import { rewardLeaf, rootOfProof } from '../../signing/ethereum/contracts/reward-proofs.ts';
 import { rewardDistributor } from '../../signing/ethereum/contracts/vault-calls.ts';
+import { tracedFetch } from '../measured/traced-fetch.ts';
 import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 import { type ReportedReward, readRewards } from './read-answer.ts';
@@ -143,7 +144,8 @@ async function fetchRewards({ url, apiKey, chainId, address }: Question): Promis
   let status: number;
   let text: string | undefined;
   try {
-    const response = await fetch(`${url}/v4/users/${address}/rewards?chainId=${chainId}`, {
+    const response = await tracedFetch(`${url}/v4/users/${address}/rewards?chainId=${chainId}`, {
+      span: 'rewards',
       headers: { accept: 'application/json', ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }) },
       // The operator configured this address, not the target of a redirect.
       redirect: 'error',

@@ -1,39 +1,62 @@
 import { Command } from 'commander';
-import type { Finding } from '../../client/doctor/finding.ts';
-import { readSandboxConfig } from '../../config.ts';
+import { readKeysConfig, readSandboxConfig, readServeConfig } from '../../config.ts';
 import { packageVersion } from '../../package-root.ts';
+import type { Finding } from '../../reports/finding.ts';
+import { UnmeasurableError } from '../../start-error.ts';
 
 interface DoctorFlags {
   host: string;
   port: string;
   data?: string;
   json?: boolean;
+  serve?: boolean;
+  webhookUrl?: string;
 }
 
 const examples = `
-Exit code: 1 if something keeps a sandbox from working. Warnings do not count.
+Exit code: 1 if something keeps the server from working, 2 if the settings are
+invalid, 3 if the checks could not be made. Warnings do not count.
 
 Examples:
   $ custos doctor
-  $ custos doctor --data .custos --port 4020`;
+  $ custos doctor --data .custos --port 4020
+  $ custos doctor --serve --webhook-url https://hooks.example.com/custos`;
 
 const marks: Readonly<Record<Finding['state'], string>> = { ok: 'ok', warning: 'warning', fault: 'FAULT' };
 
-/** `custos doctor`: checks whether a sandbox can run on this machine, and how those that run are. */
+/** `custos doctor`: checks whether a sandbox, or with `--serve` the production server, can run on this machine. */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check this machine and the sandboxes on it, with advice')
     .option('--host <address>', 'address that a sandbox would listen on', '127.0.0.1')
     .option('--port <number>', 'port that a sandbox would listen on', '4010')
     .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`')
+    .option('--serve', 'check what `custos serve` needs, with the settings of the environment')
+    .option('--webhook-url <url>', 'with --serve: send one request there, as webhooks are sent')
     .option('--json', 'print one JSON object per line')
     .addHelpText('after', examples)
     .action(async (flags: DoctorFlags) => {
-      const findings = await examine(flags);
+      const findings = await (flags.serve === true ? examineServe(flags) : examine(flags));
       for (const finding of findings)
         console.log(flags.json === true ? JSON.stringify(finding) : line(finding));
       if (findings.some(({ state }) => state === 'fault')) process.exitCode = 1;
     });
+}
+
+async function examineServe({ webhookUrl }: DoctorFlags): Promise<Finding[]> {
+  const config = readServeConfig();
+  const { vault } = readKeysConfig();
+  const { env, execArgv } = process;
+  const [{ checkNode }, { examineProduction }] = await Promise.all([
+    import('../../client/doctor/check-machine.ts'),
+    import('../../admin/doctor/examine-production.ts'),
+  ]);
+  try {
+    const outside = { vault, env, execArgv, folder: process.cwd(), webhookUrl };
+    return [checkNode(process.versions.node), ...(await examineProduction(config, outside))];
+  } catch (cause) {
+    throw new UnmeasurableError(`the checks could not be made: ${(cause as Error).message}`, { cause });
+  }
 }
 
 async function examine(flags: DoctorFlags): Promise<Finding[]> {
@@ -59,7 +82,7 @@ async function examine(flags: DoctorFlags): Promise<Finding[]> {
 async function checkSchema(folder: string): Promise<Finding[]> {
   const [{ readSchemaState }, { fault, ok }] = await Promise.all([
     import('../../admin/schema-state.ts'),
-    import('../../client/doctor/finding.ts'),
+    import('../../reports/finding.ts'),
   ]);
   try {
     const state = await readSchemaState(folder);

@@ -5,8 +5,8 @@ import { dirname, join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 import { systemClock } from '../../adapters/clock.ts';
 import { proxyVariables } from '../../config-client.ts';
+import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import type { RunningSandboxFile } from '../running-sandboxes.ts';
-import { type Finding, fault, ok, warning } from './finding.ts';
 
 const OLDEST_NODE = 24;
 /** A sandbox with many users writes some tens of megabytes. */

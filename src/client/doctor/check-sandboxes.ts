@@ -1,6 +1,6 @@
+import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import type { RunningSandboxFile } from '../running-sandboxes.ts';
 import { openSandboxClient } from '../sandbox-client.ts';
-import { type Finding, fault, ok, warning } from './finding.ts';
 
 const TIMEOUT_MS = 3_000;
 

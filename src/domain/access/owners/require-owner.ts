@@ -6,6 +6,7 @@ import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../..
 import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { inSpan } from '../../../spans.ts';
 import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
 import { inSlices } from '../../in-slices.ts';
 import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
@@ -42,11 +43,19 @@ export interface Eligible {
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export async function requireOwner(
-  context: OperationContext,
-  { ownerId, signers = [] }: Eligible,
-): Promise<SignedBy> {
+export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<SignedBy> {
+  const { ownerId, signers } = eligible;
   if (ownerId === null) return { kind: 'none' };
+  return inSpan({ name: 'authorization', kind: 'internal' }, () =>
+    requireAgreement(context, ownerId, signers),
+  );
+}
+
+async function requireAgreement(
+  context: OperationContext,
+  ownerId: string,
+  signers: Eligible['signers'] = [],
+): Promise<SignedBy> {
   const { signatures, agreed: agreement, consentOf } = context.proof;
   if (consentOf !== undefined) {
     if (consentOf !== ownerId) throw new ApiError('insufficient_correct_authorization_signatures');

@@ -4,12 +4,12 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
+import { inSpan } from '../../../spans.ts';
 import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
 import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
 import { notePolicies } from '../../base/events/stored-effects.ts';
-
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
 import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './record-use.ts';
@@ -55,7 +55,9 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   const totals = await openRunningTotals(context, wallet.id, action);
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
-  const { policyIds, denial } = await evaluatePolicies(context, policies, evaluated, totals);
+  const { policyIds, denial } = await inSpan({ name: 'policies', kind: 'internal' }, () =>
+    evaluatePolicies(context, policies, evaluated, totals),
+  );
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,

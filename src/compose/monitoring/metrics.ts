@@ -1,21 +1,24 @@
 import { performance } from 'node:perf_hooks';
-import type { Admission } from '../http/overload/admission.ts';
-import type { OpenUnit } from '../http/unit-of-work.ts';
-import { readBacklog } from '../jobs/read-backlog.ts';
-import type { ServerMetrics } from '../metrics/server-metrics.ts';
-import type { Services } from '../operation-context.ts';
-import type { Chains } from '../ports/chains.ts';
-import { kindOfFailure } from '../storage/database-errors.ts';
-import type { Database } from '../storage/open-database.ts';
+import type { Admission } from '../../http/overload/admission.ts';
+import type { OpenUnit } from '../../http/unit-of-work.ts';
+import { readBacklog } from '../../jobs/read-backlog.ts';
+import type { ServerMetrics } from '../../metrics/server-metrics.ts';
+import type { Services } from '../../operation-context.ts';
+import type { Chains } from '../../ports/chains.ts';
+import { kindOfFailure } from '../../storage/database-errors.ts';
+import type { Database } from '../../storage/open-database.ts';
 
 /** Readings from the database and from nodes are shared by scrapes within this time. */
 const READ_EVERY_MS = 10_000;
 const WAIT_MS = 2_000;
 
-/** The metrics of a server; undefined where none are served. Loaded only if they are. */
-export async function metricsFor(adminPort: number | undefined): Promise<ServerMetrics | undefined> {
-  if (adminPort === undefined) return undefined;
-  const { createServerMetrics } = await import('../metrics/server-metrics.ts');
+/** The metrics of a server; undefined where none are served or sent. Loaded only if they are. */
+export async function metricsFor(
+  adminPort: number | undefined,
+  areSent = false,
+): Promise<ServerMetrics | undefined> {
+  if (adminPort === undefined && !areSent) return undefined;
+  const { createServerMetrics } = await import('../../metrics/server-metrics.ts');
   return createServerMetrics();
 }
 
@@ -36,7 +39,7 @@ interface Watched {
 /** Adds what is read at each scrape: the state of the process, of the database and of the chains. */
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
-  const gauges = await import('../metrics/gauges.ts');
+  const gauges = await import('../../metrics/gauges.ts');
   const { admission, database } = watched;
   const readUtilization = utilizationReader();
   metrics.add(() => [
@@ -60,8 +63,8 @@ function utilizationReader(): () => number {
 
 async function watchBacklog(metrics: ServerMetrics, { services, openUnit }: Watched): Promise<void> {
   const [gauges, { sampled }] = await Promise.all([
-    import('../metrics/gauges.ts'),
-    import('../metrics/sampler.ts'),
+    import('../../metrics/gauges.ts'),
+    import('../../metrics/sampler.ts'),
   ]);
   const read = sampled({
     ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
@@ -74,8 +77,8 @@ async function watchBacklog(metrics: ServerMetrics, { services, openUnit }: Watc
 /** Each chain has its own reading, so that nodes that do not answer hide only their chain. */
 async function watchHeads(metrics: ServerMetrics, { services, chains }: Watched): Promise<void> {
   const [gauges, { sampled }] = await Promise.all([
-    import('../metrics/gauges.ts'),
-    import('../metrics/sampler.ts'),
+    import('../../metrics/gauges.ts'),
+    import('../../metrics/sampler.ts'),
   ]);
   const heads = chains.map(({ caip2 }) => ({
     caip2,

@@ -1,0 +1,140 @@
+import { systemClock } from '../../adapters/clock.ts';
+import type { ServeConfig } from '../../config.ts';
+import type { VaultSettings } from '../../config-signer.ts';
+import { entities } from '../../domain/tables.ts';
+import { checkMasterKey } from '../../domain/wallets/wallets/check-master-key.ts';
+import type { KeyVault } from '../../ports/key-vault.ts';
+import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+import { type Database, openDatabase } from '../../storage/open-database.ts';
+import { findSchemaFault } from '../../storage/schema-fault.ts';
+import { withVault } from '../open-vault.ts';
+
+/** The oldest version that PostgreSQL's developers still maintain. */
+const OLDEST_VERSION = 140_000;
+const SKEW_WARNING_MS = 1_000;
+const SKEW_FAULT_MS = 10_000;
+/** Beside the pool: rate limits, readiness, the sign of life. */
+const OTHER_CONNECTIONS = 4;
+
+type Row = Readonly<Record<string, string | number | boolean>>;
+
+/** The database of `custos serve`, and whether the master key opens what it contains. Changes nothing. */
+export async function checkDatabase(config: ServeConfig, vault: VaultSettings): Promise<Finding[]> {
+  const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
+  try {
+    const sentMs = systemClock.now();
+    const [row] = (await database.orm.em.fork().execute(SETTINGS)) as Row[];
+    const skewMs = Number(row!.now_ms) - (sentMs + systemClock.now()) / 2;
+    const schema = await schemaFinding(database);
+    return [
+      ...settingFindings(row!),
+      connectionFinding(row!, config),
+      skewFinding(skewMs),
+      schema,
+      await masterKeyFinding(vault, schema.state === 'ok' ? database : undefined),
+    ];
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // The message of `pg` contains neither the URL nor the password.
+    const text = `it cannot be used: ${code ?? ''} ${message}`.trimEnd();
+    return [
+      fault('database', text, 'check DATABASE_URL, the network and the rights of the user'),
+      await masterKeyFinding(vault, undefined),
+    ];
+  } finally {
+    await database.close();
+  }
+}
+
+const SETTINGS = `select
+  current_setting('server_version_num')::int as version,
+  current_setting('fsync') as fsync,
+  current_setting('full_page_writes') as full_page_writes,
+  current_setting('synchronous_commit') as synchronous_commit,
+  current_setting('max_connections')::int as max_connections,
+  current_setting('superuser_reserved_connections')::int as reserved_connections,
+  current_setting('archive_mode') as archive_mode,
+  current_setting('TimeZone') as time_zone,
+  current_setting('transaction_read_only') as read_only,
+  pg_is_in_recovery() as recovering,
+  coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as encrypted,
+  extract(epoch from clock_timestamp()) * 1000 as now_ms`;
+
+function settingFindings(row: Row): Finding[] {
+  const version = Number(row.version);
+  const name = `PostgreSQL ${Math.floor(version / 10_000)}`;
+  const findings = [
+    version < OLDEST_VERSION
+      ? warning('database', `${name} is no longer maintained`, 'upgrade to a newer major version')
+      : ok('database', `${name}, time zone ${row.time_zone}`),
+  ];
+  if (row.recovering === true || row.read_only === 'on')
+    findings.push(fault('database', 'it is read-only', 'name the primary in DATABASE_URL, not a standby'));
+  for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit'] as const) {
+    if (row[setting] !== 'off') continue;
+    const text = `${setting} is off: acknowledged payments can be lost in a crash`;
+    findings.push(fault('database', text, `set \`${setting} = on\` in postgresql.conf`));
+  }
+  if (row.archive_mode === 'off')
+    findings.push(
+      warning('backup', 'archive_mode is off', 'archive the WAL, or make sure that your provider does'),
+    );
+  if (row.encrypted !== true)
+    findings.push(
+      warning('database', 'the connection is not encrypted', 'add `sslmode=verify-full` unless it is local'),
+    );
+  return findings;
+}
+
+function connectionFinding(row: Row, { databasePoolSize, workers }: ServeConfig): Finding {
+  const room = Number(row.max_connections) - Number(row.reserved_connections);
+  const needed = (databasePoolSize + OTHER_CONNECTIONS) * workers;
+  const text = `${needed} connections for ${workers} process(es) here, of ${room} (max_connections)`;
+  if (needed > room)
+    return fault('connections', text, 'raise max_connections, or lower CUSTOS_DATABASE_POOL');
+  // A rolling restart runs the old and the new processes side by side.
+  if (2 * needed > room)
+    return warning('connections', text, 'a rolling restart, or a second host, needs as many once more');
+  return ok('connections', text);
+}
+
+function skewFinding(skewMs: number): Finding {
+  const text = `that of the database is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs < 0 ? 'behind' : 'ahead'}`;
+  if (Math.abs(skewMs) < SKEW_WARNING_MS) return ok('clock', text);
+  const advice = 'run NTP on both machines: deadlines of signed requests depend on the clock';
+  return Math.abs(skewMs) < SKEW_FAULT_MS ? warning('clock', text, advice) : fault('clock', text, advice);
+}
+
+async function schemaFinding(database: Database): Promise<Finding> {
+  const em = database.orm.em.fork();
+  const found = await findSchemaFault(database.orm, async (sql) => em.execute(sql));
+  if (found === undefined) return ok('schema', 'it is that of this version');
+  return fault('schema', found, 'see `custos migrate --check`');
+}
+
+/** Seals and opens something; if the database can be read, also opens what is stored there. */
+async function masterKeyFinding(settings: VaultSettings, database: Database | undefined): Promise<Finding> {
+  const name = settings.kind === 'socket' ? 'signer' : 'master key';
+  try {
+    return await withVault(settings, (vault) => tryVault(name, vault, database));
+  } catch (error) {
+    const advice =
+      'start with the master key that the wallets were made with, and check the service and its token';
+    return fault(name, (error as Error).message, advice);
+  }
+}
+
+async function tryVault(name: string, vault: KeyVault, database: Database | undefined): Promise<Finding> {
+  const binding = { purpose: 'doctor', rowId: 'doctor', appId: 'doctor' };
+  await vault.rewrap(await vault.seal(Buffer.from('doctor'), binding), binding);
+  if (database === undefined) return ok(name, 'it seals and opens; the stored keys were not tried');
+  const em = database.orm.em.fork();
+  await em.begin();
+  try {
+    await checkMasterKey(em, vault);
+  } finally {
+    // INVARIANT: the doctor changes nothing.
+    await em.rollback();
+  }
+  return ok(name, 'it seals and opens, and opens what is stored');
+}

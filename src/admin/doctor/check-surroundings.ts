@@ -1,0 +1,140 @@
+import { X509Certificate } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { readFileSync, statfsSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { systemClock } from '../../adapters/clock.ts';
+import type { ServeConfig } from '../../config.ts';
+import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+
+const DAY_MS = 86_400_000;
+const RENEW_DAYS = 21;
+const LOW_SPACE_BYTES = 500 * 1024 * 1024;
+const LOOKUP_MS = 3_000;
+
+/** The certificate that clients see. */
+export function checkTls({ tls, publicUrls }: Pick<ServeConfig, 'tls' | 'publicUrls'>): Finding[] {
+  if (tls === undefined) return [ok('TLS', 'a proxy terminates it (CUSTOS_TRUST_PROXY)')];
+  const certificate = new X509Certificate(tls.cert);
+  const until = certificate.validToDate;
+  const days = Math.floor((until.getTime() - systemClock.now()) / DAY_MS);
+  const text = `the certificate is valid until ${until.toISOString().slice(0, 10)}`;
+  const expiry =
+    days < 0
+      ? fault(
+          'TLS',
+          `the certificate expired on ${until.toISOString().slice(0, 10)}`,
+          'renew it, and restart',
+        )
+      : days < RENEW_DAYS
+        ? warning('TLS', `${text}, for ${days} days`, 'renew it, and restart the server')
+        : ok('TLS', text);
+  const foreign = publicUrls
+    .map((url) => new URL(url).hostname.replace(/^\[|\]$/g, ''))
+    .filter(
+      (host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) === undefined,
+    );
+  return [
+    expiry,
+    ...foreign.map((host) =>
+      warning(
+        'TLS',
+        `the certificate is not for \`${host}\``,
+        'unless a proxy in front has one, issue it again',
+      ),
+    ),
+  ];
+}
+
+/** The URLs that clients use. */
+export async function checkPublicUrls({ publicUrls }: Pick<ServeConfig, 'publicUrls'>): Promise<Finding[]> {
+  return Promise.all(publicUrls.map(checkPublicUrl));
+}
+
+async function checkPublicUrl(text: string): Promise<Finding> {
+  const { protocol, hostname } = new URL(text);
+  if (protocol !== 'https:')
+    return fault('public URL', `\`${text}\` is not HTTPS`, 'clients sign this URL: name the HTTPS one');
+  const timer = AbortSignal.timeout(LOOKUP_MS);
+  const late = new Promise<never>((_, reject) => timer.addEventListener('abort', () => reject(timer.reason)));
+  try {
+    const { address } = await Promise.race([lookup(hostname.replace(/^\[|\]$/g, '')), late]);
+    return ok('public URL', `\`${text}\` resolves to ${address}`);
+  } catch {
+    return warning(
+      'public URL',
+      `\`${text}\` does not resolve on this machine`,
+      'clients must be able to resolve it; this machine need not',
+    );
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings of the process that weaken it. */
+export function checkProcess(
+  config: Pick<ServeConfig, 'connections'>,
+  { env, execArgv }: { readonly env: Environment; readonly execArgv: readonly string[] },
+): Finding[] {
+  const flags = [...execArgv, ...(env.NODE_OPTIONS ?? '').split(/\s+/)];
+  const findings: Finding[] = [];
+  if (flags.some((flag) => /^--inspect/.test(flag)))
+    findings.push(fault('Node flags', '--inspect opens a debugger that can read keys', 'remove the flag'));
+  if (flags.some((flag) => /^--heapsnapshot|^--heap-prof|^--abort-on-uncaught/.test(flag)))
+    findings.push(warning('Node flags', 'dumps of the memory may contain secrets', 'remove the flag'));
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+    findings.push(
+      fault(
+        'Node flags',
+        'NODE_TLS_REJECT_UNAUTHORIZED=0 accepts every certificate',
+        'unset it; see NODE_EXTRA_CA_CERTS',
+      ),
+    );
+  if (env.NODE_DEBUG !== undefined)
+    findings.push(warning('Node flags', 'NODE_DEBUG writes requests to standard error', 'unset it'));
+  const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find(
+    (name) => env[name] !== undefined,
+  );
+  if (proxy !== undefined)
+    findings.push(
+      warning(
+        'egress',
+        `${proxy} is set, but webhooks and nodes are called directly`,
+        'allow direct HTTPS, or unset it',
+      ),
+    );
+  if (findings.length === 0) findings.push(ok('Node flags', 'none that weaken the server'));
+  return [...findings, ...fileLimit(config), ...keyFile(env)];
+}
+
+function fileLimit({ connections }: Pick<ServeConfig, 'connections'>): Finding[] {
+  const limit = openFileLimit();
+  if (limit === undefined) return [];
+  const text = `${limit} open files for ${connections.total} connections`;
+  if (limit > connections.total) return [ok('file limit', text)];
+  return [warning('file limit', text, 'raise `ulimit -n`, or lower CUSTOS_MAX_CONNECTIONS')];
+}
+
+/** Undefined where there is no `/proc`. */
+function openFileLimit(): number | undefined {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return found === null ? undefined : Number(found[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Who can read the master key. */
+function keyFile({ CUSTOS_MASTER_KEY_FILE: file }: Environment): Finding[] {
+  if (file === undefined) return [];
+  const isOpen = (statSync(file).mode & 0o077) !== 0;
+  if (!isOpen) return [ok('key file', 'only its owner can read it')];
+  return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
+}
+
+/** The disk that the log and dumps of the process are written to. */
+export function checkDisk(folder: string): Finding {
+  const { bavail, bsize } = statfsSync(folder);
+  const text = `${Math.floor((bavail * bsize) / (1024 * 1024))} MB are free in \`${folder}\``;
+  return bavail * bsize >= LOW_SPACE_BYTES ? ok('disk', text) : warning('disk', text, 'make space');
+}

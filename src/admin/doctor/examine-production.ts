@@ -1,0 +1,31 @@
+import type { ServeConfig } from '../../config.ts';
+import type { VaultSettings } from '../../config-signer.ts';
+import type { Finding } from '../../reports/finding.ts';
+import { checkDatabase } from './check-database.ts';
+import { checkEgress, checkNodes } from './check-network.ts';
+import { checkDisk, checkProcess, checkPublicUrls, checkTls } from './check-surroundings.ts';
+
+/** Checks what `custos serve` needs, side by side. Changes nothing. */
+export async function examineProduction(
+  config: ServeConfig,
+  outside: {
+    /** What opens the stored keys. */
+    readonly vault: VaultSettings;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly execArgv: readonly string[];
+    readonly folder: string;
+    /** Where to send a request as webhooks are sent. */
+    readonly webhookUrl: string | undefined;
+  },
+): Promise<Finding[]> {
+  const findings = await Promise.all([
+    checkTls(config),
+    checkPublicUrls(config),
+    checkDatabase(config, outside.vault),
+    checkNodes(config),
+    checkEgress(outside.webhookUrl),
+    checkProcess(config, outside),
+    checkDisk(outside.folder),
+  ]);
+  return findings.flat();
+}

@@ -1,0 +1,33 @@
+import { channel, tracingChannel } from 'node:diagnostics_channel';
+
+/** A step of a request that takes time. Attributes are never secrets, bodies or ids of customers' objects. */
+export interface SpanMessage {
+  readonly name: string;
+  /** `client`: a call of another system. */
+  readonly kind: 'internal' | 'client';
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>;
+  /** Begins a trace where no request is being handled. */
+  readonly isRoot?: boolean;
+  readonly isSync?: boolean;
+}
+
+// Channels of node:diagnostics_channel: without a subscriber, a span costs one comparison.
+const spans = tracingChannel<SpanMessage, SpanMessage>('custos:span');
+const outgoing = channel('custos:outgoing');
+
+/** Runs work as a span of the current request. */
+export function inSpan<T>(message: SpanMessage, work: () => Promise<T>): Promise<T> {
+  return spans.start.hasSubscribers ? spans.tracePromise(work, message) : work();
+}
+
+/** The same for work that does not wait. */
+export function inSyncSpan<T>(message: SpanMessage, work: () => T): T {
+  return spans.start.hasSubscribers ? spans.traceSync(work, { ...message, isSync: true }) : work();
+}
+
+/** The headers by which another system continues the trace (W3C Trace Context); empty without one. */
+export function outgoingHeaders(): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  if (outgoing.hasSubscribers) outgoing.publish(headers);
+  return headers;
+}

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { adjustableClock, systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { examineProduction } from '../../../src/admin/doctor/examine-production.ts';
+import { readKeysConfig, readServeConfig } from '../../../src/config.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
+import { startScriptedNode } from '../../support/scripted-node.ts';
+
+const folder = temporaryFolder();
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const certificate = await makeCertificate({
+    clock: systemClock,
+    entropy: systemEntropy,
+    hosts: ['api.acme.test'],
+  });
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  env = {
+    DATABASE_URL: await freshPostgres(),
+    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
+    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_PUBLIC_URLS: 'https://localhost',
+  };
+});
+
+async function examine(more: Record<string, string> = {}, execArgv: readonly string[] = []) {
+  const all = { ...env, ...more };
+  const outside = { vault: readKeysConfig(all).vault, env: all, execArgv, folder, webhookUrl: undefined };
+  const findings = await examineProduction(readServeConfig({}, all), outside);
+  return (name: string) =>
+    findings.filter((finding) => finding.name === name).map(({ state, text }) => `${state}: ${text}`);
+}
+
+describe('custos doctor --serve', () => {
+  test('finds nothing wrong with a good installation', async () => {
+    const of = await examine();
+    expect(of('TLS')).toEqual([expect.stringMatching(/^ok: the certificate is valid until 20/)]);
+    expect(of('public URL')).toEqual([expect.stringMatching(/^ok: `https:\/\/localhost` resolves to /)]);
+    expect(of('schema')).toEqual(['ok: it is that of this version']);
+    expect(of('master key')).toEqual(['ok: it seals and opens, and opens what is stored']);
+    expect(of('clock')).toEqual([expect.stringMatching(/^ok: that of the database is 0\.\d s/)]);
+    expect(of('connections')).toEqual([expect.stringMatching(/^ok: 14 connections for 1 process/)]);
+    expect(of('Node flags')).toEqual(['ok: none that weaken the server']);
+    expect(of('disk')).toEqual([expect.stringMatching(/MB are free/)]);
+  });
+
+  test('finds settings of the database with which acknowledged payments are lost', async () => {
+    const url = new URL(env.DATABASE_URL!);
+    url.searchParams.set('options', '-c synchronous_commit=off -c default_transaction_read_only=on');
+    const of = await examine({ DATABASE_URL: url.href, CUSTOS_DATABASE_POOL: '900' });
+    expect(of('database')).toEqual(
+      expect.arrayContaining([
+        'fault: it is read-only',
+        'fault: synchronous_commit is off: acknowledged payments can be lost in a crash',
+      ]),
+    );
+    expect(of('connections')).toEqual([expect.stringMatching(/^fault: 904 connections/)]);
+  });
+
+  test('finds a database that does not answer, without naming its password', async () => {
+    const of = await examine({ DATABASE_URL: 'postgresql://custos:hush@127.0.0.1:1/custos' });
+    expect(of('database')).toEqual([expect.stringMatching(/^fault: it cannot be used: ECONNREFUSED/)]);
+    expect(of('database').join()).not.toContain('hush');
+    expect(of('master key')).toEqual(['ok: it seals and opens; the stored keys were not tried']);
+  });
+
+  test('finds another master key than that of the stored wallets', async () => {
+    const url = await freshPostgres();
+    const { startProduction } = await import('../../support/monitoring/production.ts');
+    await (await startProduction({ DATABASE_URL: url })).close();
+    expect((await examine({ DATABASE_URL: url }))('master key')).toEqual([
+      expect.stringMatching(/^fault: master key `\w+` is not configured/),
+    ]);
+  });
+
+  test('finds nodes of another chain, that lag behind, and that do not answer', async () => {
+    const node = (chain: string, seconds: number) =>
+      startScriptedNode((method) =>
+        method === 'eth_chainId'
+          ? { result: chain }
+          : { result: { number: '0x1', timestamp: `0x${seconds.toString(16)}` } },
+      );
+    const nowSeconds = Math.floor(Date.now() / 1000);
+    await using good = await node('0x1', nowSeconds);
+    await using lagging = await node('0x1', nowSeconds - 3_600);
+    await using foreign = await node('0xa', nowSeconds);
+    const urls = [good.url, lagging.url, foreign.url, 'http://127.0.0.1:1/key'].join(',');
+    const of = await examine({ CUSTOS_RPC: `eip155:1=${urls}` });
+    expect(of('nodes')).toEqual([
+      expect.stringMatching(/^ok: eip155:1, 127\.0\.0\.1:\d+: the latest block is \d s old$/),
+      expect.stringMatching(/^warning: .* is 36\d\d s old$/),
+      expect.stringMatching(/^fault: .*expected a node of `eip155:1`, got one of `eip155:10`/),
+      expect.stringMatching(/^fault: .*no connection/),
+    ]);
+    expect(of('nodes').join()).not.toContain('secret-key');
+  });
+
+  test('finds an expired certificate, one for another host, and HTTP', async () => {
+    const past = adjustableClock({ startMs: Date.UTC(2020, 0, 1), frozen: true });
+    const old = await makeCertificate({ clock: past, entropy: systemEntropy });
+    writeFileSync(join(folder, 'old.pem'), old.cert);
+    writeFileSync(join(folder, 'old-key.pem'), old.key);
+    const of = await examine({
+      CUSTOS_TLS_CERT: join(folder, 'old.pem'),
+      CUSTOS_TLS_KEY: join(folder, 'old-key.pem'),
+      CUSTOS_PUBLIC_URLS: 'http://api.acme.test',
+    });
+    expect(of('TLS')).toEqual([
+      expect.stringMatching(/^fault: the certificate expired on 202/),
+      'warning: the certificate is not for `api.acme.test`',
+    ]);
+    expect(of('public URL')).toEqual(['fault: `http://api.acme.test` is not HTTPS']);
+  });
+
+  test('finds flags that expose keys, and a key file that others can read', async () => {
+    const file = join(folder, 'master-key');
+    writeFileSync(file, env.CUSTOS_MASTER_KEY!);
+    chmodSync(file, 0o644);
+    const { CUSTOS_MASTER_KEY: _, ...rest } = env;
+    const all = { ...rest, CUSTOS_MASTER_KEY_FILE: file, NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+    const outside = {
+      vault: readKeysConfig(all).vault,
+      env: all,
+      execArgv: ['--inspect=0.0.0.0'],
+      folder,
+      webhookUrl: undefined,
+    };
+    const findings = await examineProduction(readServeConfig({}, all), outside);
+    const flags = findings.filter(({ name, state }) => name === 'Node flags' && state === 'fault');
+    expect(flags.map(({ text }) => text)).toEqual([
+      '--inspect opens a debugger that can read keys',
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 accepts every certificate',
+    ]);
+    expect(findings.find(({ name }) => name === 'key file')).toMatchObject({
+      state: 'warning',
+      advice: `chmod 600 ${file}`,
+    });
+  });
+
+  test('the exit code is 1 for a fault and 2 for invalid settings', async () => {
+    const { code, stdout } = await runCommand(['doctor', '--serve', '--json'], { env });
+    const findings = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { name: string; state: string; text: string });
+    const names = findings.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['Node.js', 'TLS', 'database', 'schema', 'disk']));
+    // The database of the tests does without what protects it from a loss of power.
+    const faults = findings.filter(({ state }) => state === 'fault').map(({ text }) => text.split(' ')[0]);
+    expect(faults).toEqual(['fsync', 'full_page_writes', 'synchronous_commit']);
+    expect(code).toBe(1);
+    const url = 'postgresql://custos:hush@127.0.0.1:1/custos';
+    expect((await runCommand(['doctor', '--serve'], { env: { ...env, DATABASE_URL: url } })).code).toBe(1);
+    expect((await runCommand(['doctor', '--serve'], { env: {} })).code).toBe(2);
+  });
+});
