@@ -15,7 +15,7 @@ let folder: string;
 
 const run = (command: string, args: string[], env: Record<string, string> = {}) => {
   const { status, stdout, stderr } = spawnSync(command, args, {
-    ...{ cwd: folder, encoding: 'utf8', timeout: 120_000 },
+    ...{ cwd: folder, encoding: 'utf8', timeout: 280_000 },
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env },
   });
   return { status, output: `${stdout}${stderr}` };
@@ -45,7 +45,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     expect(installed).toMatchObject({ status: 0 });
     const all = ['vitest', 'jest', 'playwright', 'express', 'fastify', 'next', 'github'];
     expect(run(bin('custos'), ['init', ...all])).toMatchObject({ status: 0 });
-  }, 300_000);
+  }, 400_000);
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test('vitest', () => {
