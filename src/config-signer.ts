@@ -1,7 +1,7 @@
 import * as check from './config-checks.ts';
 
 /** A signer that listens on a socket. */
-export interface SignerSocket {
+interface SignerSocket {
   readonly kind: 'socket';
   /** Absolute. */
   readonly path: string;

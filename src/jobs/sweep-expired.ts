@@ -1,5 +1,6 @@
 import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
 import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
+import { dropOldCheckpoints } from '../domain/base/audit/sign-checkpoint.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
 import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';
 import { dropExpiredOauth } from '../domain/wallets/oauth/drop-expired.ts';
@@ -19,12 +20,12 @@ const KEPT_LONGER_MS = 60 * 60_000;
 
 /** What requests in progress may still need. */
 const lateDrops = [dropExpiredAnswers, dropStaleRecords];
-const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries];
+const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dropOldCheckpoints];
 
 /**
  * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside
- * every aggregation window, old webhook deliveries, old records of wallet uses, and codes, tokens and grants of
- * devices.
+ * every aggregation window, old webhook deliveries, old records of wallet uses, old checkpoints of the audit log, and
+ * codes, tokens and grants of devices.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {

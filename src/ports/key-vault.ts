@@ -27,7 +27,7 @@ export interface NewWalletKey extends WalletKeyFacts {
 }
 
 /** A new key pair: the sealed private key, and the public key in the form of the method that makes it. */
-export interface NewKeyPair<PublicKey> {
+interface NewKeyPair<PublicKey> {
   readonly sealed: SealedKey;
   readonly publicKey: PublicKey;
 }

@@ -22,7 +22,7 @@ import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions }
  * The purposes of secrets that leave the vault as they are, because the server shows them, compares with them or sends
  * them on. Private keys have other purposes.
  */
-export const plainPurposes: ReadonlySet<string> = new Set([
+const plainPurposes: ReadonlySet<string> = new Set([
   'webhook-secret',
   'deposit-instructions',
   'test-account-code',

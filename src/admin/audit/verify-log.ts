@@ -22,7 +22,7 @@ const MAX_FAULTS = 100;
  * Verifies an exported log: every record against its hash, the hashes against the tree, the tree against the signed
  * checkpoint, and, if given, against an earlier checkpoint that a witness has kept.
  *
- * HOT: reads every record (bench/by-hand/audit-verify.ts).
+ * HOT: reads every record.
  *
  * @throws StartError when the folder is not a log.
  */

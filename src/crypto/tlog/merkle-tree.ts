@@ -9,7 +9,7 @@ export function leafHash(entry: Uint8Array): Buffer {
 }
 
 /** SHA-256(0x01 || left || right). RFC 6962 section 2.1. */
-export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   const node = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
   node[0] = 1;
   node.set(left, 1);
@@ -18,7 +18,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 }
 
 /** The root of the tree without entries: the hash of nothing. */
-export const emptyRoot: Buffer = hash('sha256', '', 'buffer');
+const emptyRoot: Buffer = hash('sha256', '', 'buffer');
 
 /** The hashes of complete subtrees of a tree: the one with 2^level leaves that begins at leaf index * 2^level. */
 export type ReadSubtree = (level: number, index: number) => Promise<Uint8Array>;

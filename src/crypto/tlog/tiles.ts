@@ -8,7 +8,7 @@ const HEIGHT = 8;
 export const HASH_BYTES = 32;
 
 /** The largest entry that a bundle can contain: its length is a 16-bit number. */
-export const MAX_ENTRY_BYTES = 65_535;
+const MAX_ENTRY_BYTES = 65_535;
 
 /** The hashes of a tile, concatenated: at level 0 of entries, above it of full tiles of the level below. */
 export type ReadTile = (level: number, index: number) => Promise<Uint8Array>;
@@ -27,7 +27,7 @@ export function subtreesOf(readTile: ReadTile): ReadSubtree {
 }
 
 /** A tile has fewer hashes than the size of its tree says. */
-export class MissingHashesError extends Error {
+class MissingHashesError extends Error {
   constructor(level: number, index: number) {
     super(`tile ${level}/${index} has fewer hashes than the tree needs`);
     this.name = 'MissingHashesError';

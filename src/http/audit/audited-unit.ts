@@ -36,7 +36,7 @@ async function recordChanges(
 }
 
 /** What was changed, and the ids of it. */
-export function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes' | 'ids'> {
+function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes' | 'ids'> {
   const ids = new Set(changes.flatMap(({ id }) => id ?? []));
   return {
     changes: [...new Set(changes.map(({ what }) => what))],

@@ -25,7 +25,7 @@ export function isDenial({ code, status }: ApiError, exchange: HttpExchange): bo
 }
 
 /** Who sent a request. */
-export function actorOf(exchange: HttpExchange): AuditActor {
+function actorOf(exchange: HttpExchange): AuditActor {
   const { app, userId, sessionId, headers, signers } = exchange;
   const who = {
     kind: kindOf(exchange),

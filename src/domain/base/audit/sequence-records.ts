@@ -62,7 +62,7 @@ async function placeRecords(em: SqlEntityManager, nowMs: number): Promise<number
 }
 
 /** How many records have a place in the log. */
-export async function readLogSize(em: SqlEntityManager): Promise<number> {
+async function readLogSize(em: SqlEntityManager): Promise<number> {
   const newest = await em
     .getKysely<Tables>()
     .selectFrom('audit_checkpoints')
