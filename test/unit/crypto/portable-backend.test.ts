@@ -44,21 +44,23 @@ const withFaultyAddon = `
   const bindings = require(process.argv[3]);
   const operation = bindings[process.argv[2]];
   bindings[process.argv[2]] = (first, ...rest) => operation(first.map((byte, at) => byte ^ (at === 31)), ...rest);
-  import(process.argv[1]).then((compose) =>
-    (compose.startSandbox ?? compose.startProduction)({ logLevel: 'silent' }),
-  );
+  import(process.argv[1]).then(({ startSandbox, startProduction, servedVault }) => {
+    const start = startSandbox ?? startProduction ?? servedVault;
+    return start({ logLevel: 'silent' }, { signer: new Promise(() => undefined) });
+  });
 `;
 
 test.each([
-  ['sandbox', 'ecdsaSign', 'in `sign` on vector 2'],
+  ['compose/sandbox', 'ecdsaSign', 'in `sign` on vector 2'],
   // Only Schnorr signatures need it.
-  ['production', 'privateKeyTweakMul', 'expected the computed Schnorr signature to verify'],
+  ['compose/production', 'privateKeyTweakMul', 'expected the computed Schnorr signature to verify'],
+  ['signer/serve-channel', 'ecdsaSign', 'in `sign` on vector 2'],
 ])(
   '%s does not start on an addon whose %s is wrong',
   { timeout: 60_000 },
-  async (compose, operation, reason) => {
+  async (module, operation, reason) => {
     const bindings = createRequire(import.meta.url).resolve('secp256k1/bindings');
-    const program = ['-e', withFaultyAddon, urlOf(`compose/${compose}.ts`), operation, bindings];
+    const program = ['-e', withFaultyAddon, urlOf(`${module}.ts`), operation, bindings];
     const started = run(process.execPath, program, { timeout: 60_000 });
     await expect(started).rejects.toThrow(reason);
   },
