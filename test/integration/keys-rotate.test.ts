@@ -42,6 +42,7 @@ beforeAll(async () => {
     CUSTOS_PORT: '0',
     CUSTOS_ADMIN_PORT: 'off',
     CUSTOS_RATE_LIMIT: '0',
+    CUSTOS_MAX_DELAY_MS: '0',
   };
   agent = new Agent({ connect: { ca: certificate.ca } });
   database = new Client({ connectionString: common.DATABASE_URL });
@@ -122,9 +123,10 @@ describe('keys rotate', () => {
         '/v1/wallets/batch',
         body,
       );
-      for (const { wallet } of results) {
-        wallets.push({ id: wallet.id, signature: await signatureOf(custos, wallet.id) });
-      }
+      const signed = results.map(async ({ wallet: { id } }) => {
+        return { id, signature: await signatureOf(custos, id) };
+      });
+      wallets.push(...(await Promise.all(signed)));
     }
     const declared = {
       address: importedAddress,
@@ -189,7 +191,8 @@ describe('keys rotate', () => {
   test('afterwards the previous key is not needed, and the previous key alone is refused at start', async () => {
     {
       await using custos = await serve({ CUSTOS_MASTER_KEY: newKey });
-      for (const { id, signature } of wallets) expect(await signatureOf(custos, id)).toBe(signature);
+      const signatures = wallets.map(({ id }) => signatureOf(custos, id));
+      expect(await Promise.all(signatures)).toEqual(wallets.map(({ signature }) => signature));
       expect(await custos.call('GET', `/v1/apps/${app.id}/jwks.json`)).toEqual(jwks);
       const wallet = await custos.call<{ id: string; address: string }>(
         'POST',
