@@ -14,18 +14,21 @@ export interface RunningSandboxFile {
   /** Absolute path; null for a sandbox in memory. */
   readonly data: string | null;
   readonly pid: number;
+  /** When that process was started, as the system counts; absent where it does not say. */
+  readonly process_started?: string | undefined;
 }
 
 const DEFAULT_PORT = '4010';
 
 /** Announces a sandbox to the commands of this user. Returns a function that withdraws it. */
-export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid'>): () => void {
+export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'process_started'>): () => void {
   const { pid } = process;
   const folder = folderOfRunning();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, `${portOf(sandbox)}.json`);
   const temporaryFile = `${file}.${pid}`;
-  writeFileSync(temporaryFile, `${JSON.stringify({ ...sandbox, pid }, undefined, 2)}\n`, { mode: 0o600 });
+  const announcement: RunningSandboxFile = { ...sandbox, pid, process_started: startOf(pid) };
+  writeFileSync(temporaryFile, `${JSON.stringify(announcement, undefined, 2)}\n`, { mode: 0o600 });
   renameSync(temporaryFile, file);
   return () => {
     // Another sandbox may use the port by now.
@@ -48,7 +51,7 @@ export function findRunningSandbox(data: string | undefined): RunningSandboxFile
 export function listRunningSandboxes(): RunningSandboxFile[] {
   return listFiles()
     .map((file) => readAnnouncement(file))
-    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found.pid));
+    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found));
 }
 
 function folderOfRunning(): string {
@@ -79,11 +82,23 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
   }
 }
 
-/** A killed sandbox leaves its file behind. */
-function isRunning(pid: number): boolean {
+/** A killed sandbox leaves its file behind, and its process id may belong to another process by now. */
+function isRunning({ pid, process_started: started }: RunningSandboxFile): boolean {
   try {
-    return process.kill(pid, 0);
+    process.kill(pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  return started === undefined || startOf(pid) === started;
+}
+
+/** In clock ticks since the machine was booted (proc(5), field 22 of `stat`); undefined outside Linux. */
+function startOf(pid: number): string | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name of the program comes before, in parentheses, and may contain anything.
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
+  } catch {
+    return undefined;
   }
 }

@@ -1,0 +1,39 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { announceSandbox, findRunningSandbox } from '../../../src/client/running-sandboxes.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'custos-running-'));
+  vi.stubEnv('TMPDIR', folder);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+const sandbox = {
+  ...{ base_url: 'https://127.0.0.1:4711', app_id: 'app', app_secret: 'secret', prefix: 'service' },
+  ...{ version: '1.0.0', ca_file: '/ca.pem', data: null },
+};
+
+function announced(): string {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return join(folder, names.find((name) => name.endsWith('4711.json'))!);
+}
+
+test('a sandbox is found while its process runs, and until it is withdrawn', () => {
+  const withdraw = announceSandbox(sandbox);
+  expect(findRunningSandbox(undefined)).toMatchObject({ ...sandbox, pid: process.pid });
+  withdraw();
+  expect(findRunningSandbox(undefined)).toBeUndefined();
+});
+
+test.runIf(process.platform === 'linux')('the id of its process belongs to another process now', () => {
+  announceSandbox(sandbox);
+  const killed = { ...JSON.parse(readFileSync(announced(), 'utf8')), pid: process.ppid };
+  writeFileSync(announced(), JSON.stringify(killed));
+  expect(findRunningSandbox(undefined)).toBeUndefined();
+});
