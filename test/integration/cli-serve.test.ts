@@ -5,33 +5,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { beforeAll, expect, test } from 'vitest';
-import { makeCertificate, type ServerCertificate } from '../../src/adapters/certificate.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { freshPostgres } from '../support/databases.ts';
 import { openBankWorld } from '../support/fiat/bank-world.ts';
 import { openBridgeService } from '../support/fiat/bridge-service.ts';
+import { serveSettings } from '../support/postgres/serve-settings.ts';
 import { runCommand, runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
-let certificate: ServerCertificate;
+let ca: string;
 let settings: Record<string, string>;
 
 beforeAll(async () => {
-  certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
-  settings = {
-    DATABASE_URL: await freshPostgres(),
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: '0',
-    CUSTOS_DRAIN_SECONDS: '0',
-  };
+  ({ env: settings, ca } = await serveSettings());
 });
 
 interface ReadyLine {
@@ -63,7 +48,7 @@ async function call<Body>(
   { id, secret }: App,
   body?: object,
 ): Promise<{ status: number; body: Body }> {
-  const agent = new Agent({ connect: { ca: certificate.ca } });
+  const agent = new Agent({ connect: { ca } });
   const answer = await agent.request({
     origin: new URL(url).origin,
     path: new URL(url).pathname,
@@ -223,7 +208,7 @@ test('there is no control plane; a configured fiat provider verifies users, and 
   const digest = createHash('sha256').update(`${atMs}.${body}`).digest();
   const signature = `t=${atMs},v0=${sign('sha256', digest, privateKey).toString('base64')}`;
   const notify = async (path: string, header: string): Promise<number> => {
-    const agent = new Agent({ connect: { ca: certificate.ca } });
+    const agent = new Agent({ connect: { ca } });
     const headers = { 'content-type': 'application/json', 'x-webhook-signature': header };
     const answer = await agent.request({ origin: url, path, method: 'POST', headers, body });
     await answer.body.dump();

@@ -1,26 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeCertificate } from '../../src/adapters/certificate.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
-import { freshPostgres } from '../support/databases.ts';
-import {
-  runCommand,
-  runCustos,
-  type StartedCustos,
-  startCustos,
-  temporaryFolder,
-  waitFor,
-} from '../support/run-custos.ts';
+import { serveSettings } from '../support/postgres/serve-settings.ts';
+import { runCommand, runCustos, type StartedCustos, startCustos, waitFor } from '../support/run-custos.ts';
 import { startTransitService } from '../support/transit-service.ts';
 
-const folder = temporaryFolder();
 const [oldKey, newKey] = [randomBytes(32).toString('hex'), randomBytes(32).toString('base64')];
 const walletCount = 250;
 /** Every wallet, one open import, and the key that signs the app's tokens. */
@@ -30,21 +17,10 @@ let common: Record<string, string>;
 let agent: Agent;
 let database: Client;
 beforeAll(async () => {
-  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
-  common = {
-    DATABASE_URL: await freshPostgres(),
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: 'off',
-    CUSTOS_RATE_LIMIT: '0',
-    CUSTOS_MAX_DELAY_MS: '0',
-  };
-  agent = new Agent({ connect: { ca: certificate.ca } });
+  const { env, ca } = await serveSettings();
+  const { CUSTOS_MASTER_KEY: _, ...others } = env;
+  common = { ...others, CUSTOS_ADMIN_PORT: 'off', CUSTOS_RATE_LIMIT: '0', CUSTOS_MAX_DELAY_MS: '0' };
+  agent = new Agent({ connect: { ca } });
   database = new Client({ connectionString: common.DATABASE_URL });
   await database.connect();
 });

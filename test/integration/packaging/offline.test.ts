@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { env } from 'node:process';
 import { afterAll, describe, expect, test } from 'vitest';
 
-// A sandbox needs no network: it runs where there is none but the loopback, and connects to nothing else.
+// A sandbox starts and signs on a machine without a network, and opens connections to loopback addresses only.
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const folder = mkdtempSync(join(tmpdir(), 'custos-offline-'));

@@ -1,13 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Agent } from 'undici';
 import { expect, test } from 'vitest';
-import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { freshPostgres } from '../../support/databases.ts';
-import { runCommand, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { serveSettings } from '../../support/postgres/serve-settings.ts';
+import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
 
 // Real processes: `custos serve --workers 2` with clients that keep their connections.
 
@@ -24,19 +18,9 @@ interface Line {
 }
 
 async function serveByWorkers() {
-  const folder = temporaryFolder();
-  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  const settings = await serveSettings();
   const env = {
-    DATABASE_URL: await freshPostgres(),
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: '0',
+    ...settings.env,
     CUSTOS_DRAIN_SECONDS: '1',
     CUSTOS_RATE_LIMIT: '0',
     CUSTOS_MAX_DELAY_MS: '0',
@@ -54,7 +38,7 @@ async function serveByWorkers() {
   const ready = (): Line | undefined => said('ready').find(({ worker }) => worker === undefined);
   await waitFor(() => ready() !== undefined || custos.process.exitCode !== null);
   if (ready() === undefined) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
-  return { custos, app, ca: certificate.ca, said, ...ready()! };
+  return { custos, app, ca: settings.ca, said, ...ready()! };
 }
 
 test('workers share a port, are replaced without a failed request, and one that is killed is replaced', async () => {

@@ -1,15 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Agent } from 'undici';
 import { toHex } from 'viem';
 import { expect, test } from 'vitest';
-import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
-import { freshPostgres } from '../../support/databases.ts';
-import { runCommand, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { serveSettings } from '../../support/postgres/serve-settings.ts';
+import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
 
 // Two server processes share one database and send from one wallet concurrently. anvil checks the nonces.
 
@@ -23,25 +17,11 @@ interface Server extends AsyncDisposable {
 
 /** Two production servers on one database. */
 async function twoServers(rpc: string): Promise<readonly [Server, Server]> {
-  const folder = temporaryFolder();
-  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
-  const env = {
-    DATABASE_URL: await freshPostgres(),
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: '0',
-    CUSTOS_DRAIN_SECONDS: '0',
-    CUSTOS_RPC: `${caip2}=${rpc}`,
-  };
+  const { env: settings, ca } = await serveSettings();
+  const env = { ...settings, CUSTOS_RPC: `${caip2}=${rpc}` };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
-  return Promise.all([serve(env, { app, ca: certificate.ca }), serve(env, { app, ca: certificate.ca })]);
+  return Promise.all([serve(env, { app, ca }), serve(env, { app, ca })]);
 }
 
 async function serve(

@@ -1,13 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { Agent } from 'undici';
-import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import type { DatabaseConfig } from '../../../src/config.ts';
-import { freshPostgres } from '../databases.ts';
+import { serveSettings } from '../postgres/serve-settings.ts';
 import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
 import type { Trap } from '../treacherous-node.ts';
 
@@ -64,21 +58,10 @@ async function sandboxHome(nodeUrl: string, { swapRouter, rewards }: HomeSetting
 
 /** The production server on PostgreSQL. */
 async function productionHome(nodeUrl: string, { swapRouter, rewards }: HomeSettings): Promise<Home> {
-  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  const folder = temporaryFolder();
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
-  const database = await freshPostgres();
+  const { env: settings, ca } = await serveSettings();
+  const database = settings.DATABASE_URL!;
   const env = {
-    DATABASE_URL: database,
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: '0',
-    CUSTOS_DRAIN_SECONDS: '0',
+    ...settings,
     CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
     ...(swapRouter === undefined ? {} : { CUSTOS_SWAP_ROUTERS: `eip155:8453=${swapRouter}` }),
     ...(rewards === undefined ? {} : { CUSTOS_REWARD_DISTRIBUTORS: `eip155:8453=${rewards.distributor}` }),
@@ -86,7 +69,7 @@ async function productionHome(nodeUrl: string, { swapRouter, rewards }: HomeSett
   };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
-  const agent = new Agent({ connect: { ca: certificate.ca } });
+  const agent = new Agent({ connect: { ca } });
   return {
     database: { kind: 'postgres', url: database },
     async start() {
