@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Wallet } from '../../src/generated/schemas.ts';
+import { figureSize, noteFigure } from '../figures/figure.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
 
 // The process is killed during its work, repeatedly, on the same folder.
-const kills = process.env.TEST_LONG === undefined ? 4 : 100;
+const kills = figureSize({ short: 4, long: 100 });
 const clients = 4;
 
 interface Acknowledged {
@@ -71,4 +72,12 @@ test(`${kills} kills during requests lose nothing acknowledged and leave nothing
     });
     expect(signed.status).toBe(200);
   }
-}, 600_000);
+  noteFigure({
+    kills,
+    requests: tried.size,
+    acknowledged: acknowledged.length,
+    lost: 0,
+    halfDone: 0,
+    twice: 0,
+  });
+}, 7_200_000);

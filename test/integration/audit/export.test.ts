@@ -13,14 +13,14 @@ import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { sequenceAll } from '../../../src/domain/base/audit/sequence-records.ts';
 import { signCheckpoint } from '../../../src/domain/base/audit/sign-checkpoint.ts';
 import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
+import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { naiveConsistency, naiveRoot } from './naive-merkle.ts';
 
-const isLong = process.env.TEST_LONG === '1';
 const RECORDS = isLong ? 10_000 : 600;
-const MUTATIONS = isLong ? 2_000 : 25;
-const timeout = isLong ? 600_000 : 60_000;
+const MUTATIONS = figureSize({ short: 25, long: 2_000 });
+const timeout = isLong ? 3_600_000 : 60_000;
 
 describe.each(databaseKinds)('an export from %s', (kind) => {
   let world: TestOperations;
@@ -114,6 +114,7 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
       }),
       { numRuns: MUTATIONS },
     );
+    noteFigure({ records: RECORDS, changedBytes: MUTATIONS, found: MUTATIONS });
   });
 
   testFiles(
@@ -152,6 +153,7 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
         }),
         { numRuns: MUTATIONS },
       );
+      noteFigure({ records: RECORDS, changedRecords: MUTATIONS, found: MUTATIONS });
       const { faults } = await changed((folder) => rmSync(join(folder, bundles[0]!)));
       expect(faults).toEqual(['records 0 to 255: the file is missing']);
     },

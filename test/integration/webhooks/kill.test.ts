@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import {
   type Received,
@@ -10,10 +11,9 @@ import {
 import { type EventProcess, processesOn } from './processes.ts';
 
 // The process is killed during its work, repeatedly, on the same database, while its endpoint fails three times in
-// ten. `TEST_LONG=1` is 100,000 events and 50 kills; TEST_EVENTS sets another number.
-const isLong = process.env.TEST_LONG === '1';
+// ten. `TEST_LONG=1` is 100,000 events and 50 kills.
 const kills = isLong ? 50 : 2;
-const eventCount = Number(process.env.TEST_EVENTS ?? (isLong ? 100_000 : 300));
+const eventCount = figureSize({ short: 300, long: 100_000 });
 const clients = 4;
 /** Requests to one endpoint whose outcome is not committed, which are repeated after a kill. */
 const underWay = 64;
@@ -141,7 +141,7 @@ function expectNoneOvertook(notes: readonly Note[]): void {
 
 test.for(databaseKinds)(
   'killed processes and a failing endpoint: no event is lost or out of order, on %s',
-  { timeout: 1_800_000 },
+  { timeout: 7_200_000 },
   async (kind, { annotate }) => {
     await using start = processesOn[kind]();
     const notes: Note[] = [];
@@ -176,6 +176,7 @@ test.for(databaseKinds)(
     const duplicates = accepted.length - count;
     expect(duplicates).toBeLessThanOrEqual(kills * underWay);
     const failed = notes.length - accepted.length;
+    noteFigure({ database: kind, events: count, kills, requests: notes.length, failed, lost: 0, duplicates });
     await annotate(
       `${kind}: ${count} events, ${kills} kills: ${notes.length} requests, ${failed} of them failed, 0 lost, ${duplicates} duplicates`,
     );

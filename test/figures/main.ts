@@ -1,0 +1,244 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { pageText } from './page.ts';
+import { folder, type Result, readResult, resultFile, root } from './results.ts';
+import { type Figure, figures } from './rows.ts';
+
+/*
+ * npm run figures                         lists the figures and their last results
+ * npm run figures -- kills                runs one in its long form, and keeps the result
+ * npm run figures -- kills --size 50      with another size
+ * npm run figures -- --page               writes docs/figures/README.md again
+ */
+
+const { values, positionals } = parseArgs({
+  options: { size: { type: 'string' }, page: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+
+type Measured = Pick<Result, 'outcome' | 'tests' | 'measured' | 'failures'>;
+
+/** Where a run writes. */
+interface Scratch {
+  readonly notes: string;
+  readonly report: string;
+}
+
+async function run(figure: Figure, size: number | undefined): Promise<Result> {
+  const scratchFolder = mkdtempSync(join(tmpdir(), 'custos-figures-'));
+  const scratch = { notes: join(scratchFolder, 'notes'), report: join(scratchFolder, 'report.json') };
+  const [began, beganMs, loadBefore] = [new Date().toISOString(), performance.now(), loadOfMinute()];
+  const state = treeState();
+  try {
+    const done = await measure(figure, size, scratch);
+    return {
+      figure: figure.name,
+      date: began,
+      ...state,
+      machine: machineWith(loadBefore),
+      command: `npm run figures -- ${figure.name}${size === undefined || size === figure.size?.long ? '' : ` --size ${size}`}`,
+      ...(size === undefined ? {} : { size }),
+      ...done,
+      seconds: Math.round((performance.now() - beganMs) / 1000),
+    };
+  } finally {
+    rmSync(scratchFolder, { recursive: true, force: true });
+  }
+}
+
+function measure(figure: Figure, size: number | undefined, scratch: Scratch): Promise<Measured> {
+  const { measurement } = figure;
+  if (measurement.by === 'tests') return runTests(measurement, size, scratch);
+  if (measurement.by === 'bench') return runBench(measurement.cases, scratch);
+  return runProgram(measurement.args, size, scratch);
+}
+
+async function runTests(
+  { files, filter }: { readonly files: readonly string[]; readonly filter?: string },
+  size: number | undefined,
+  { notes, report }: Scratch,
+): Promise<Measured> {
+  const args = [
+    ...['run', ...files, '--maxWorkers=1', '--reporter=default'],
+    ...['--reporter=json', `--outputFile=${report}`, ...(filter === undefined ? [] : ['-t', filter])],
+  ];
+  const env = {
+    ...{ TEST_LONG: '1', FIGURE_FILE: notes },
+    ...(size === undefined ? {} : { FIGURE_SIZE: String(size) }),
+  };
+  const code = await start(join(root, 'node_modules', 'vitest', 'vitest.mjs'), args, env);
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = existsSync(report)
+    ? (JSON.parse(readFileSync(report, 'utf8')) as VitestReport)
+    : noReport;
+  const failures = testResults.flatMap(({ assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => `${fullName}: ${firstLine(failureMessages[0])}`),
+  );
+  const hasPassed = code === 0 && numFailedTests === 0 && numPassedTests > 0;
+  return {
+    outcome: hasPassed ? 'passed' : 'failed',
+    tests: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests },
+    measured: readLines(notes),
+    failures,
+  };
+}
+
+interface VitestReport {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly testResults: readonly {
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages: readonly string[];
+    }[];
+  }[];
+}
+
+const noReport: VitestReport = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
+
+const firstLine = (text = ''): string => text.split('\n')[0]!.slice(0, 300);
+
+async function runProgram(
+  [script = '', ...args]: readonly string[],
+  size: number | undefined,
+  { report }: Scratch,
+): Promise<Measured> {
+  const filled = args.map((each) => each.replace('%size', String(size)).replace('%out', report));
+  const code = await start(join(root, script), filled, {});
+  const measured = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : {};
+  const { failures = [], ...rest } = measured as { failures?: readonly unknown[] };
+  return {
+    outcome: code === 0 ? 'passed' : 'failed',
+    measured: [rest],
+    failures: failures.map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
+  };
+}
+
+interface BenchReport {
+  readonly cases: Readonly<
+    Record<
+      string,
+      {
+        readonly goals: readonly {
+          readonly what: string;
+          readonly measured: number;
+          readonly limit: number;
+          readonly direction: string;
+          readonly unit: string;
+          readonly met: boolean;
+        }[];
+      }
+    >
+  >;
+}
+
+async function runBench(cases: readonly string[], { report }: Scratch): Promise<Measured> {
+  const only = cases.flatMap((name) => ['--only', name]);
+  const code = await start(join(root, 'bench', 'main.ts'), [...only, '--json', report], {});
+  const { cases: done } = existsSync(report)
+    ? (JSON.parse(readFileSync(report, 'utf8')) as BenchReport)
+    : { cases: {} };
+  const goals = Object.values(done).flatMap((each) => each.goals);
+  const texts = goals.map(({ what, measured, unit, direction, limit }) => ({
+    [what]: `${measured.toFixed(2)} ${unit} (${direction} ${limit})`,
+  }));
+  const missed = goals.filter(({ met }) => !met).map(({ what }) => what);
+  return {
+    outcome: code === 0 && missed.length === 0 && goals.length > 0 ? 'passed' : 'failed',
+    measured: texts,
+    failures: missed,
+  };
+}
+
+/** Runs a script of Node to its end; its output is shown on standard error. */
+function start(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<number> {
+  const child = spawn(process.execPath, [script, ...args], {
+    ...{ cwd: root, env: { ...process.env, ...env } },
+    stdio: ['ignore', 2, 2],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+function readLines(file: string): Record<string, unknown>[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+const loadOfMinute = (): number => Math.round((loadavg()[0] ?? 0) * 100) / 100;
+
+function machineWith(loadBefore: number): Result['machine'] {
+  return {
+    cores: cpus().length,
+    cpu: cpus()[0]?.model ?? 'unknown',
+    memoryMb: Math.round(totalmem() / 1e6),
+    node: process.versions.node,
+    ...{ loadBefore, loadAfter: loadOfMinute() },
+  };
+}
+
+function treeState(): Pick<Result, 'commit' | 'isClean'> {
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+  // Results of other figures are no change of the program.
+  const changed = git('status', '--porcelain')
+    .split('\n')
+    .filter((line) => line !== '' && !line.includes('docs/figures/'));
+  return { commit: git('rev-parse', '--short=10', 'HEAD'), isClean: changed.length === 0 };
+}
+
+function writePage(): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'README.md'), pageText());
+}
+
+function list(): void {
+  for (const { name, title, size } of figures) {
+    const result = readResult(name);
+    const last =
+      result === undefined
+        ? 'not run'
+        : `${result.outcome} ${result.date.slice(0, 10)}${result.size === undefined ? '' : ` (${result.size})`}`;
+    process.stdout.write(
+      `${name.padEnd(18)} ${last.padEnd(28)} ${title}${size === undefined ? '' : ` (${size.long} ${size.unit})`}\n`,
+    );
+  }
+}
+
+async function main(): Promise<number> {
+  const [name] = positionals;
+  if (values.page) writePage();
+  if (name === undefined) {
+    if (!values.page) list();
+    return 0;
+  }
+  const figure = figures.find((each) => each.name === name);
+  if (figure === undefined) {
+    process.stderr.write(
+      `no figure \`${name}\`; expected one of ${figures.map((each) => each.name).join(', ')}\n`,
+    );
+    return 2;
+  }
+  const size = values.size === undefined ? figure.size?.long : Number(values.size);
+  const result = await run(figure, size);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(resultFile(name), `${JSON.stringify(result, undefined, 2)}\n`);
+  writePage();
+  process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
+  return result.outcome === 'passed' ? 0 : 1;
+}
+
+process.exit(await main());

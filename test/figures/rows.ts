@@ -1,0 +1,163 @@
+/** How a figure is measured. */
+type Measurement =
+  /** Test files in their long form. */
+  | { readonly by: 'tests'; readonly files: readonly string[]; readonly filter?: string }
+  /** A program of ours that writes its result as JSON; `%size` and `%out` are filled in. */
+  | { readonly by: 'program'; readonly args: readonly string[] }
+  /** Cases of the bench, whose goals are the outcome. */
+  | { readonly by: 'bench'; readonly cases: readonly string[] };
+
+/** A figure that we answer for. */
+export interface Figure {
+  readonly name: string;
+  readonly title: string;
+  /** What must come out. */
+  readonly aim: string;
+  /** What is counted, and how many the long form does. */
+  readonly size?: { readonly unit: string; readonly long: number };
+  /** Whether it measures time, which other work on the machine falsifies. */
+  readonly isTimed?: boolean;
+  readonly measurement: Measurement;
+}
+
+const tests = (files: readonly string[], filter?: string): Measurement => ({
+  by: 'tests',
+  files: files.map((file) => `test/${file}`),
+  ...(filter === undefined ? {} : { filter }),
+});
+
+/** All figures, as the page shows them. */
+export const figures: readonly Figure[] = [
+  {
+    name: 'inputs',
+    title: 'Invalid requests to every operation that has parameters or a body',
+    aim: '0 answers with 5xx, 0 bodies accepted that the document refuses, every answer as documented',
+    size: { unit: 'requests', long: 1_000_000 },
+    measurement: tests(['contract/input-sweep.test.ts']),
+  },
+  {
+    name: 'kills',
+    title: 'kill -9 of a sandbox during requests',
+    aim: '0 acknowledged changes lost, 0 half done; a retry with the same key changes nothing twice',
+    size: { unit: 'kills', long: 1000 },
+    measurement: tests(['integration/kill.test.ts']),
+  },
+  {
+    name: 'power-cuts',
+    title: 'Power cuts: the write-ahead log of SQLite ends anywhere, or with noise',
+    aim: 'the database opens, is intact, and has exactly the transactions whose frames survived; each commit is synced before its answer',
+    size: { unit: 'cuts', long: 20_000 },
+    measurement: tests(['integration/storage/power-cut.test.ts']),
+  },
+  {
+    name: 'webhooks',
+    title: 'Webhooks to an endpoint that fails three times in ten, while the sender is killed 50 times',
+    aim: '0 lost, order kept for each resource, every signature accepted by two libraries; on both databases',
+    size: { unit: 'events', long: 100_000 },
+    measurement: tests(['integration/webhooks/kill.test.ts']),
+  },
+  {
+    name: 'idempotency',
+    title: 'Storms of 50 concurrent requests with one idempotency key',
+    aim: '1 effect; identical answers, or refused while the first is in progress; another body under the same key is refused; on both databases',
+    size: { unit: 'storms', long: 1000 },
+    measurement: tests(['integration/processes/idempotency-storms.test.ts']),
+  },
+  {
+    name: 'simulation',
+    title: 'Simulated servers: crashes, lost commits, full disks, lying nodes, from one seed each',
+    aim: 'every invariant of money, ownership, events and the audit log after each step; no failing seed',
+    size: { unit: 'seeds of 200 steps', long: 1000 },
+    measurement: {
+      by: 'program',
+      args: ['test/simulation/main.ts', '--seeds', '%size', '--steps', '200', '--out', '%out'],
+    },
+  },
+  {
+    name: 'audit',
+    title:
+      'An exported audit log of 10,000 records with a byte changed, or a record dropped, swapped or inserted',
+    aim: 'every change is found',
+    size: { unit: 'changes of each kind', long: 2000 },
+    measurement: tests(['integration/audit/export.test.ts'], 'reveals'),
+  },
+  {
+    name: 'hanging-endpoints',
+    title: '200 webhook endpoints that accept connections and never answer, beside one that works',
+    aim: 'the working endpoint receives its events as if the others were not there',
+    size: { unit: 'endpoints', long: 200 },
+    measurement: tests(['integration/webhooks/hanging-endpoints.test.ts']),
+  },
+  {
+    name: 'nodes',
+    title: 'Slow, lagging and lying chain nodes',
+    aim: 'no payment twice, none reported that did not happen',
+    measurement: tests(['integration/chains/distrusted-nodes.test.ts', 'property/sent-money.test.ts']),
+  },
+  {
+    name: 'judges',
+    title: 'Signatures and addresses of random wallets, judged by the libraries of each chain',
+    aim: '0 refused, 0 different addresses',
+    size: { unit: 'wallets of each library', long: 10_000 },
+    measurement: tests(['unit/signing/judges']),
+  },
+  {
+    name: 'policies',
+    title: 'Random policies and requests against an independent model',
+    aim: '0 disagreements',
+    size: { unit: 'pairs', long: 10_000_000 },
+    measurement: tests(['property/policy.test.ts']),
+  },
+  {
+    name: 'histories',
+    title: 'Concurrent signatures, changes and rejections of intents',
+    aim: 'every outcome is that of some order',
+    size: { unit: 'rounds of each history', long: 300 },
+    measurement: tests(['integration/intents/at-once.test.ts', 'property/intents.test.ts']),
+  },
+  {
+    name: 'authorization',
+    title: 'Every operation with credentials that are absent, wrong, of another app, expired or replayed',
+    aim: '0 wrong answers; ids of other apps are answered like unknown ones',
+    measurement: tests(['contract/authorization-matrix.test.ts', 'contract/every-operation-guards.test.ts']),
+  },
+  {
+    name: 'addresses',
+    title: 'Webhook URLs that lead to private addresses, also by redirects and name servers',
+    aim: '0 reached',
+    measurement: tests(['unit/adapters/public-address.test.ts', 'unit/adapters/webhook-http.test.ts']),
+  },
+  {
+    name: 'vectors',
+    title: 'Published vectors of signature schemes, key derivation and encryption',
+    aim: '0 wrong',
+    measurement: tests(['unit/crypto', 'unit/signing'], undefined),
+  },
+  {
+    name: 'offline',
+    title: 'A sandbox where only the loopback exists',
+    aim: 'it starts and signs; strace sees no connection to another machine',
+    measurement: tests(['integration/packaging/offline.test.ts']),
+  },
+  {
+    name: 'overload',
+    title: 'Five times the load that the server can take',
+    aim: '0 answers with 5xx; admitted requests take at most twice as long; the rest is answered with 429 or 503 and a Retry-After',
+    isTimed: true,
+    measurement: { by: 'bench', cases: ['overload'] },
+  },
+  {
+    name: 'signed-requests',
+    title: 'Writes and signed requests a second on SQLite and PostgreSQL',
+    aim: 'the goals of the bench',
+    isTimed: true,
+    measurement: { by: 'bench', cases: ['sqlite', 'postgres', 'stored'] },
+  },
+  {
+    name: 'start-up',
+    title: 'Start, reset and snapshots',
+    aim: 'the goals of the bench',
+    isTimed: true,
+    measurement: { by: 'bench', cases: ['start-up'] },
+  },
+];
