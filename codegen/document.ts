@@ -11,6 +11,8 @@ export interface Schema {
   enum?: unknown[];
   const?: unknown;
   format?: string;
+  /** A format of this contract, which other tools need not know. */
+  'x-format'?: string;
   description?: string;
   deprecated?: boolean;
   example?: unknown;

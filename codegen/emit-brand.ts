@@ -23,7 +23,7 @@ function brandedUse(document: Document, schema: Schema): BrandedUse {
   const listed = [target.const, ...(target.enum ?? []), ...(target['x-known-values'] ?? [])].filter(
     (value): value is string => typeof value === 'string',
   );
-  const isDid = target.format === DID_FORMAT || (branded && listed.length === 0);
+  const isDid = target['x-format'] === DID_FORMAT || (branded && listed.length === 0);
   const own = branded ? listed.filter((value) => value.includes(BRAND_WORD)) : [];
   return {
     literals: [...own, ...below.flatMap(({ literals }) => literals)],

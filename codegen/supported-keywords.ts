@@ -1,5 +1,5 @@
-import { allSchemas, ContractError, type Document, operationObjects } from './document.ts';
-import { formats } from './validators/formats.ts';
+import { allSchemas, ContractError, type Document, operationObjects, type Schema } from './document.ts';
+import { ownFormats, standardFormats } from './validators/formats.ts';
 
 /** Keywords that every emitter supports. */
 const EMITTED = [
@@ -15,6 +15,7 @@ const EMITTED = [
   'enum',
   'const',
   'format',
+  'x-format',
   'pattern',
   'minLength',
   'maxLength',
@@ -87,10 +88,23 @@ export function requireSupportedKeywords(document: Document): void {
     for (const keyword of Object.keys(schema)) {
       if (!known.has(keyword)) problems.push(`${pointer}: unknown keyword \`${keyword}\``);
     }
-    if (schema.format !== undefined && !Object.hasOwn(formats, schema.format)) {
-      problems.push(`${pointer}: unknown format \`${schema.format}\``);
-    }
+    const problem = formatProblem(schema);
+    if (problem !== undefined) problems.push(`${pointer}: ${problem}`);
   }
   if (problems.length > 0)
     throw new ContractError('the contract uses features that the generator does not support:', problems);
+}
+
+/** `format` is for formats that every tool knows; formats of our own are in `x-format`. */
+function formatProblem({ format, 'x-format': own }: Schema): string | undefined {
+  if (own !== undefined && !Object.hasOwn(ownFormats, own)) return `unknown x-format \`${own}\``;
+  const expected = own?.startsWith('unix-') ? 'int64' : undefined;
+  if (own !== undefined) {
+    return format === expected
+      ? undefined
+      : `x-format \`${own}\` needs ${expected === undefined ? 'no format' : `format \`${expected}\``} beside it`;
+  }
+  return format === undefined || Object.hasOwn(standardFormats, format)
+    ? undefined
+    : `unknown format \`${format}\``;
 }

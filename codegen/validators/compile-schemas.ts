@@ -58,6 +58,10 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
   for (const [keyword, value] of Object.entries(schema)) {
     if (emittedKeywords.has(keyword) && keyword !== 'anyOf') out[keyword] = value;
   }
+  if (schema['x-format'] !== undefined) {
+    out.format = schema['x-format'];
+    delete out['x-format'];
+  }
   if (schema.properties !== undefined) {
     const properties = Object.entries(schema.properties);
     out.properties = Object.fromEntries(properties.map(([name, property]) => [name, inner(property)]));

@@ -8,16 +8,20 @@ function integerUpTo(last: number): { type: 'number'; validate: (value: number) 
   return { type: 'number', validate: (value) => Number.isInteger(value) && value >= 0 && value <= last };
 }
 
-/**
- * Every `format` that the contract may use: standard formats from ajv-formats and our own. The generator compiles with
- * this table, and the generated validators include it.
- */
-export const formats = {
+/** The formats that the contract may use as `format`, because every tool knows them. */
+export const standardFormats = {
   date: fullFormats.date,
   'date-time': fullFormats['date-time'],
   email: fullFormats.email,
   uri: fullFormats.uri,
   uuid: fullFormats.uuid,
+};
+
+/**
+ * The formats that the contract may use as `x-format`. Validators reject or report a `format` that they do not know. The
+ * Unix times have `format: int64` beside it.
+ */
+export const ownFormats = {
   /**
    * 24 lower-case letters and digits. CHOICE: allows a leading digit, so that such an id is not found, not malformed.
    */
@@ -26,11 +30,17 @@ export const formats = {
   'user-did': /^did:service:[a-z0-9]{1,64}$/,
   'unix-seconds': integerUpTo(LAST_SECOND),
   'unix-ms': integerUpTo(LAST_MILLISECOND),
+  /** Seconds or milliseconds; the contract does not specify which. */
+  'unix-time': integerUpTo(LAST_MILLISECOND),
+};
+
+/** The generator compiles with this table, and the generated validators include it. */
+export const formats = {
+  ...standardFormats,
+  ...ownFormats,
   /**
    * An integer parameter before it is converted: no other notation that JavaScript reads as a number, and no more
    * digits than a finite number has.
    */
   'integer-text': /^-?(?:0|[1-9]\d{0,99})$/,
-  /** Seconds or milliseconds; the contract does not specify which. */
-  'unix-time': integerUpTo(LAST_MILLISECOND),
 };

@@ -35,6 +35,8 @@ function kindOfBranches(branches: readonly Schema[], schemas: Schemas): string {
 /** Rules that a value must keep, such as `at most 64 characters`. */
 export function rulesOf(given: Schema, schemas: Schemas): string[] {
   const schema = resolve(given, schemas);
+  // The own format says more: `unix-ms` beside `int64`.
+  const format = schema['x-format'] ?? schema.format;
   const range = (least: number | undefined, most: number | undefined, unit: string): string[] => {
     if (least === undefined && most === undefined) return [];
     if (least === most) return [`exactly ${least}${unit}`];
@@ -42,7 +44,7 @@ export function rulesOf(given: Schema, schemas: Schemas): string[] {
     return [least === undefined ? `at most ${most}${unit}` : `${least} to ${most}${unit}`];
   };
   return [
-    ...(schema.format === undefined ? [] : [`format \`${schema.format}\``]),
+    ...(format === undefined ? [] : [`format \`${format}\``]),
     ...(schema.minLength === 1 && schema.maxLength === undefined
       ? ['not empty']
       : range(schema.minLength, schema.maxLength, ' characters')),

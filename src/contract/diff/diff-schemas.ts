@@ -35,12 +35,13 @@ const unions = ['oneOf', 'anyOf', 'allOf'];
 const compared = new Set([
   ...[...textKeywords, ...unions],
   ...['type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'items', 'discriminator'],
+  ...['format', 'x-format'],
 ]);
 /** The larger, the fewer values are allowed. */
 const lowerLimits = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'];
 /** The smaller, the fewer values are allowed. */
 const upperLimits = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'];
-const shapes = ['pattern', 'format', 'multipleOf', 'uniqueItems'];
+const shapes = ['pattern', 'multipleOf', 'uniqueItems'];
 
 /** Compares two schemas. `place.name`: for schemas without a name of their own. */
 export function diffSchemas(
@@ -56,6 +57,7 @@ export function diffSchemas(
   diffTypes(comparison, pair);
   diffValues(comparison, pair);
   diffLimits(comparison, pair);
+  diffFormats(comparison, pair);
   diffProperties(comparison, pair);
   diffOpenness(comparison, pair);
   diffUnions(comparison, pair);
@@ -166,6 +168,22 @@ function diffLimits({ changes }: SchemaComparison, pair: Pair): void {
   for (const keyword of shapes) {
     if (!isDeepStrictEqual(before[keyword], after[keyword])) add(keyword, after[keyword] !== undefined);
   }
+}
+
+/** `x-format` is a format that other tools do not know; `format` beside it is the nearest that they do know. */
+function diffFormats({ changes }: SchemaComparison, pair: Pair): void {
+  const [before, after] = [pair.before, pair.after].map((schema) => schema['x-format'] ?? schema.format);
+  if (isDeepStrictEqual(before, after)) {
+    const hasMoved = pair.before['x-format'] !== pair.after['x-format'];
+    if (hasMoved || pair.before.format === pair.after.format) return;
+    const message = `format was ${shown(pair.before.format)}, is ${shown(pair.after.format)}`;
+    changes.add('compatible', 'limit-changed', nameOf(pair), message);
+    return;
+  }
+  // Clients that read a value depend on its format, such as seconds or milliseconds, but not on a missing one.
+  const isNarrower = after !== undefined && (pair.place.direction === 'request' || before !== undefined);
+  const message = `format was ${shown(before)}, is ${shown(after)}`;
+  changes.add(isNarrower ? 'breaking' : 'compatible', 'limit-changed', nameOf(pair), message);
 }
 
 function diffProperties(comparison: SchemaComparison, pair: Pair): void {

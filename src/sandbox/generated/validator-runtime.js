@@ -265,12 +265,14 @@ var LAST_MILLISECOND = 253402300799999;
 function integerUpTo(last) {
   return { type: "number", validate: (value) => Number.isInteger(value) && value >= 0 && value <= last };
 }
-var formats = {
+var standardFormats = {
   date: import_formats.fullFormats.date,
   "date-time": import_formats.fullFormats["date-time"],
   email: import_formats.fullFormats.email,
   uri: import_formats.fullFormats.uri,
-  uuid: import_formats.fullFormats.uuid,
+  uuid: import_formats.fullFormats.uuid
+};
+var ownFormats = {
   /**
    * 24 lower-case letters and digits. CHOICE: allows a leading digit, so that such an id is not found, not malformed.
    */
@@ -279,13 +281,17 @@ var formats = {
   "user-did": /^did:service:[a-z0-9]{1,64}$/,
   "unix-seconds": integerUpTo(LAST_SECOND),
   "unix-ms": integerUpTo(LAST_MILLISECOND),
+  /** Seconds or milliseconds; the contract does not specify which. */
+  "unix-time": integerUpTo(LAST_MILLISECOND)
+};
+var formats = {
+  ...standardFormats,
+  ...ownFormats,
   /**
    * An integer parameter before it is converted: no other notation that JavaScript reads as a number, and no more
    * digits than a finite number has.
    */
-  "integer-text": /^-?(?:0|[1-9]\d{0,99})$/,
-  /** Seconds or milliseconds; the contract does not specify which. */
-  "unix-time": integerUpTo(LAST_MILLISECOND)
+  "integer-text": /^-?(?:0|[1-9]\d{0,99})$/
 };
 
 // codegen/validators/entry.js

@@ -24,9 +24,30 @@ const faults: [string, File, string, string, string][] = [
   [
     'a format without a check',
     'toys.yaml',
+    'x-format: unix-ms',
+    'x-format: unix-weeks',
+    '#/components/schemas/Ball/properties/made_at: unknown x-format `unix-weeks`',
+  ],
+  [
+    'a format of our own where tools expect theirs',
+    'toys.yaml',
+    'format: int64, x-format: unix-ms',
     'format: unix-ms',
-    'format: unix-weeks',
-    '#/components/schemas/Ball/properties/made_at: unknown format `unix-weeks`',
+    '#/components/schemas/Ball/properties/made_at: unknown format `unix-ms`',
+  ],
+  [
+    'a Unix time that tools do not know as an integer',
+    'toys.yaml',
+    'format: int64, x-format: unix-ms',
+    'x-format: unix-ms',
+    '#/components/schemas/Ball/properties/made_at: x-format `unix-ms` needs format `int64` beside it',
+  ],
+  [
+    'a format of the standard beside a stricter one of our own',
+    'toys.yaml',
+    'x-format: user-did',
+    'format: uri, x-format: user-did',
+    '#/components/schemas/Bear/properties/owner_ids/items: x-format `user-did` needs no format beside it',
   ],
   [
     'an array of a body without a limit',

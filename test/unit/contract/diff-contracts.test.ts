@@ -78,6 +78,7 @@ const shop = {
           payment: { $ref: '#/components/schemas/Payment' },
           parts: { type: 'array', maxItems: 9, items: { $ref: '#/components/schemas/Order' } },
           labels: { type: 'object', additionalProperties: { type: 'string', format: 'uuid' } },
+          sent_at: { type: 'integer', format: 'int64', 'x-format': 'unix-ms' },
         },
       },
       Payment: {
@@ -188,6 +189,19 @@ const cases: [what: string, mutate: Mutation, expected: string[]][] = [
       'breaking required-changed Order.amount (response)',
       'compatible required-changed Order.amount (request)',
     ],
+  ],
+  [
+    'another unit of a time',
+    (s) => (s.components.schemas.Order.properties.sent_at['x-format'] = 'unix-seconds'),
+    ['breaking limit-changed Order.sent_at (request)', 'breaking limit-changed Order.sent_at (response)'],
+  ],
+  [
+    'nothing in a format that moved to where tools ignore it',
+    (s) => {
+      delete s.components.schemas.Order.properties.sent_at['x-format'];
+      s.components.schemas.Order.properties.sent_at.format = 'unix-ms';
+    },
+    [],
   ],
   [
     'another type',

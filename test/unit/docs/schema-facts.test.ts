@@ -47,5 +47,8 @@ test('rules name each limit', () => {
     ...['exactly 24 characters', 'pattern `^a`'],
   ]);
   expect(rulesOf({ minimum: 1, maximum: 100, default: 20 }, schemas)).toEqual(['1 to 100', 'default `20`']);
+  expect(rulesOf({ type: 'number', format: 'int64', 'x-format': 'unix-ms' }, schemas)).toEqual([
+    'format `unix-ms`',
+  ]);
   expect(rulesOf({ maxItems: 5, deprecated: true }, schemas)).toEqual(['at most 5 items', 'deprecated']);
 });
