@@ -3,7 +3,9 @@ import {
   type Document,
   mediaTypes,
   operationObjects,
+  pointerStep,
   resolveParameter,
+  resolveSchema,
   type Schema,
   schemaName,
   subschemas,
@@ -47,12 +49,17 @@ export function findPlaceholders(node: unknown, pointer = '#'): string[] {
   });
 }
 
+// `wallet_id`, `intentId`, `automation_ids`.
+const ID_NAME = /(?:^|_)ids?$|[a-z]Ids?$/;
+const BOUNDED_PATTERN = /^\^(?!.*(?:[*+]|\{\d+,\})).*\$$/;
+
 /**
- * Throws ContractError unless every array of a request has `maxItems`: a body of the permitted size could hold hundreds
- * of thousands of items otherwise, and the work for one request would have no bound.
+ * Throws ContractError unless every array of a request has `maxItems` and every id in a body `maxLength`. A body of the
+ * permitted size could hold hundreds of thousands of items otherwise, or an id of a megabyte: MikroORM takes more than a
+ * second to build a query with one.
  */
-export function requireBoundedArrays(document: Document): void {
-  const unbounded = new Set<string>();
+export function requireBounds(document: Document): void {
+  const problems = new Set<string>();
   const visited = new Set<string>();
   const visit = (schema: Schema, pointer: string): void => {
     if (schema.$ref !== undefined) {
@@ -61,8 +68,23 @@ export function requireBoundedArrays(document: Document): void {
       visit(document.components.schemas[schemaName(schema.$ref)] ?? {}, schema.$ref);
       return;
     }
-    if ([schema.type].flat().includes('array') && schema.maxItems === undefined) unbounded.add(pointer);
+    if ([schema.type].flat().includes('array') && schema.maxItems === undefined) {
+      problems.add(`${pointer}: no maxItems`);
+    }
+    for (const [name, property] of Object.entries(schema.properties ?? {})) {
+      if (ID_NAME.test(name)) requireBoundedText(property, `${pointer}/properties${pointerStep(name)}`);
+    }
     for (const [part, at] of subschemas(schema, pointer)) visit(part, at);
+  };
+  const requireBoundedText = (schema: Schema, pointer: string): void => {
+    if (schema.$ref !== undefined) {
+      requireBoundedText(resolveSchema(document, schema), schema.$ref);
+      return;
+    }
+    if ([schema.type].flat().includes('string') && !isBounded(schema))
+      problems.add(`${pointer}: no maxLength`);
+    if (schema.properties !== undefined) return;
+    for (const [part, at] of subschemas(schema, pointer)) requireBoundedText(part, at);
   };
   for (const { media, pointer, sent } of mediaTypes(document)) {
     if (sent === 'in') visit(media.schema ?? {}, `${pointer}/schema`);
@@ -73,8 +95,12 @@ export function requireBoundedArrays(document: Document): void {
       visit(resolveParameter(document, parameter).schema ?? {}, `${pointer}/parameters/${index}/schema`);
     }
   }
-  if (unbounded.size > 0) {
-    const problems = [...unbounded].map((pointer) => `${pointer}: no maxItems`);
-    throw new ContractError('every array of a request must have a bound:', problems);
-  }
+  if (problems.size > 0) throw new ContractError('every part of a request must have a bound:', [...problems]);
+}
+
+/** Whether only texts of a limited length are valid. Every format of this contract has such a check. */
+function isBounded({ maxLength, enum: values, const: value, format, pattern }: Schema): boolean {
+  if (maxLength !== undefined || values !== undefined || value !== undefined || format !== undefined)
+    return true;
+  return pattern !== undefined && BOUNDED_PATTERN.test(pattern);
 }

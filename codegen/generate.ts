@@ -1,6 +1,6 @@
 import SwaggerParser from '@apidevtools/swagger-parser';
 import { bundle } from './bundle.ts';
-import { findPlaceholders, requireBoundedArrays, requireComplete } from './check-document.ts';
+import { findPlaceholders, requireBounds, requireComplete } from './check-document.ts';
 import { findInvalidExamples } from './check-examples.ts';
 import type { Contract } from './contracts.ts';
 import { ContractError, type Document } from './document.ts';
@@ -49,7 +49,7 @@ export async function generateContract(
   requireComplete(document);
   expandErrors(bundled, contract);
   requireSupportedKeywords(document);
-  requireBoundedArrays(document);
+  requireBounds(document);
   mapDiscriminators(document);
   await requireValidOpenApi(document);
   const unfinished = [

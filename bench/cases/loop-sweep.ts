@@ -17,6 +17,7 @@ const isLong = process.env.TEST_LONG === '1';
 const LONGEST_MS = 4 * 60_000;
 const AGAIN = 40;
 const REPETITIONS = 4;
+// Rows of the table, if no more requests miss the limit.
 const WORST = 10;
 // A delay is seen only once the loop has turned again.
 const SETTLE_MS = 3;
@@ -49,12 +50,15 @@ export const loopSweep: BenchCase = {
         if (seen.length % 500 === 0) bench.report(`${seen.length} of ${cases.length} requests`);
       }
       const worst = await confirm(server, seen, bench);
+      const missed = worst.filter(({ ms }) => ms > LIMIT_MS).length;
       return {
         tables: [
           {
-            title: `Longest block of the event loop, ${seen.length} of ${cases.length} requests, the worst ${WORST}`,
+            title: `Longest block of the event loop, ${seen.length} of ${cases.length} requests, the worst`,
             columns: ['request', 'status', 'ms'],
-            rows: worst.slice(0, WORST).map(({ sent, status, ms }) => [sent.name, status, ms]),
+            rows: worst
+              .slice(0, Math.max(WORST, missed))
+              .map(({ sent, status, ms }) => [sent.name, status, ms]),
           },
         ],
         goals: [

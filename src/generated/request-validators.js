@@ -153,10 +153,18 @@ function validateAttachWalletAutomationsRequest(data, { instancePath = "", paren
           var valid1 = true;
           const len0 = data0.length;
           for (let i0 = 0; i0 < len0; i0++) {
+           let data1 = data0[i0];
            const _errs4 = errors;
-           if (typeof data0[i0] !== "string") {
-            validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs4) {
+            if (typeof data1 === "string") {
+             if (ucs2length(data1) > 256) {
+              validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid1 = _errs4 === errors;
            if (!valid1) {
@@ -874,9 +882,16 @@ function validateOAuthClientSecret(data, { instancePath = "", parentData, parent
 function validateOAuthClientId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateOAuthClientId.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateOAuthClientId.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateOAuthClientId.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateOAuthClientId.errors = vErrors;
  return errors === 0;
@@ -3720,9 +3735,14 @@ function validateCollectEthereumEarnFeesRequest(data, { instancePath = "", paren
         const _errs5 = errors;
         if (errors === _errs5) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 256) {
+           validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3859,10 +3879,18 @@ function validateAccountWalletIds(data, { instancePath = "", parentData, parentD
      var valid0 = true;
      const len0 = data.length;
      for (let i0 = 0; i0 < len0; i0++) {
+      let data0 = data[i0];
       const _errs1 = errors;
-      if (typeof data[i0] !== "string") {
-       validateAccountWalletIds.errors = [{ instancePath: instancePath + "/" + i0, schemaPath: "#/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs1) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateAccountWalletIds.errors = [{ instancePath: instancePath + "/" + i0, schemaPath: "#/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateAccountWalletIds.errors = [{ instancePath: instancePath + "/" + i0, schemaPath: "#/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs1 === errors;
       if (!valid0) {
@@ -6938,10 +6966,18 @@ function validatePolicyRuleInput(data, { instancePath = "", parentData, parentDa
       }
       if (valid0) {
        if (data.id !== void 0) {
+        let data3 = data.id;
         const _errs6 = errors;
-        if (typeof data.id !== "string") {
-         validatePolicyRuleInput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data3 === "string") {
+          if (ucs2length(data3) > 256) {
+           validatePolicyRuleInput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validatePolicyRuleInput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -7901,9 +7937,14 @@ function validateAutomationEarnDepositActionConfigInput(data, { instancePath = "
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -8762,9 +8803,14 @@ function validateEarnRequest(data, { instancePath = "", parentData, parentDataPr
           const _errs9 = errors;
           if (errors === _errs9) {
            if (typeof data4 === "string") {
-            if (ucs2length(data4) < 1) {
-             validateEarnRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data4) > 256) {
+             validateEarnRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateEarnRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            } else {
             validateEarnRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -8825,10 +8871,18 @@ function validateDetachWalletAutomationsRequest(data, { instancePath = "", paren
           var valid1 = true;
           const len0 = data0.length;
           for (let i0 = 0; i0 < len0; i0++) {
+           let data1 = data0[i0];
            const _errs4 = errors;
-           if (typeof data0[i0] !== "string") {
-            validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs4) {
+            if (typeof data1 === "string") {
+             if (ucs2length(data1) > 256) {
+              validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid1 = _errs4 === errors;
            if (!valid1) {
@@ -10318,10 +10372,18 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
      }
      if (valid0) {
       if (data.client_agreement_id !== void 0) {
+       let data1 = data.client_agreement_id;
        const _errs4 = errors;
-       if (typeof data.client_agreement_id !== "string") {
-        validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -10537,10 +10599,18 @@ function validateInitiateUserKycLinksRequest(data, { instancePath = "", parentDa
     }
     if (_errs1 === errors) {
      if (data.client_agreement_id !== void 0) {
+      let data0 = data.client_agreement_id;
       const _errs2 = errors;
-      if (typeof data.client_agreement_id !== "string") {
-       validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -11710,9 +11780,14 @@ function validateRevokeOrganizationSecretRequest(data, { instancePath = "", pare
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateRevokeOrganizationSecretRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateRevokeOrganizationSecretRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateRevokeOrganizationSecretRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateRevokeOrganizationSecretRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -12052,10 +12127,18 @@ function validateSubmitOrganizationKybRequest(data, { instancePath = "", parentD
     }
     if (_errs1 === errors) {
      if (data.client_agreement_id !== void 0) {
+      let data0 = data.client_agreement_id;
       const _errs2 = errors;
-      if (typeof data.client_agreement_id !== "string") {
-       validateSubmitOrganizationKybRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateSubmitOrganizationKybRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateSubmitOrganizationKybRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13857,10 +13940,18 @@ function validateSubmitUserKycRequest(data, { instancePath = "", parentData, par
     }
     if (_errs1 === errors) {
      if (data.client_agreement_id !== void 0) {
+      let data0 = data.client_agreement_id;
       const _errs2 = errors;
-      if (typeof data.client_agreement_id !== "string") {
-       validateSubmitUserKycRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateSubmitUserKycRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateSubmitUserKycRequest.errors = [{ instancePath: instancePath + "/client_agreement_id", schemaPath: "#/properties/client_agreement_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -15504,9 +15595,14 @@ function validateUpdateOrganizationSecretSigningKeyRequest(data, { instancePath 
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/secret_id", schemaPath: "#/properties/secret_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15541,7 +15637,7 @@ function validateUpdateOrganizationSecretSigningKeyRequest(data, { instancePath 
  return errors === 0;
 }
 
-const schemaUpdateOrganizationSecretSigningKeyRequest = { "$id": "UpdateOrganizationSecretSigningKeyRequest", "type": "object", "required": ["secret_id", "signing_public_key"], "additionalProperties": false, "properties": { "secret_id": { "type": "string", "minLength": 1 }, "signing_public_key": { "type": ["string", "null"] } } };
+const schemaUpdateOrganizationSecretSigningKeyRequest = { "$id": "UpdateOrganizationSecretSigningKeyRequest", "type": "object", "required": ["secret_id", "signing_public_key"], "additionalProperties": false, "properties": { "secret_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "signing_public_key": { "type": ["string", "null"] } } };
 function validateUpdateWalletAutomationRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -624,9 +624,14 @@ function validateEntityId(data, { instancePath = "", parentData, parentDataPrope
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (ucs2length(data) < 1) {
-    validateEntityId.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+   if (ucs2length(data) > 256) {
+    validateEntityId.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
     return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateEntityId.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    }
    }
   } else {
    validateEntityId.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9134,9 +9139,14 @@ function validateIntentBinding(data, { instancePath = "", parentData, parentData
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateIntentBinding.errors = [{ instancePath: instancePath + "/intentId", schemaPath: "#/properties/intentId/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateIntentBinding.errors = [{ instancePath: instancePath + "/intentId", schemaPath: "#/properties/intentId/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateIntentBinding.errors = [{ instancePath: instancePath + "/intentId", schemaPath: "#/properties/intentId/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateIntentBinding.errors = [{ instancePath: instancePath + "/intentId", schemaPath: "#/properties/intentId/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16518,10 +16528,18 @@ function validateSparkWithdrawRpcInputParams(data, { instancePath = "", parentDa
         }
         if (valid0) {
          if (data.fee_quote_id !== void 0) {
+          let data4 = data.fee_quote_id;
           const _errs9 = errors;
-          if (typeof data.fee_quote_id !== "string") {
-           validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/fee_quote_id", schemaPath: "#/properties/fee_quote_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/fee_quote_id", schemaPath: "#/properties/fee_quote_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/fee_quote_id", schemaPath: "#/properties/fee_quote_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -17763,10 +17781,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
     }
     if (_errs1 === errors) {
      if (data.id !== void 0) {
+      let data0 = data.id;
       const _errs2 = errors;
-      if (typeof data.id !== "string") {
-       validateTokenOutput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateTokenOutput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateTokenOutput.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -18151,10 +18177,18 @@ function validateSolanaSignMessageRpcInput(data, { instancePath = "", parentData
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -18382,10 +18416,18 @@ function validateSolanaSignAndSendTransactionRpcInput(data, { instancePath = "",
              }
              if (valid0) {
               if (data.wallet_id !== void 0) {
+               let data9 = data.wallet_id;
                const _errs17 = errors;
-               if (typeof data.wallet_id !== "string") {
-                validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
+               if (errors === _errs17) {
+                if (typeof data9 === "string") {
+                 if (ucs2length(data9) > 256) {
+                  validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
                }
                var valid0 = _errs17 === errors;
               } else {
@@ -18411,7 +18453,7 @@ function validateSolanaSignAndSendTransactionRpcInput(data, { instancePath = "",
  return errors === 0;
 }
 
-const schemaSolanaSignAndSendTransactionRpcInput = { "$id": "SolanaSignAndSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "solana" }, "method": { "type": "string", "const": "signAndSendTransaction" }, "optimistic_broadcast": { "type": "boolean" }, "params": { "$ref": "SolanaSignAndSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string" } } };
+const schemaSolanaSignAndSendTransactionRpcInput = { "$id": "SolanaSignAndSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "solana" }, "method": { "type": "string", "const": "signAndSendTransaction" }, "optimistic_broadcast": { "type": "boolean" }, "params": { "$ref": "SolanaSignAndSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateRpcSponsorOptions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -18603,10 +18645,18 @@ function validateSolanaSignTransactionRpcInput(data, { instancePath = "", parent
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -18927,10 +18977,18 @@ function validateEthereumSendCallsRpcInput(data, { instancePath = "", parentData
             }
             if (valid0) {
              if (data.wallet_id !== void 0) {
+              let data8 = data.wallet_id;
               const _errs14 = errors;
-              if (typeof data.wallet_id !== "string") {
-               validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
+              if (errors === _errs14) {
+               if (typeof data8 === "string") {
+                if (ucs2length(data8) > 256) {
+                 validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                 return false;
+                }
+               } else {
+                validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
               }
               var valid0 = _errs14 === errors;
              } else {
@@ -18955,7 +19013,7 @@ function validateEthereumSendCallsRpcInput(data, { instancePath = "", parentData
  return errors === 0;
 }
 
-const schemaEthereumSendCallsRpcInput = { "$id": "EthereumSendCallsRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "wallet_sendCalls" }, "params": { "$ref": "EthereumSendCallsRpcInputParams" }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string" } } };
+const schemaEthereumSendCallsRpcInput = { "$id": "EthereumSendCallsRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "wallet_sendCalls" }, "params": { "$ref": "EthereumSendCallsRpcInputParams" }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateEthereumSendCallsRpcInputParams(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -19255,10 +19313,18 @@ function validateEthereumSignUserOperationRpcInput(data, { instancePath = "", pa
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -19614,10 +19680,18 @@ function validateEthereumSign7702AuthorizationRpcInput(data, { instancePath = ""
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -19793,10 +19867,18 @@ function validateEthereumSecp256k1SignRpcInput(data, { instancePath = "", parent
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -19949,10 +20031,18 @@ function validateEthereumSignTypedDataRpcInput(data, { instancePath = "", parent
           }
           if (valid0) {
            if (data.wallet_id !== void 0) {
+            let data6 = data.wallet_id;
             const _errs11 = errors;
-            if (typeof data.wallet_id !== "string") {
-             validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs11) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             } else {
+              validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs11 === errors;
            } else {
@@ -20261,10 +20351,18 @@ function validateEthereumPersonalSignRpcInput(data, { instancePath = "", parentD
           }
           if (valid0) {
            if (data.wallet_id !== void 0) {
+            let data6 = data.wallet_id;
             const _errs11 = errors;
-            if (typeof data.wallet_id !== "string") {
-             validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs11) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             } else {
+              validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs11 === errors;
            } else {
@@ -20495,10 +20593,18 @@ function validateEthereumSendTransactionRpcInput(data, { instancePath = "", pare
              }
              if (valid0) {
               if (data.wallet_id !== void 0) {
+               let data9 = data.wallet_id;
                const _errs16 = errors;
-               if (typeof data.wallet_id !== "string") {
-                validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
+               if (errors === _errs16) {
+                if (typeof data9 === "string") {
+                 if (ucs2length(data9) > 256) {
+                  validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
                }
                var valid0 = _errs16 === errors;
               } else {
@@ -20524,7 +20630,7 @@ function validateEthereumSendTransactionRpcInput(data, { instancePath = "", pare
  return errors === 0;
 }
 
-const schemaEthereumSendTransactionRpcInput = { "$id": "EthereumSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "eth_sendTransaction" }, "params": { "$ref": "EthereumSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string" } } };
+const schemaEthereumSendTransactionRpcInput = { "$id": "EthereumSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "eth_sendTransaction" }, "params": { "$ref": "EthereumSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateEthereumSendTransactionRpcInputParams(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21549,10 +21655,18 @@ function validateEthereumSignTransactionRpcInput(data, { instancePath = "", pare
         }
         if (valid0) {
          if (data.wallet_id !== void 0) {
+          let data4 = data.wallet_id;
           const _errs9 = errors;
-          if (typeof data.wallet_id !== "string") {
-           validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {

@@ -1191,10 +1191,18 @@ function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parent
     }
     if (_errs1 === errors) {
      if (data.admin_wallet_id !== void 0) {
+      let data0 = data.admin_wallet_id;
       const _errs2 = errors;
-      if (typeof data.admin_wallet_id !== "string") {
-       validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/admin_wallet_id", schemaPath: "#/properties/admin_wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/admin_wallet_id", schemaPath: "#/properties/admin_wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/admin_wallet_id", schemaPath: "#/properties/admin_wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -1355,7 +1363,7 @@ function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parent
  return errors === 0;
 }
 
-const schemaCreateSandboxEarnVaultRequest = { "$id": "CreateSandboxEarnVaultRequest", "type": "object", "required": ["chain", "asset", "provider"], "additionalProperties": false, "properties": { "admin_wallet_id": { "type": "string" }, "apy_bps": { "type": "integer", "minimum": 0, "maximum": 1e5 }, "asset": { "type": "string", "minLength": 1, "maxLength": 64 }, "chain": { "type": "string", "minLength": 1, "maxLength": 64 }, "fee_bps": { "type": "integer", "minimum": 0, "maximum": 1e4 }, "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "provider": { "type": "string", "enum": ["aave", "morpho", "tempo", "veda"] } } };
+const schemaCreateSandboxEarnVaultRequest = { "$id": "CreateSandboxEarnVaultRequest", "type": "object", "required": ["chain", "asset", "provider"], "additionalProperties": false, "properties": { "admin_wallet_id": { "type": "string", "maxLength": 256 }, "apy_bps": { "type": "integer", "minimum": 0, "maximum": 1e5 }, "asset": { "type": "string", "minLength": 1, "maxLength": 64 }, "chain": { "type": "string", "minLength": 1, "maxLength": 64 }, "fee_bps": { "type": "integer", "minimum": 0, "maximum": 1e4 }, "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "provider": { "type": "string", "enum": ["aave", "morpho", "tempo", "veda"] } } };
 function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1396,9 +1404,14 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -1441,7 +1454,7 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
  return errors === 0;
 }
 
-const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1 }, "email": { "type": "string", "minLength": 1 } } };
+const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "email": { "type": "string", "minLength": 1 } } };
 function validateDecideSandboxVerificationRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1796,10 +1809,18 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
     }
     if (_errs1 === errors) {
      if (data.app_id !== void 0) {
+      let data0 = data.app_id;
       const _errs2 = errors;
-      if (typeof data.app_id !== "string") {
-       validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -1818,10 +1839,18 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
       }
       if (valid0) {
        if (data.policy_id !== void 0) {
+        let data2 = data.policy_id;
         const _errs5 = errors;
-        if (typeof data.policy_id !== "string") {
-         validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs5 === errors;
        } else {
@@ -1829,10 +1858,18 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
        }
        if (valid0) {
         if (data.wallet_id !== void 0) {
+         let data3 = data.wallet_id;
          const _errs7 = errors;
-         if (typeof data.wallet_id !== "string") {
-          validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs7) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 256) {
+            validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          } else {
+           validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs7 === errors;
         } else {
@@ -1840,10 +1877,18 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
         }
         if (valid0) {
          if (data.signer_id !== void 0) {
+          let data4 = data.signer_id;
           const _errs9 = errors;
-          if (typeof data.signer_id !== "string") {
-           validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/signer_id", schemaPath: "#/properties/signer_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/signer_id", schemaPath: "#/properties/signer_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateExplainPolicyRequest.errors = [{ instancePath: instancePath + "/signer_id", schemaPath: "#/properties/signer_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs9 === errors;
          } else {
@@ -2208,10 +2253,18 @@ function validateLintPolicyRequest(data, { instancePath = "", parentData, parent
    }
    if (_errs1 === errors) {
     if (data.app_id !== void 0) {
+     let data0 = data.app_id;
      const _errs2 = errors;
-     if (typeof data.app_id !== "string") {
-      validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-      return false;
+     if (errors === _errs2) {
+      if (typeof data0 === "string") {
+       if (ucs2length(data0) > 256) {
+        validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+        return false;
+       }
+      } else {
+       validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
      }
      var valid0 = _errs2 === errors;
     } else {
@@ -2230,10 +2283,18 @@ function validateLintPolicyRequest(data, { instancePath = "", parentData, parent
      }
      if (valid0) {
       if (data.policy_id !== void 0) {
+       let data2 = data.policy_id;
        const _errs5 = errors;
-       if (typeof data.policy_id !== "string") {
-        validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 256) {
+          validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs5 === errors;
       } else {
@@ -2241,10 +2302,18 @@ function validateLintPolicyRequest(data, { instancePath = "", parentData, parent
       }
       if (valid0) {
        if (data.wallet_id !== void 0) {
+        let data3 = data.wallet_id;
         const _errs7 = errors;
-        if (typeof data.wallet_id !== "string") {
-         validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs7) {
+         if (typeof data3 === "string") {
+          if (ucs2length(data3) > 256) {
+           validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs7 === errors;
        } else {
@@ -2655,10 +2724,18 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
     }
     if (_errs1 === errors) {
      if (data.app_id !== void 0) {
+      let data0 = data.app_id;
       const _errs2 = errors;
-      if (typeof data.app_id !== "string") {
-       validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -2666,10 +2743,18 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
      }
      if (valid0) {
       if (data.wallet_id !== void 0) {
+       let data1 = data.wallet_id;
        const _errs4 = errors;
-       if (typeof data.wallet_id !== "string") {
-        validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateReplayPolicyRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {

@@ -57,6 +57,13 @@ const faults: [string, File, string, string, string][] = [
     '#/components/schemas/Bear/properties/owner_ids: no maxItems',
   ],
   [
+    'an id of a body without a limit',
+    'toys.yaml',
+    'items: { type: string, format: user-did } }',
+    "items: { type: string, pattern: '^did:' } }",
+    '#/components/schemas/Bear/properties/owner_ids/items: no maxLength',
+  ],
+  [
     'an array of a query without a limit',
     'toys.yaml',
     'schema: { type: array, maxItems: 9,',
