@@ -99,8 +99,7 @@ export function requireBounds(document: Document): void {
 }
 
 /** Whether only texts of a limited length are valid. Every format of this contract has such a check. */
-function isBounded({ maxLength, enum: values, const: value, format, pattern }: Schema): boolean {
-  if (maxLength !== undefined || values !== undefined || value !== undefined || format !== undefined)
-    return true;
-  return pattern !== undefined && BOUNDED_PATTERN.test(pattern);
+function isBounded(schema: Schema): boolean {
+  const isFixed = 'maxLength' in schema || 'enum' in schema || 'const' in schema || 'format' in schema;
+  return isFixed || BOUNDED_PATTERN.test(schema.pattern ?? '');
 }
