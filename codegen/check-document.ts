@@ -98,8 +98,8 @@ export function requireBounds(document: Document): void {
   if (problems.size > 0) throw new ContractError('every part of a request must have a bound:', [...problems]);
 }
 
-/** Whether only texts of a limited length are valid. Every format of this contract has such a check. */
+/** Whether only texts of a limited length are valid. Every format of an id has such a check. */
 function isBounded(schema: Schema): boolean {
-  const isFixed = 'maxLength' in schema || 'enum' in schema || 'const' in schema || 'format' in schema;
-  return isFixed || BOUNDED_PATTERN.test(schema.pattern ?? '');
+  const limits = ['maxLength', 'enum', 'const', 'format', 'x-format'];
+  return limits.some((keyword) => keyword in schema) || BOUNDED_PATTERN.test(String(schema.pattern));
 }

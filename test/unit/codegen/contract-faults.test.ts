@@ -59,7 +59,7 @@ const faults: [string, File, string, string, string][] = [
   [
     'an id of a body without a limit',
     'toys.yaml',
-    'items: { type: string, format: user-did } }',
+    'items: { type: string, x-format: user-did } }',
     "items: { type: string, pattern: '^did:' } }",
     '#/components/schemas/Bear/properties/owner_ids/items: no maxLength',
   ],
