@@ -1,9 +1,17 @@
 # The sandbox, or the server with `serve`: docker build -t custos . && docker run --rm -p 4010:4010 custos
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
+COPY package.json package-lock.json .npmrc ./
+COPY test/generated-clients/package.json ./test/generated-clients/
+RUN npm ci --ignore-scripts && npm rebuild esbuild
 COPY . .
-RUN npm ci --ignore-scripts && npm rebuild esbuild && node codegen/build.ts \
-  && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
+RUN node codegen/build.ts && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
+# Starts a sandbox once with the Node.js of the image and keeps the bytecode, which a read-only container cannot write.
+COPY --from=gcr.io/distroless/nodejs24-debian12:nonroot /nodejs /nodejs
+RUN /nodejs/bin/node dist/custos.js exec -- true \
+  && for part in sandbox serve; do \
+    for file in dist/program-commands-*.cache; do cp "$file" "dist/program-$part-${file#dist/program-commands-}"; done; \
+  done
 
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
 WORKDIR /custos

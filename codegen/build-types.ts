@@ -29,13 +29,20 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Copies a declaration and those that it imports. */
+/** Copies a declaration and those that it imports. A package would not be there when somebody installs ours. */
 function copy(file: string, written: Set<string>): void {
   if (written.has(file)) return;
   written.add(file);
   const imported: string[] = [];
+  const source = readFileSync(file, 'utf8');
+  const [, outside] = /(?:from|import|import\() ?['"](?!node:|\.)([^'"]+)/.exec(source) ?? [];
+  if (outside !== undefined) {
+    throw new Error(
+      `${relative(join(folder, 'all'), file)}: expected no types of packages, got \`${outside}\``,
+    );
+  }
   // Packages contain no TypeScript for `.ts` to name.
-  const text = readFileSync(file, 'utf8').replaceAll(/(['"])(\.{1,2}\/[^'"]+)\.ts\1/g, (_, quote, path) => {
+  const text = source.replaceAll(/(['"])(\.{1,2}\/[^'"]+)\.ts\1/g, (_, quote, path) => {
     imported.push(join(dirname(file), `${path}.d.ts`));
     return `${quote}${path}.js${quote}`;
   });

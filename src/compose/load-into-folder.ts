@@ -9,6 +9,7 @@ import {
   type SandboxState,
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
+import { releaseAllTaken, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
 import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { replaceContent } from '../storage/images/sqlite-image.ts';
 
@@ -18,18 +19,27 @@ import { replaceContent } from '../storage/images/sqlite-image.ts';
  */
 
 /**
- * Puts a snapshot into the folder.
+ * Moves the file of a snapshot to where a sandbox that starts finds it.
  *
+ * @param file in the folder or below it.
  * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of what it
  * replaces, so it is synced to disk.
  */
-export function beginLoading(folder: string, content: Buffer, isOwn: boolean): void {
-  const file = loadingOf(folder);
-  const temporaryFile = `${file}.${process.pid}`;
-  writeFileSync(temporaryFile, content, { mode: 0o600, flush: !isOwn });
-  renameSync(temporaryFile, file);
-  if (isOwn) return;
-  const descriptor = openSync(folder, 'r');
+export function beginLoading(folder: string, file: string, isOwn: boolean): void {
+  if (!isOwn) sync(file);
+  renameSync(file, loadingOf(folder));
+  if (!isOwn) sync(folder);
+}
+
+/** The same for a snapshot that is in no file of the folder, and has another master key. */
+export function beginLoadingContent(folder: string, content: Buffer): void {
+  const file = `${loadingOf(folder)}.${process.pid}`;
+  writeFileSync(file, content, { mode: 0o600 });
+  beginLoading(folder, file, false);
+}
+
+function sync(path: string): void {
+  const descriptor = openSync(path, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);
 }
@@ -55,6 +65,7 @@ export async function finishLoading(folder: string): Promise<void> {
     });
   }
   endLoading(folder);
+  await releaseAllTaken(snapshotsOf(folder));
 }
 
 /** What a snapshot contributes to the state that is kept between starts. */

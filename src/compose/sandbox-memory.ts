@@ -16,7 +16,7 @@ import { isLoopbackHost } from '../http/origins/local-caller.ts';
 import { encodeSnapshot, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
-import { beginLoading, finishLoading, keptBy } from './load-into-folder.ts';
+import { beginLoadingContent, finishLoading, keptBy } from './load-into-folder.ts';
 
 /** The state of a sandbox that is kept between starts. */
 export interface SandboxMemory {
@@ -63,7 +63,7 @@ export async function openMemory(
     );
   }
   try {
-    if (snapshot !== undefined) beginLoading(folder, Buffer.concat(encodeSnapshot(snapshot)), false);
+    if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
     await finishLoading(folder);
     const kept = readSandboxState(folder);
     let state = stateOf(config, kept);

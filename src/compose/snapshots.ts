@@ -47,11 +47,16 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
     },
     save: async (name) => write(name, encodeSnapshot(await whole.save())),
     async load(name) {
-      const content = await read(name);
-      const snapshot = refusing(content);
-      const fault = faultOf(snapshot, appId);
-      if (fault !== undefined) throw new ApiError('invalid_state', fault);
-      await whole.load(snapshot, content);
+      const taken = isName(name) ? await store.take(name) : undefined;
+      if (taken === undefined) throw notFound('Snapshot');
+      try {
+        const snapshot = refusing(taken.content);
+        const fault = faultOf(snapshot, appId);
+        if (fault !== undefined) throw new ApiError('invalid_state', fault);
+        await whole.load(snapshot, taken.file);
+      } finally {
+        await taken.release();
+      }
     },
     async remove(name) {
       if (!isName(name) || !(await store.remove(name))) throw notFound('Snapshot');

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { AdjustableClock } from '../adapters/clock.ts';
 import type { SandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
@@ -53,8 +54,8 @@ export interface StatefulParts {
 export interface WholeState {
   /** A snapshot of the present state: what was acknowledged before is in it. */
   save(): Promise<Snapshot>;
-  /** Replaces the state by that of a snapshot, whose file has this content. */
-  load(snapshot: Snapshot, content: Buffer): Promise<void>;
+  /** Replaces the state by that of a snapshot. A sandbox with a folder moves its file there. */
+  load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Returns to the state after the start. */
   reset(): Promise<void>;
 }
@@ -73,10 +74,13 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
   let pristine = first ? await capture(parts) : undefined;
   return {
     save: () => gate.whileHeld(() => jobs.whilePaused(() => capture(parts), { mustForget: false })),
-    load: (snapshot, content) =>
+    load: (snapshot, file) =>
       gate.whileHeld(async () => {
         const { dataFolder } = parts;
-        if (dataFolder !== undefined) beginLoading(dataFolder, content, isOwn(parts, snapshot));
+        if (dataFolder !== undefined) {
+          assert(file !== undefined, 'expected a file in the folder');
+          beginLoading(dataFolder, file, isOwn(parts, snapshot));
+        }
         await replace(parts, async () => {
           await restore(parts, snapshot);
           // The credentials of this sandbox stay valid.

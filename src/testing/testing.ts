@@ -21,7 +21,8 @@ import type {
 import { callerOf } from './caller.ts';
 import { type Connection, connect } from './connection.ts';
 import type { Caller } from './operation-types.ts';
-import { playScenario, type RunOptions, type ScenarioResult } from './scenarios.ts';
+import type { RunOptions, ScenarioResult } from './scenario-types.ts';
+import { playScenario } from './scenarios.ts';
 import type { Signer } from './signers.ts';
 import { trustInProcess } from './trust.ts';
 
@@ -35,7 +36,7 @@ export {
   type Operations,
   type Refusal,
 } from './operation-types.ts';
-export { ScenarioFailedError, type ScenarioResult, type ScenarioStep } from './scenarios.ts';
+export { ScenarioFailedError, type ScenarioResult, type ScenarioStep } from './scenario-types.ts';
 export { alice, bob, carol, type Signer } from './signers.ts';
 
 /** How a sandbox starts; each option is one of `custos sandbox`. */

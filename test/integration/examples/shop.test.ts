@@ -1,8 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Agent, fetch as fetchWith } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payOut, type ShopSettings } from '../../../examples/shop/pay-out.ts';
@@ -82,3 +83,35 @@ test('a wallet service that breaks the contract is found, although the shop does
     await new Promise((resolve) => server.close(resolve));
   }
 });
+
+// With the program that the build wrote, as `npm install` links it.
+test.runIf(process.env.TEST_LONG === '1')(
+  'the pipeline writes its reports, and fails with its tests',
+  { timeout: 180_000 },
+  () => {
+    const root = join(import.meta.dirname, '..', '..', '..');
+    const shop = join(folder, 'shop');
+    cpSync(join(root, 'examples', 'shop'), shop, { recursive: true });
+    const bin = join(shop, 'node_modules', '.bin');
+    mkdirSync(bin, { recursive: true });
+    symlinkSync(root, join(shop, 'node_modules', 'custos'));
+    symlinkSync(join(root, 'node_modules', 'vitest'), join(shop, 'node_modules', 'vitest'));
+    symlinkSync(join(root, 'dist', 'custos.js'), join(bin, 'custos'));
+    symlinkSync(join(root, 'node_modules', '.bin', 'vitest'), join(bin, 'vitest'));
+    const env = { HOME: folder, TMPDIR: folder, PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin` };
+    const pipeline = () => spawnSync('sh', ['ci.sh'], { cwd: shop, env, encoding: 'utf8' });
+    const report = (name: string) => readFileSync(join(shop, 'reports', name), 'utf8');
+    const { status, stdout, stderr } = pipeline();
+    expect({ status, stdout, stderr }).toMatchObject({ status: 0 });
+    expect(report('tests.xml')).toMatch(/<testsuites [^>]*tests="4" failures="0" errors="0"/);
+    expect(report('tests.xml')).toContain('a refund whose response was lost is paid once');
+    expect(report('contract.xml')).toMatch(/<testsuite [^>]*failures="0"/);
+    expect(report('coverage.xml')).toContain('operation transferFromWallet');
+    expect(report('coverage.html')).toContain('transferFromWallet');
+
+    const tests = join(shop, 'pay-out.test.ts');
+    writeFileSync(tests, readFileSync(tests, 'utf8').replace("toBe('87500000')", "toBe('1')"));
+    expect(pipeline().status).not.toBe(0);
+    expect(report('tests.xml')).toMatch(/failures="1"/);
+  },
+);

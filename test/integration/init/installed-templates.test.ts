@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserPath } from '../../support/inspector/browser.ts';
@@ -15,7 +16,7 @@ let folder: string;
 
 const run = (command: string, args: string[], env: Record<string, string> = {}) => {
   const { status, stdout, stderr } = spawnSync(command, args, {
-    ...{ cwd: folder, encoding: 'utf8', timeout: 280_000 },
+    ...{ cwd: folder, encoding: 'utf8', timeout: 600_000 },
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env },
   });
   return { status, output: `${stdout}${stderr}` };
@@ -40,12 +41,14 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).devDependencies;
     const shared = ['vitest', 'express', '@types/express'].map((name) => `${name}@${own[name]}`);
     const installed = run('npm', ['install', '--no-audit', '--no-fund', custos, ...packages, ...shared], {
+      // Proxies and certificate authorities of this machine.
+      ...(process.env as Record<string, string>),
       PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
     });
     expect(installed).toMatchObject({ status: 0 });
     const all = ['vitest', 'jest', 'playwright', 'express', 'fastify', 'next', 'github'];
     expect(run(bin('custos'), ['init', ...all])).toMatchObject({ status: 0 });
-  }, 400_000);
+  }, 900_000);
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test('vitest', () => {
@@ -71,6 +74,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     const server = spawn(process.execPath, [join('webhooks', `${name}.ts`)], {
       ...{ cwd: folder, env: { WEBHOOK_SECRET: secret, PORT: port } },
     });
+    const printed = text(server.stdout);
     try {
       const body = JSON.stringify({ type: 'wallet.archived' });
       const now = new Date();
@@ -81,8 +85,8 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
         'webhook-signature': new Webhook(secret).sign('msg_1', now, body),
       };
       const url = `http://127.0.0.1:${port}/webhooks/custos`;
-      const post = (text: string) =>
-        fetch(url, { method: 'POST', headers, body: text }).then(({ status }) => status);
+      const post = (sent: string) =>
+        fetch(url, { method: 'POST', headers, body: sent }).then(({ status }) => status);
       let first: number | undefined;
       for (let tries = 0; first === undefined && tries < 100; tries += 1) {
         first = await post(body).catch(() => undefined);
@@ -94,7 +98,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
       server.kill();
       await ended;
     }
-    expect(server.stdout.read()?.toString()).toBe('wallet.archived\n');
+    expect(await printed).toBe('wallet.archived\n');
   });
 
   test('the workflow', () => {

@@ -59,7 +59,7 @@ describe('the Dockerfile', () => {
 
   test('copies what the project has, or what an earlier stage built', () => {
     const copied = lines
-      .filter((line) => line.startsWith('COPY --from'))
+      .filter((line) => line.startsWith('COPY --from=build'))
       .flatMap((line) => line.split(' ').slice(2, -1));
     const inProject = copied
       .map((path) => path.replace('/build/', ''))

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -306,6 +306,27 @@ test('a load that was interrupted by the end of the process is finished at the n
     await again.close();
   }
   expect(existsSync(join(dataFolder, 'loading.snapshot'))).toBe(false);
+});
+
+test('snapshots that are loaded and replaced at the same time are whole, and leave no files', async () => {
+  const dataFolder = join(folder, 'replaced');
+  const sandbox = await startSandbox({ dataFolder });
+  const stored = join(dataFolder, 'snapshots');
+  await save(sandbox, 'state');
+  await createWallet(sandbox);
+  for (let round = 0; round < 3; round += 1) {
+    const all = [save(sandbox, 'state'), load(sandbox, 'state'), load(sandbox, 'state')];
+    expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
+  }
+  const ids = await walletIds(sandbox);
+  expect(readdirSync(stored)).toEqual(['state.snapshot']);
+  // As a process leaves it that is killed while it loads.
+  writeFileSync(join(stored, 'state.1.taken'), 'taken');
+  await sandbox.close();
+  const again = await startSandbox({ dataFolder });
+  expect(await walletIds(again)).toEqual(ids);
+  expect(readdirSync(stored)).toEqual(['state.snapshot']);
+  await again.close();
 });
 
 test('while a request does not end, nothing is saved, loaded or reset', async () => {
