@@ -29,13 +29,13 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Copies a declaration and those that it imports. A package would not be there when somebody installs ours. */
+/** Copies a declaration and those that it imports. Types of packages are refused: users do not have them. */
 function copy(file: string, written: Set<string>): void {
   if (written.has(file)) return;
   written.add(file);
   const imported: string[] = [];
   const source = readFileSync(file, 'utf8');
-  const [, outside] = /(?:from|import|import\() ?['"](?!node:|\.)([^'"]+)/.exec(source) ?? [];
+  const outside = /(?:^(?:import|export) (?:.* from )?|\bimport\()['"](?!node:|\.)[^'"]+/m.exec(source)?.[0];
   if (outside !== undefined) {
     throw new Error(
       `${relative(join(folder, 'all'), file)}: expected no types of packages, got \`${outside}\``,
