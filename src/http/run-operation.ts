@@ -7,6 +7,7 @@ import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { inSpan } from '../spans.ts';
+import { recordDenialWithChanges } from './audit/record-denials.ts';
 import { afterCommitUnits, keepChanges, recordLateRefusal, recordRequest } from './audit/record-request.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
@@ -250,7 +251,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
     }
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, refusalBody(error, exchange));
-      await settleRefusal(error, { work, later });
+      await settleRefusal(error, exchange, { work, later });
     }
     throw error;
   }
@@ -337,14 +338,17 @@ function contextOf(
 /**
  * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal. In a separate
  * transaction, because that of the handler has ended.
+ *
+ * INVARIANT: the record of a denial is in it, so a crash leaves neither its event nor its stored response without one.
  */
-async function settleRefusal(error: ApiError, { work, later }: Run): Promise<void> {
-  const { openUnit, idempotency } = work.options;
+async function settleRefusal(error: ApiError, exchange: HttpExchange, { work, later }: Run): Promise<void> {
+  const { openUnit, idempotency, audit } = work.options;
   const use = isStoredRefusal(error) ? work.use : undefined;
   if (use === undefined && later.afterRefusal.length === 0) return;
   await inUnitOf(openUnit)(async (em) => {
     if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
     for (const callback of later.afterRefusal) await callback(em);
+    if (audit !== undefined) await recordDenialWithChanges(em, exchange, { audit, error });
   });
 }
 

@@ -1,6 +1,5 @@
-import { members } from './client.ts';
 import type { Creation, KnownWallet } from './model.ts';
-import { callUntilKnown, drawSigners, REPEAT_MS, read, type Script, unique } from './scripts.ts';
+import { callUntilKnown, REPEAT_MS, read, type Script, unique } from './scripts.ts';
 import { hasSigned } from './signed-messages.ts';
 
 const chainTypes = [
@@ -115,18 +114,4 @@ export const createUser: Script = async (scene) => {
   if (found.kind === 'done') user.ids.add((found.body as { id: string }).id);
   else world.fail(`the user ${email} was acknowledged and is not found`);
   if (user.ids.size > 1) world.fail(`two users have the address ${email}`);
-};
-
-/** Replaces the policies of the treasury by the same ones, which needs its owners and ends what they were asked for. */
-export const touchTreasury: Script = async (scene) => {
-  const { world, ids } = scene;
-  const { signers, isEnough } = drawSigners(world);
-  const outcome = await world.call(
-    'updateWallet',
-    { path: { wallet_id: ids.treasury.id }, body: { display_name: `treasury ${unique()}` } },
-    { signers },
-  );
-  if (outcome.kind === 'done' && !isEnough) world.fail('a wallet was changed without enough signatures');
-  if (outcome.kind === 'refused' && isEnough && world.weather.calls + world.weather.disk === 0)
-    world.fail(`the owners (${members.length}) cannot change their wallet: ${outcome.message}`);
 };

@@ -1,4 +1,4 @@
-import { createPrivateKey } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { p256 } from '@noble/curves/nist.js';
 import canonicalize from 'canonicalize';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
@@ -19,15 +19,26 @@ const memberOf = (name: string, { privateKey, publicKey }: typeof aliceKey): Mem
   return { name, publicKey, secret: new Uint8Array(Buffer.from(d!, 'base64url')) };
 };
 
-/** Two of these three must sign. */
-export const members = [memberOf('alice', aliceKey), memberOf('bob', bobKey), memberOf('carol', carolKey)];
+/** Members of the quorums, or not, as these change. */
+export const keyHolders = [
+  memberOf('alice', aliceKey),
+  memberOf('bob', bobKey),
+  memberOf('carol', carolKey),
+  madeOf('dave', 18),
+];
 
 /** Its key is in no quorum. */
-export const outsider: Member = {
-  name: 'outsider',
-  publicKey: '',
-  secret: new Uint8Array(32).fill(17),
-};
+export const outsider = madeOf('outsider', 17);
+
+/** A member whose secret is 32 times the same byte. */
+function madeOf(name: string, byte: number): Member {
+  const secret = new Uint8Array(32).fill(byte);
+  const point = Buffer.from(p256.getPublicKey(secret, false));
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((each) => each.toString('base64url'));
+  const key = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y } as JsonWebKey, format: 'jwk' });
+  const publicKey = key.export({ format: 'der', type: 'spki' }).toString('base64');
+  return { name, publicKey, secret };
+}
 
 export interface CallInput {
   readonly path?: Readonly<Record<string, string>>;
@@ -38,6 +49,10 @@ export interface CallInput {
 export interface CallOptions {
   readonly signers?: readonly Member[];
   readonly idempotencyKey?: string;
+  /** The access token of a user, who sends the request instead of the app. */
+  readonly token?: () => Promise<string>;
+  /** Called when the server can do nothing for the request any more. */
+  readonly onOver?: () => void;
 }
 
 /** The answer to a call; `unknown` when it may have been executed. */
@@ -63,7 +78,12 @@ export function signatureOf(payload: object, { secret }: Member): string {
 const authorization = `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`;
 
 /** The request of a call. */
-export function requestOf(id: OperationId, input: CallInput, options: CallOptions = {}): SentRequest {
+export function requestOf(
+  id: OperationId,
+  input: CallInput,
+  options: CallOptions = {},
+  token?: string,
+): SentRequest {
   const { method, path } = operations[id];
   const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
     encodeURIComponent(input.path?.[name] ?? ''),
@@ -72,7 +92,10 @@ export function requestOf(id: OperationId, input: CallInput, options: CallOption
   const target = filled + query;
   const signed: Record<string, string> = { 'service-app-id': appId };
   if (options.idempotencyKey !== undefined) signed['service-idempotency-key'] = options.idempotencyKey;
-  const headers: Record<string, string> = { authorization, ...signed };
+  const headers: Record<string, string> = {
+    authorization: token === undefined ? authorization : `Bearer ${token}`,
+    ...signed,
+  };
   if (options.signers !== undefined) {
     const payload = { version: 1, method, url: baseUrl + target, body: input.body ?? '', headers: signed };
     headers['service-authorization-signature'] = options.signers

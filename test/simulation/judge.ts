@@ -1,4 +1,6 @@
 import { createHmac } from 'node:crypto';
+import { makeAuditJudge } from './audit-judge.ts';
+import { environment } from './card-scripts.ts';
 import { exceededWindow, mayHold, type Payment } from './model.ts';
 import { base, solana, usdc } from './money-scripts.ts';
 import { firstMoney } from './scene.ts';
@@ -13,6 +15,9 @@ interface RecordedEvent {
   readonly resourceId: string | null;
   /** The wallet action that it is about. */
   readonly actionId: string | null;
+  /** The deposit at a bank that it is about, and what arrived of it. */
+  readonly depositId: string | null;
+  readonly arrived: string | null;
 }
 
 /** Compares what is stored, sent and held with what must be true. */
@@ -23,6 +28,7 @@ export interface Judge {
   /** Whether nothing is left to be done. */
   isAtRest(): boolean;
   readonly eventCount: number;
+  readonly recordCount: number;
 }
 
 const ended = ['succeeded', 'rejected', 'failed'];
@@ -30,10 +36,14 @@ const ended = ['succeeded', 'rejected', 'failed'];
 export function makeJudge(scene: Scene): Judge {
   const { world, model } = scene;
   const { disk, outside } = world;
+  const audit = makeAuditJudge(scene);
   const events: RecordedEvent[] = [];
   const ids = new Set<string>();
   const byAction = new Map<string, string[]>();
   const byResource = new Map<string, string[]>();
+  const byDeposit = new Map<string, string[]>();
+  /** What was reported as arrived from the bank, in base units. */
+  let arrived = 0n;
   const given = new Map<string, bigint>();
   /** Events whose deliveries have failed for the last time. */
   const givenUp = new Set<string>();
@@ -47,7 +57,9 @@ export function makeJudge(scene: Scene): Judge {
     const last = events.at(-1)?.sequence ?? 0;
     const rows = disk.all<RecordedEvent>(
       `select sequence, id, type, resource_id as resourceId,
-         json_extract(payload, '$.wallet_action_id') as actionId
+         json_extract(payload, '$.wallet_action_id') as actionId,
+         json_extract(payload, '$.provider_deposit_id') as depositId,
+         json_extract(payload, '$.data.destination.amount') as arrived
        from outbox_events where sequence > ? order by sequence`,
       last,
     );
@@ -57,6 +69,9 @@ export function makeJudge(scene: Scene): Judge {
       events.push(event);
       world.note(`event ${event.type} ${event.id}`);
       if (event.actionId !== null) add(byAction, event.actionId, event.type);
+      if (event.depositId !== null) add(byDeposit, event.depositId, event.type.split('.').at(-1)!);
+      if (event.type === 'wallet.deposit_account.deposit_completed')
+        arrived += millionths(event.arrived ?? '');
       if (event.resourceId !== null) add(byResource, event.resourceId, event.type);
     }
   }
@@ -94,6 +109,10 @@ export function makeJudge(scene: Scene): Judge {
     }
     for (const { id } of disk.all<{ id: string }>('select id from users'))
       requireEvents(`the user ${id}`, (byResource.get(id) ?? []).slice(0, 1), ['user.created']);
+    for (const [id, types] of byDeposit) {
+      const isRight = /^deposit_started(,deposit_(completed|failed))?$/.test(types.join());
+      require(isRight, () => `the deposit ${id} has the events ${types}`);
+    }
     const archived = disk.all<{ id: string }>('select id from wallets where archived_at_ms is not null');
     for (const { id } of archived) {
       const own = (byResource.get(id) ?? []).filter((type) => type === 'wallet.archived');
@@ -169,6 +188,55 @@ export function makeJudge(scene: Scene): Judge {
     }
   }
 
+  /** What was paid in has arrived, or was sent back, and was reported once. */
+  async function checkBankDeposits(): Promise<void> {
+    for (const { id, outcome } of model.bankDeposits) {
+      const last = outcome === 'completed' ? 'deposit_completed' : 'deposit_failed';
+      requireEvents(`the deposit ${id}`, byDeposit.get(id) ?? [], ['deposit_started', last]);
+    }
+    const known = model.bankDeposits.length;
+    require(byDeposit.size === known, () => `events of ${byDeposit.size} deposits, of which ${known} exist`);
+    const [held] = await outside.simulated.find(base)!.balances(scene.ids.receiver.address, [usdc]);
+    require(held === arrived, () => `the receiver holds ${held}, and ${arrived} was reported`);
+    world.count(`bank deposits ${known === 0 ? 'none' : 'arrived'}`);
+  }
+
+  /** What users know of their cards is so here and at the issuer. */
+  async function checkCards(): Promise<void> {
+    const issuer = outside.cardIssuers.find(environment)!;
+    for (const { id, issuerId, isCanceled, status, changes } of model.cards) {
+      const [row] = disk.all<{ status: string }>('select status from cards where id = ?', id);
+      require(row !== undefined, () => `the card ${id} is lost`);
+      const expected = isCanceled ? 'canceled' : changes === 0 ? status : undefined;
+      if (expected === undefined) continue;
+      const reported = await issuer.change(issuerId, {});
+      const there = 'fault' in reported ? 'canceled' : reported.status;
+      require(row!.status === expected && there === expected, () =>
+        `the card ${id} must be ${expected}, is ${row!.status} here and ${there} at the issuer`);
+    }
+  }
+
+  /** The settings are some that may be, after all that clients know. */
+  function checkAuthority(): void {
+    const { treasury, quorums, policy } = scene.ids;
+    const [wallet] = disk.all<{ owner: string; policy: string | null }>(
+      'select owner_id as owner, policy_id as policy from wallets where id = ?',
+      treasury.id,
+    );
+    const owners = model.authority.possible('owner').map((name) => quorums[name]);
+    require(owners.includes(wallet!.owner), () => `the treasury is owned by ${wallet!.owner}`);
+    const guards = model.authority.possible('guard').map((guard) => (guard === 'none' ? null : policy));
+    require(guards.includes(wallet!.policy), () => `the treasury has the policy ${wallet!.policy}`);
+    for (const name of ['first', 'second'] as const) {
+      const [quorum] = disk.all<{ threshold: number }>(
+        'select authorization_threshold as threshold from key_quorums where id = ?',
+        quorums[name],
+      );
+      const found = model.authority.possible(name).map(({ threshold }) => threshold);
+      require(found.includes(quorum!.threshold), () => `${name} has the threshold ${quorum!.threshold}`);
+    }
+  }
+
   /** Every event has reached the endpoint, in the order of its resource, with a valid signature. */
   function checkDeliveries(): void {
     const { secret } = scene.ids.endpoint;
@@ -196,22 +264,31 @@ export function makeJudge(scene: Scene): Judge {
     get eventCount() {
       return events.length;
     },
+    get recordCount() {
+      return audit.recordCount;
+    },
     isAtRest() {
       const [left] = disk.all<{ count: number }>(
         `select (select count(*) from wallet_actions where status = 'pending')
            + (select count(*) from intents where status = 'processing')
            + (select count(*) from webhook_deliveries where status = 'pending')
+           + (select count(*) from fiat_deposits where state not in ('completed', 'failed'))
            + (select count(*) from outbox_events where fanned_out_at_ms is null)
+           + (select count(*) from audit_pending)
+           + (select count(*) from (select note from audit_checkpoints order by size desc limit 1) where note is null)
            + (select count(*) from transactions where status in ('pending', 'broadcasted', 'confirmed')) as count`,
       );
-      return left!.count === 0;
+      const ended = [...byDeposit.values()].filter((types) => types.length > 1).length;
+      return left!.count === 0 && ended === model.bankDeposits.length;
     },
     async afterStep() {
       require(!disk.isInTransaction, () => 'a transaction is open while nothing runs');
       readEvents();
       readDeliveries();
+      audit.afterStep();
       checkEvents();
       checkTotals();
+      checkAuthority();
       // Those that may still change.
       await checkPayments(model.payments.slice(-8));
     },
@@ -223,10 +300,20 @@ export function makeJudge(scene: Scene): Judge {
       await checkBooks();
       for (const payment of model.payments) await checkOutcome(payment);
       await checkPayouts();
+      await checkBankDeposits();
+      await checkCards();
+      checkAuthority();
       checkDeliveries();
       await checkWallets(scene);
+      audit.atEnd();
     },
   };
+}
+
+/** Base units of a decimal of six digits. */
+function millionths(text: string): bigint {
+  const [whole = '', fraction = ''] = text.split('.');
+  return BigInt(whole + fraction.padEnd(6, '0'));
 }
 
 const add = (lists: Map<string, string[]>, key: string, value: string): void => {

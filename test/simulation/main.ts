@@ -86,6 +86,7 @@ function summaryOf(results: readonly SimulationResult[], failures: readonly Fail
     diskFaults: sum(({ figures }) => figures.diskFaults),
     interleavings: sum(({ figures }) => figures.resumed),
     events: sum(({ figures }) => figures.events),
+    records: sum(({ figures }) => figures.records),
     deliveries: sum(({ figures }) => figures.deliveries),
     outcomes: Object.fromEntries(Object.entries(outcomes).sort(([a], [b]) => a.localeCompare(b))),
   };

@@ -1,3 +1,11 @@
+import {
+  type Authority,
+  type Change,
+  makeAuthority,
+  type Resource,
+  type Settings,
+  type Use,
+} from './authority.ts';
 import type { Member } from './client.ts';
 
 /*
@@ -19,8 +27,8 @@ export interface Payment {
   readonly caip2: string;
   readonly recipient: string;
   readonly rawAmount: bigint;
-  /** Whether enough owners have signed. Changes only for intents. */
-  isAuthorized: boolean;
+  /** Whether enough owners may have signed, and no policy denied it. */
+  mayBe(): boolean;
   knowledge: Knowledge;
   /** How to ask the server about it. */
   action?: { readonly walletId: string; readonly id: string };
@@ -30,15 +38,34 @@ export interface Payment {
   isOver: boolean;
 }
 
-/** A proposed payment. */
+/** A proposed payment or change. */
 export interface Intent {
   readonly id: string;
-  readonly payment: Payment;
   readonly request: object;
-  readonly createdAtMs: number;
-  /** Who may have signed: their signatures were acknowledged or not answered. */
+  /** Whose owners must agree. */
+  readonly resource: Resource;
+  /** When its client had the answer. */
+  readonly knownAt: number;
+  /** Who may have signed. */
   readonly signers: Set<Member>;
+  /** Requests that may have executed it. */
+  readonly uses: Use[];
+  /** Its resource has changed since: no later request may execute it. */
+  isDismissed: boolean;
+  isExecuted: boolean;
+  /** A request that may have executed it has ended without an answer. */
+  isUnclear: boolean;
+  /** Begins the change that it proposes, if it does. */
+  readonly begin?: () => Change;
+  /** The change that a request may be making now. */
+  change: Change | undefined;
 }
+
+export const newIntent = (part: Pick<Intent, 'id' | 'request' | 'resource' | 'knownAt'>): Intent => ({
+  ...part,
+  ...{ signers: new Set(), uses: [], change: undefined },
+  ...{ isDismissed: false, isExecuted: false, isUnclear: false },
+});
 
 /** A signature that counts towards a running total. */
 export interface Spending {
@@ -53,6 +80,24 @@ interface Payout {
   readonly rawAmount: bigint;
   knowledge: Knowledge;
   actionId?: string;
+}
+
+/** A card that its user knows. */
+export interface KnownCard {
+  readonly id: string;
+  readonly issuerId: string;
+  /** Undefined while several values are possible. */
+  status: 'active' | 'inactive' | undefined;
+  /** Requests that may still change it. */
+  changes: number;
+  /** Acknowledged, and final. */
+  isCanceled: boolean;
+}
+
+/** Money that a bank has received for a deposit account. */
+interface BankDeposit {
+  readonly id: string;
+  readonly outcome: 'completed' | 'refunded';
 }
 
 /** A wallet that clients know. */
@@ -85,36 +130,60 @@ interface Repeatable {
 
 export interface Model {
   readonly payments: Payment[];
+  readonly authority: Authority;
   readonly intents: Intent[];
+  /** Begins the changes of intents that requests in progress may execute as things are now. */
+  beginWhatMayHappen(): void;
   readonly spendings: Spending[];
   readonly payouts: Payout[];
+  readonly bankDeposits: BankDeposit[];
+  readonly cards: KnownCard[];
+  /** Ids of payments that merchants have not taken yet. */
+  readonly cardPayments: string[];
   readonly creations: Creation[];
   readonly wallets: KnownWallet[];
   readonly users: Map<string, { ids: Set<string>; tried: number }>;
   readonly repeatables: Repeatable[];
 }
 
-export const makeModel = (): Model => ({
-  payments: [],
-  intents: [],
-  spendings: [],
-  payouts: [],
-  creations: [],
-  wallets: [],
-  users: new Map(),
-  repeatables: [],
-});
+export function makeModel(settings: Settings): Model {
+  const authority = makeAuthority(settings);
+  const intents: Intent[] = [];
+  return {
+    authority,
+    intents,
+    beginWhatMayHappen() {
+      // A change may enable the next.
+      for (let hasBegun = true; hasBegun; ) {
+        hasBegun = false;
+        for (const intent of intents) {
+          if (intent.begin === undefined || intent.change !== undefined || intent.isExecuted) continue;
+          const open = intent.uses.filter(({ until }) => until === undefined);
+          if (!open.some((use) => authority.mayChange(intent.resource, use))) continue;
+          intent.change = intent.begin();
+          hasBegun = true;
+        }
+      }
+    },
+    payments: [],
+    spendings: [],
+    payouts: [],
+    bankDeposits: [],
+    cards: [],
+    cardPayments: [],
+    creations: [],
+    wallets: [],
+    users: new Map(),
+    repeatables: [],
+  };
+}
 
 /** The rules of the capped wallet: at most this much within each window. */
 export const cap = { rawAmount: 100n, windowMs: 3_600_000 };
 
-/** Two of three. */
-export const isQuorum = (signers: Iterable<Member>): boolean =>
-  new Set([...signers].filter(({ name }) => name !== 'outsider')).size >= 2;
-
 /** What an account of its own may hold. */
 export function mayHold(payment: Payment): readonly bigint[] {
-  if (payment.knowledge === 'refused' || !payment.isAuthorized) return [0n];
+  if (payment.knowledge === 'refused' || !payment.mayBe()) return [0n];
   return [0n, payment.rawAmount];
 }
 

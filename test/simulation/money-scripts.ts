@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import { type Member, members, outsider, signatureOf } from './client.ts';
-import { cap, type Intent, isQuorum, mayBeDenied, type Payment, type Spending } from './model.ts';
-import { callUntilKnown, drawSigners, read, type Scene, type Script, unique } from './scripts.ts';
-import { appId } from './server.ts';
+import type { Use } from './authority.ts';
+import { drawSigners, isForSignatures, type ProposedIntent } from './authority-scripts.ts';
+import type { Outcome } from './client.ts';
+import { cap, mayBeDenied, newIntent, type Payment, type Spending } from './model.ts';
+import { callUntilKnown, read, type Scene, type Script, unique } from './scripts.ts';
 
 export const base = 'eip155:8453';
 export const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
@@ -37,16 +38,38 @@ function drawAmount(
 
 function newPayment(
   { model }: Scene,
-  part: Pick<Payment, 'caip2' | 'recipient' | 'rawAmount' | 'isAuthorized'>,
+  part: Pick<Payment, 'caip2' | 'recipient' | 'rawAmount' | 'mayBe'>,
 ): Payment {
   const payment: Payment = { ...part, knowledge: 'unknown', isOver: false };
   model.payments.push(payment);
   return payment;
 }
 
-const requireRefused = ({ world }: Scene, payment: Payment, what: string): void => {
-  if (!payment.isAuthorized) world.fail(`${what} was accepted without enough signatures`);
-};
+/** How a payment from a wallet is authorized: the treasury needs its owners. */
+function authorization(scene: Scene, from: 'hot' | 'treasury' | 'sol') {
+  const { world, model } = scene;
+  if (from !== 'treasury') return { options: {}, mayBe: () => true, end: () => undefined };
+  const signers = drawSigners(scene, 'treasury');
+  const { authority } = model;
+  const use: Use = { signers: new Set(signers), from: authority.now(), until: undefined };
+  return {
+    options: { signers },
+    mayBe: () => authority.mayPay(use),
+    /** Judges the answer. */
+    end(outcome: Outcome): void {
+      if (outcome.kind === 'unknown') return;
+      use.until = authority.now();
+      if (outcome.kind === 'done') {
+        if (!authority.mayPay(use)) world.fail('a payment was accepted without enough signatures, or denied');
+        return;
+      }
+      if (isForSignatures(outcome.code) && authority.mustChange('treasury', use))
+        world.fail(`the owners cannot pay: ${outcome.message}`);
+      if (outcome.code === 'policy_violation' && !authority.mayBeDenied(use))
+        world.fail(`no policy denies a payment that was denied: ${outcome.message}`);
+    },
+  };
+}
 
 /** A transfer by the operation of that name. */
 export const transfer: Script = async (scene) => {
@@ -59,9 +82,8 @@ export const transfer: Script = async (scene) => {
   const isSolana = from === 'sol';
   const { text, rawAmount } = drawAmount(scene, isSolana ? 9 : 18);
   const recipient = isSolana ? newSolanaAddress(scene) : newAddress(scene);
-  const owners = from === 'treasury' ? drawSigners(world) : undefined;
-  const isAuthorized = owners === undefined || owners.isEnough;
-  const payment = newPayment(scene, { caip2: isSolana ? solana : base, recipient, rawAmount, isAuthorized });
+  const { options, mayBe, end } = authorization(scene, from);
+  const payment = newPayment(scene, { caip2: isSolana ? solana : base, recipient, rawAmount, mayBe });
   const body = {
     source: { asset: isSolana ? 'sol' : 'eth', chain: isSolana ? 'solana' : 'base', amount: text },
     destination: { address: recipient },
@@ -70,11 +92,11 @@ export const transfer: Script = async (scene) => {
     scene,
     'transferFromWallet',
     { path: { wallet_id: ids[from].id }, body },
-    owners === undefined ? {} : { signers: owners.signers },
+    options,
   );
+  end(outcome);
   if (outcome.kind === 'refused') payment.knowledge = 'refused';
   if (outcome.kind !== 'done') return;
-  requireRefused(scene, payment, 'a transfer');
   payment.knowledge = 'acknowledged';
   payment.action = { walletId: ids[from].id, id: outcome.body.id };
 };
@@ -84,10 +106,9 @@ export const sendTransaction: Script = async (scene) => {
   const { world, ids } = scene;
   const from = world.random.pick(['hot', 'treasury'] as const);
   const { rawAmount } = drawAmount(scene, 18);
-  const owners = from === 'treasury' ? drawSigners(world) : undefined;
-  const isAuthorized = owners === undefined || owners.isEnough;
+  const { options, mayBe, end } = authorization(scene, from);
   const recipient = newAddress(scene);
-  const payment = newPayment(scene, { caip2: base, recipient, rawAmount, isAuthorized });
+  const payment = newPayment(scene, { caip2: base, recipient, rawAmount, mayBe });
   const outcome = await callUntilKnown(
     scene,
     'walletRpc',
@@ -99,11 +120,11 @@ export const sendTransaction: Script = async (scene) => {
         params: { transaction: { to: recipient, value: `0x${rawAmount.toString(16)}` } },
       },
     },
-    owners === undefined ? {} : { signers: owners.signers },
+    options,
   );
+  end(outcome);
   if (outcome.kind === 'refused') payment.knowledge = 'refused';
   if (outcome.kind !== 'done') return;
-  requireRefused(scene, payment, 'eth_sendTransaction');
   payment.knowledge = 'acknowledged';
   const { data } = outcome.body as { data: { transaction_id?: string } };
   if (data.transaction_id !== undefined) payment.transactionId = data.transaction_id;
@@ -135,49 +156,22 @@ export const propose: Script = async (scene) => {
   const { world, model, ids } = scene;
   const { text, rawAmount } = drawAmount(scene, 18);
   const recipient = newAddress(scene);
-  const payment = newPayment(scene, { caip2: base, recipient, rawAmount, isAuthorized: false });
-  const body = {
-    source: { asset: 'eth', chain: 'base', amount: text },
-    destination: { address: recipient },
-  };
   const outcome = await world.call('createWalletTransferIntent', {
     path: { wallet_id: ids.treasury.id },
-    body,
+    body: {
+      source: { asset: 'eth', chain: 'base', amount: text },
+      destination: { address: recipient },
+    },
   });
   if (outcome.kind !== 'done') return;
-  const { intent_id: id, request_details: request, created_at: createdAtMs } = outcome.body;
-  payment.intent = { id, payment, request, createdAtMs, signers: new Set() };
+  const { intent_id: id, request_details: request } = outcome.body as unknown as ProposedIntent;
+  const intent = newIntent({ id, request, resource: 'treasury', knownAt: model.authority.now() });
+  const mayBe = (): boolean => intent.uses.some((use) => model.authority.mayPay(use));
+  const payment = newPayment(scene, { caip2: base, recipient, rawAmount, mayBe });
+  payment.intent = intent;
   payment.knowledge = 'acknowledged';
-  model.intents.push(payment.intent);
+  model.intents.push(intent);
 };
-
-/** A member, or the holder of another key, signs an intent. */
-export const authorize: Script = async (scene) => {
-  const { world, model } = scene;
-  if (model.intents.length === 0) return;
-  // Mostly one of the newest: others have ended.
-  const intent = world.random.pick(model.intents.slice(-2));
-  const member = world.random.weighted<Member>([...members.map((each) => [4, each] as const), [1, outsider]]);
-  const { method, url, ...rest } = intent.request as { method: string; url: string; body?: object };
-  const payload = { version: 1, method, url, body: rest.body ?? '', headers: { 'service-app-id': appId } };
-  // From now on it may count.
-  const hadSigned = intent.signers.has(member);
-  if (member !== outsider) sign(intent, member);
-  const outcome = await world.call('authorizeIntent', {
-    path: { intent_id: intent.id },
-    body: { signature: signatureOf(payload, member), timestamp: world.clock.nowMs },
-  });
-  if (outcome.kind === 'refused') return;
-  if (outcome.kind === 'done' && member === outsider)
-    world.fail('a key outside the quorum has authorized an intent');
-  if (outcome.kind === 'done' && !hadSigned && !isQuorum(intent.signers) && outcome.body.status !== 'pending')
-    world.fail(`an intent is ${outcome.body.status} with too few signatures`);
-};
-
-function sign(intent: Intent, member: Member): void {
-  intent.signers.add(member);
-  if (isQuorum(intent.signers)) intent.payment.isAuthorized = true;
-}
 
 /** Swaps on a simulated chain, whose books the judge sums. */
 export const swap: Script = async (scene) => {

@@ -2,6 +2,7 @@ import { ChainUnavailableError } from '../../src/adapters/chain-unavailable-erro
 import { seededEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
+import { ProviderUnavailableError } from '../../src/adapters/provider-unavailable-error.ts';
 import { sandboxChains } from '../../src/compose/chains.ts';
 import type { AnyChain, ChainStatus } from '../../src/ports/chains.ts';
 import type { TransactionFault } from '../../src/ports/fault-injection.ts';
@@ -80,19 +81,24 @@ export function makeOutside(options: OutsideOptions) {
 
   /** A call over the network: it takes its time, and its request or its answer may be lost. */
   async function call<T>(place: string, life: Life, work: () => Promise<T>): Promise<T> {
+    const fail = (what: string): never => {
+      throw /^(bank|issuer)\./.test(place)
+        ? new ProviderUnavailableError(what)
+        : new ChainUnavailableError(what);
+    };
     onCall();
     await scheduler.gate(place, life);
     const isLost = random.chance(weather.calls);
     if (isLost && random.chance(0.5)) {
       note(`lost request ${place}`);
-      throw new ChainUnavailableError(`simulated: ${place} cannot be reached`);
+      return fail(`simulated: ${place} cannot be reached`);
     }
     const answer = await work();
     // The answer travels as well, while others continue.
     await scheduler.gate(`answer ${place}`, life);
     if (isLost) {
       note(`lost answer ${place}`);
-      throw new ChainUnavailableError(`simulated: the answer of ${place} is lost`);
+      return fail(`simulated: the answer of ${place} is lost`);
     }
     return answer;
   }
@@ -166,6 +172,12 @@ export function makeOutside(options: OutsideOptions) {
           find(...place: Parameters<typeof world.fiatProviders.find>) {
             const found = world.fiatProviders.find(...place);
             return found && { ...reached(found, 'bank', life), readHint: found.readHint };
+          },
+        },
+        cardIssuers: {
+          find(environment: Parameters<typeof world.cardIssuers.find>[0]) {
+            const found = world.cardIssuers.find(environment);
+            return found && reached(found, 'issuer', life);
           },
         },
         webhooks: webhooksFor(life),

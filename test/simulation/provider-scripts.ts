@@ -28,6 +28,21 @@ export const payOut: Script = async (scene) => {
   entry.actionId = outcome.body.id;
 };
 
+/** Somebody pays euros into the deposit account; the bank may report it twice. */
+export const payIn: Script = async ({ world, model, ids }) => {
+  const { random, outside } = world;
+  const outcome = random.pick(['completed', 'completed', 'refunded'] as const);
+  const order = {
+    ...{ accountId: ids.depositAccount, reference: `payment ${unique()}`, outcome },
+    amount: (random.between(100, 50_000) / 100).toFixed(2),
+  };
+  const received = await outside.fiatControls.receive('sandbox', order);
+  if (received === undefined || received === 'amount') return world.fail(`the bank says ${received}`);
+  if (random.chance(0.3)) await outside.fiatControls.receive('sandbox', order);
+  world.note(`paid in ${received.id} ${order.amount} ${outcome}`);
+  model.bankDeposits.push({ id: received.id, outcome });
+};
+
 /** Moves tokens into the vault, or out of it. */
 export const earn: Script = async (scene) => {
   const { world, ids } = scene;

@@ -3,7 +3,10 @@ import { chainNamed } from '../../src/domain/access/chains/known-chains.ts';
 import { addVault } from '../../src/domain/money/earn/add-vault.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { verify } from '../support/fiat/customers.ts';
-import { members } from './client.ts';
+import type { QuorumRule } from './authority.ts';
+import { ruleFor } from './authority-scripts.ts';
+import { approvalOf, cardChain, cardUsdc, environment, tokenOf } from './card-scripts.ts';
+import { keyHolders, type Member } from './client.ts';
 import { cap, makeModel } from './model.ts';
 import { base, solana, usdc } from './money-scripts.ts';
 import type { Scene } from './scripts.ts';
@@ -28,9 +31,17 @@ export async function makeScene(world: World): Promise<Scene> {
     if (outcome.kind !== 'done') throw new SimulationFailure(`${id}: ${JSON.stringify(outcome)}`);
     return outcome.body as unknown as Made;
   };
-  const quorum = await make('createKeyQuorum', {
-    public_keys: members.map(({ publicKey }) => publicKey),
-    authorization_threshold: 2,
+  const [alice, bob, carol, dave] = keyHolders as [Member, Member, Member, Member];
+  const first = { members: [alice, bob, carol], threshold: 2 };
+  const second = { members: [dave, alice], threshold: 1 };
+  const quorumOf = async ({ members, threshold }: QuorumRule): Promise<string> => {
+    const public_keys = members.map(({ publicKey }) => publicKey);
+    return (await make('createKeyQuorum', { public_keys, authorization_threshold: threshold })).id;
+  };
+  const quorums = { first: await quorumOf(first), second: await quorumOf(second) };
+  const policy = await make('createPolicy', {
+    ...{ version: '1.0', name: 'Treasury', chain_type: 'ethereum', owner_id: quorums.first },
+    rules: [ruleFor('ALLOW')],
   });
   const endpoint = await make('createWebhookEndpoint', {
     url: 'https://hooks.acme.example/custos',
@@ -40,14 +51,16 @@ export async function makeScene(world: World): Promise<Scene> {
   const ethereum = { chain_type: 'ethereum' };
   const saver = await wallet(ethereum);
   const ids = {
-    quorum: quorum.id,
-    treasury: await wallet({ ...ethereum, owner_id: quorum.id }),
+    quorums,
+    policy: policy.id,
+    treasury: await wallet({ ...ethereum, owner_id: quorums.first, policy_ids: [policy.id] }),
     hot: await wallet(ethereum),
     sol: await wallet({ chain_type: 'solana' }),
     capped: await wallet({ ...ethereum, policy_ids: [await makeCappingPolicy(make)] }),
     saver,
     vault: await makeVault(world, saver),
     ...(await makePayer(world, make)),
+    holder: await makeHolder(world, make, dave),
     endpoint: { id: endpoint.id, secret: endpoint.secret },
   };
   const fund = (caip2: string, { address }: Made, tokenAddress: string | null, rawAmount: bigint) =>
@@ -56,7 +69,7 @@ export async function makeScene(world: World): Promise<Scene> {
     await fund(base, each, null, firstMoney.ether);
   for (const each of [ids.saver, ids.payer]) await fund(base, each, usdc, firstMoney.usdc);
   await fund(solana, ids.sol, null, firstMoney.lamports);
-  return { world, model: makeModel(), ids };
+  return { world, model: makeModel({ first, second, owner: 'first', guard: 'policy', rules: 'ALLOW' }), ids };
 }
 
 async function makeCappingPolicy(make: Make): Promise<string> {
@@ -117,5 +130,64 @@ async function makePayer(world: World, make: Make) {
     { user_id: user.id },
   );
   const { external_fiat_account: opened } = account as unknown as { external_fiat_account: Made };
-  return { payer, bankAccount: opened.id };
+  const receiver = await make('createWallet', { chain_type: 'ethereum', entity });
+  const made = await make(
+    'createFiatDepositAccount',
+    {
+      ...{ provider: 'bridge', environment: 'sandbox' },
+      ...{ source: { currency: 'eur' }, destination: { asset: 'usdc', chain: 'base' } },
+    },
+    { wallet_id: receiver.id },
+  );
+  const { fiat_deposit_account: deposit } = made as unknown as { fiat_deposit_account: Made };
+  const [row] = world.disk.all<{ id: string }>(
+    'select virtual_account_id as id from fiat_deposit_accounts where id = ?',
+    deposit.id,
+  );
+  return { payer, bankAccount: opened.id, receiver, depositAccount: row!.id };
+}
+
+/** A user who can have cards, with a wallet that lets the issuer spend from it. */
+async function makeHolder(world: World, make: Make, signer: Member) {
+  const user = await make('createUser', {
+    linked_accounts: [{ type: 'email', address: 'holder@acme.example' }],
+  });
+  const owner = await make('createKeyQuorum', {
+    ...{ user_ids: [user.id], public_keys: [signer.publicKey], authorization_threshold: 1 },
+  });
+  const wallet = await make('createWallet', { chain_type: 'ethereum', owner_id: owner.id });
+  const asUser = async (id: 'createCardCustomer' | 'updateCardCustomer', body: object): Promise<void> => {
+    const outcome = await world.call(id, { body }, { token: () => tokenOf(world, user.id) });
+    if (outcome.kind !== 'done') throw new SimulationFailure(`${id}: ${JSON.stringify(outcome)}`);
+  };
+  await asUser('createCardCustomer', { environment });
+  await asUser('updateCardCustomer', {
+    ...{ environment, accept_bank_terms: true, accept_electronic_disclosure: true },
+  });
+  const [customer] = world.disk.all<{ id: string }>(
+    'select customer_id as id from fiat_customers where entity_id = ?',
+    user.id,
+  );
+  await world.outside.fiatControls.decide(environment, customer!.id, { outcome: 'approved' });
+  const { simulated } = world.outside;
+  await simulated.fund(cardChain, {
+    ...{ address: wallet.address, tokenAddress: null, rawAmount: firstMoney.ether },
+  });
+  await simulated.fund(cardChain, {
+    ...{ address: wallet.address, tokenAddress: cardUsdc, rawAmount: firstMoney.usdc },
+  });
+  const issuer = world.parts().services.cardIssuers.find(environment)!;
+  const { spenderAddress } = await issuer.program();
+  const transaction = { to: cardUsdc, data: approvalOf(spenderAddress, firstMoney.usdc), value: '0x0' };
+  const approved = await world.call(
+    'walletRpc',
+    {
+      path: { wallet_id: wallet.id },
+      body: { method: 'eth_sendTransaction', caip2: cardChain, params: { transaction } },
+    },
+    { signers: [signer] },
+  );
+  if (approved.kind !== 'done') throw new SimulationFailure(`approval: ${JSON.stringify(approved)}`);
+  await simulated.mine(cardChain, 1);
+  return { userId: user.id, walletId: wallet.id };
 }

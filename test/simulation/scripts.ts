@@ -1,5 +1,5 @@
 import type { OperationId } from '../../src/generated/operations.ts';
-import { type CallInput, type CallOptions, type Member, members, type Outcome, outsider } from './client.ts';
+import type { CallInput, CallOptions, Outcome } from './client.ts';
 import type { Model } from './model.ts';
 import type { World } from './world.ts';
 
@@ -13,8 +13,10 @@ export interface Scene {
   readonly world: World;
   readonly model: Model;
   readonly ids: {
-    readonly quorum: string;
-    /** Owned by the quorum. */
+    readonly quorums: { readonly first: string; readonly second: string };
+    /** Of the first quorum. */
+    readonly policy: string;
+    /** Owned by one of the quorums. */
     readonly treasury: SceneWallet;
     /** Without an owner. */
     readonly hot: SceneWallet;
@@ -27,6 +29,12 @@ export interface Scene {
     /** Of a verified user, who has a bank account. */
     readonly payer: SceneWallet;
     readonly bankAccount: string;
+    /** Of the same user; what is paid into the deposit account arrives here. */
+    readonly receiver: SceneWallet;
+    /** Id of the deposit account at the bank. */
+    readonly depositAccount: string;
+    /** Has cards that spend from the wallet. */
+    readonly holder: { readonly userId: string; readonly walletId: string };
     readonly endpoint: { readonly id: string; readonly secret: string };
   };
 }
@@ -47,24 +55,6 @@ export const unique = (): number => {
 export const restartCounter = (): void => {
   counter = 0;
 };
-
-/** Signers of a request, and whether they are enough. */
-export function drawSigners({ random }: World): { readonly signers: Member[]; readonly isEnough: boolean } {
-  const [first, second] = random.pick([
-    [0, 1],
-    [1, 2],
-    [2, 0],
-  ] as const);
-  const [one, other] = [members[first]!, members[second]!];
-  return random.weighted([
-    [8, { signers: [one, other], isEnough: true }],
-    [1, { signers: [one, other, members[3 - first - second]!], isEnough: true }],
-    [1, { signers: [one], isEnough: false }],
-    [1, { signers: [one, one], isEnough: false }],
-    [1, { signers: [one, outsider], isEnough: false }],
-    [1, { signers: [], isEnough: false }],
-  ]);
-}
 
 /**
  * Repeats a call with its idempotency key until its outcome is known, as published clients do.

@@ -6,6 +6,7 @@ import { jobsOf, releaseOwnClaims } from '../../src/compose/jobs.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { ensureSeeds } from '../../src/compose/seeds.ts';
 import { createAppDirectory } from '../../src/domain/access/apps/app-directory.ts';
+import { createAuditTrail } from '../../src/domain/base/audit/audit-trail.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { entities } from '../../src/domain/tables.ts';
@@ -15,6 +16,7 @@ import { operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { requestValidators } from '../../src/generated/request-validators.js';
 import { responseValidators } from '../../src/generated/response-validators.js';
+import { recordDenials } from '../../src/http/audit/record-denials.ts';
 import { createAuthenticate } from '../../src/http/authenticate.ts';
 import { createPipeline, type Pipeline } from '../../src/http/pipeline.ts';
 import { refuseNul } from '../../src/http/refuse-nul.ts';
@@ -91,7 +93,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     incentives: outside.incentives,
     vaultRates: outside.vaultRates,
     swapRoutes: outside.swapRoutes,
-    cardIssuers: outside.cardIssuers,
     ...outside.portsFor(life),
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
     prefix: 'service',
@@ -104,7 +105,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   });
   const isAlone = options.owner === 'sandbox';
   const inUnit = inUnitOf(unitsOf(database));
-  if (isAlone) await releaseOwnClaims(services, unitsOf(database));
+  const audit = createAuditTrail({
+    ...{ vault: services.vault, entropy: seededEntropy(`${seed}\naudit ${start}`), inUnit },
+    reader: () => database.orm.em.fork(),
+  });
+  await audit.open();
+  if (isAlone) await releaseOwnClaims(services, unitsOf(database), audit);
   const alive = isAlone ? undefined : stayAlive({ services, inUnit });
   const apps = createAppDirectory(database.orm, clock);
   const runOperation = createRunOperation({
@@ -113,6 +119,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     openUnit: units,
     idempotency: answerOnce(),
     singleUse: acceptOnce(services.safeguards),
+    audit,
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log }),
   });
   const handle = await createPipeline({
@@ -120,6 +127,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     validators: requestValidators,
     checkInput: refuseNul,
     run: runOperation,
+    recordDenial: recordDenials({ audit, openUnit: units, machine: clock }),
     authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
     transport: { plainHttp: false, trustedProxies: [] },
     isHostSigned: true,
@@ -130,7 +138,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     life,
     handle,
-    jobs: [...jobsOf(services, units, { alive }), ...(alive === undefined ? [] : [alive])],
+    jobs: [...jobsOf(services, units, { alive, audit }), ...(alive === undefined ? [] : [alive])],
     services,
     database,
   };

@@ -1,4 +1,6 @@
 import * as access from './access-scripts.ts';
+import * as authority from './authority-scripts.ts';
+import * as cards from './card-scripts.ts';
 import { type Judge, makeJudge } from './judge.ts';
 import * as money from './money-scripts.ts';
 import { calm, type Weather } from './outside.ts';
@@ -12,7 +14,11 @@ export interface SimulationResult {
   readonly steps: number;
   /** SHA-256 of everything that happened. */
   readonly hash: string;
-  readonly figures: World['figures'] & { readonly events: number; readonly deliveries: number };
+  readonly figures: World['figures'] & {
+    readonly events: number;
+    readonly deliveries: number;
+    readonly records: number;
+  };
 }
 
 /** A failed simulation, with what preceded it. */
@@ -29,16 +35,23 @@ const scripts: readonly (readonly [weight: number, script: Script])[] = [
   [4, money.sendTransaction],
   [3, money.spend],
   [2, money.propose],
-  [8, money.authorize],
+  [1, authority.proposeChange],
+  [4, authority.authorize],
+  [4, authority.agree],
+  [1.5, authority.changeAuthority],
   [1, money.swap],
   [2, providers.payOut],
   [1, providers.earn],
+  [1.5, providers.payIn],
+  [1, cards.orderCard],
+  [1.5, cards.changeCard],
+  [2, cards.payByCard],
   [4, access.createWallet],
   [3, access.repeat],
   [1, access.archive],
   [2, access.signMessage],
   [2, access.createUser],
-  [0.4, access.touchTreasury],
+  [0.3, authority.touchTreasury],
 ];
 
 /** Clients that are busy at the same time, at most. */
@@ -74,7 +87,8 @@ export async function simulate(
     }
     await heal(world, judge);
     await whileServed(world, () => judge.atEnd());
-    const figures = { ...world.figures, events: judge.eventCount, deliveries: world.outside.received.length };
+    const { eventCount: events, recordCount: records } = judge;
+    const figures = { ...world.figures, events, records, deliveries: world.outside.received.length };
     return { seed, steps, hash: world.hash(), figures };
   } catch (error) {
     throw new FailedSeed(seed, step, world.lines, error);

@@ -22,6 +22,15 @@ export class SimulationFailure extends Error {
   }
 }
 
+/** What a client was answered. */
+interface Answer {
+  readonly id: OperationId;
+  readonly requestId: string;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+}
+
 export type World = Awaited<ReturnType<typeof openWorld>>;
 
 /** How many of the last lines a failure shows. */
@@ -118,6 +127,10 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   };
 
   const inProgress = new Set<Exchange>();
+  /** What to do when the process can do nothing for a request any more. */
+  const endings = new Set<() => void>();
+  /** What clients were answered, for the judges. */
+  const answers: Answer[] = [];
   const clients = new Set<string>();
   let clientCount = 0;
   const busy = new Set<string>();
@@ -131,6 +144,7 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   function cutAll(): void {
     for (const each of inProgress) each.cut();
     inProgress.clear();
+    for (const end of [...endings]) end();
   }
 
   /** Starts a process on the disk that the one before has left. One that fails or crashes while it starts is started again. */
@@ -191,7 +205,22 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   }
 
   const world = {
-    ...{ seed, random, clock, weather, scheduler, outside, disk, life, note, count, fail, figures, lines },
+    ...{
+      seed,
+      random,
+      clock,
+      weather,
+      scheduler,
+      outside,
+      disk,
+      life,
+      note,
+      count,
+      fail,
+      figures,
+      lines,
+      answers,
+    },
     boot,
     crash,
     attend,
@@ -246,14 +275,18 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
       input: CallInput,
       options: CallOptions = {},
     ): Promise<Outcome<Id>> {
-      const sent = requestOf(id, input, options);
+      const sent = requestOf(id, input, options, await options.token?.());
       note(`call ${id} ${sent.target} ${sent.body ?? ''}`);
       const { handle, life: itsLife } = server!;
       const { promise: begins, resolve: begin } = Promise.withResolvers<Exchange>();
+      const over = (): void => {
+        if (endings.delete(over)) options.onOver?.();
+      };
+      endings.add(over);
       scheduler.start(id, itsLife, () => {
         const made = exchange(handle, sent);
         begin(made);
-        return made.done;
+        return made.done.finally(over);
       });
       const begun = await begins;
       inProgress.add(begun);
@@ -272,6 +305,7 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
         return { kind: 'unknown' };
       }
       note(`answer ${id} ${reply.status} ${reply.text}`);
+      answers.push({ id, requestId: String(reply.headers['x-request-id']), ...reply });
       if (reply.status === 500) fail(`${id} answered 500: ${reply.text}`);
       count(`${id} ${reply.status >= 500 ? 'unknown' : reply.status >= 400 ? 'refused' : 'done'}`);
       if (reply.status >= 500) return { kind: 'unknown' };

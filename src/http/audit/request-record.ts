@@ -92,7 +92,7 @@ const ownId =
 
 /**
  * The ids in a request and its response: parameters of the path, `…_id` at the top of both bodies, and of the response
- * `id` and those of items. Only what has the form of our ids: anything else could be personal data.
+ * `id`, those of items, and those of resources that it wraps, such as `fiat_deposit_account`. Only what has the form of our ids: anything else could be personal data.
  */
 function idsOf({ route, body }: HttpExchange, response: unknown): Record<string, string | string[]> {
   const ids: Record<string, string | string[]> = {};
@@ -106,6 +106,10 @@ function idsOf({ route, body }: HttpExchange, response: unknown): Record<string,
   for (const [name, value] of Object.entries(route?.params ?? {})) add(name, value);
   if (isObject(response)) {
     add('id', response.id);
+    for (const name in response) {
+      const wrapped = response[name];
+      if (isObject(wrapped)) add(`${name}_id`, wrapped.id);
+    }
     const items = Object.values(response).flatMap((value) => (Array.isArray(value) ? value : []));
     const found = items.flatMap((item: unknown) => (isObject(item) ? idOfItem(item) : []));
     if (found.length > 0) ids.items = found.slice(0, MAX_IDS);

@@ -101,6 +101,41 @@ test('has denials: by a policy, for lack of a signature, and of a wrong secret',
   expect([...(await recordsOf(invalid)), ...(await recordsOf(absent))]).toEqual([]);
 });
 
+test('a denial that cannot be recorded leaves no event and no stored response', async () => {
+  const rules = [{ name: 'None', method: '*', action: 'DENY', conditions: [] }];
+  const policy = await call(sandbox, 'createPolicy', {
+    body: { version: '1.0', name: 'None', chain_type: 'ethereum', rules } as never,
+  });
+  const wallet = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', policy_ids: [policy.body.id] },
+  });
+  const sign = () =>
+    attempt(
+      sandbox,
+      'walletRpc',
+      {
+        path: { wallet_id: wallet.body.id },
+        body: { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as never,
+      },
+      { idempotencyKey: 'denied without a record' },
+    );
+  const denials = async () => {
+    const sql = 'select count(*) as count from outbox_events where type = ? and resource_id = ?';
+    const rows = await fork().execute<{ count: number }[]>(sql, ['wallet.use_denied', wallet.body.id]);
+    return rows[0]!.count;
+  };
+  await fork().execute(
+    "create trigger full before insert on audit_pending begin select raise(abort, 'full'); end",
+  );
+  expect((await sign()).status).toBe(503);
+  expect(await denials()).toBe(0);
+  await fork().execute('drop trigger full');
+  const denied = await sign();
+  expect([denied.status, denied.headers['idempotent-replayed']]).toEqual([400, undefined]);
+  expect(await denials()).toBe(1);
+  expect(await recordsOf(denied)).toMatchObject([{ decision: 'deny', code: 'policy_violation' }]);
+});
+
 test('repeats of one idempotent request are one record', async () => {
   const create = () =>
     call(sandbox, 'createWallet', { body: { chain_type: 'solana' } }, { idempotencyKey: 'audited' });
