@@ -81,7 +81,7 @@ export interface Authority {
 }
 
 /** Whether enough members have signed. Several signatures of one key are one. */
-export function isEnough({ members, threshold }: QuorumRule, signers: ReadonlySet<Member>): boolean {
+function isEnough({ members, threshold }: QuorumRule, signers: ReadonlySet<Member>): boolean {
   return members.filter((member) => signers.has(member)).length >= threshold;
 }
 
