@@ -28,7 +28,7 @@ export const payOut: Script = async (scene) => {
   entry.actionId = outcome.body.id;
 };
 
-/** Somebody pays euros into the deposit account; the bank may report it twice. */
+/** A customer of a bank pays euros into the deposit account; the bank may report it twice. */
 export const payIn: Script = async ({ world, model, ids }) => {
   const { random, outside } = world;
   const outcome = random.pick(['completed', 'completed', 'refunded'] as const);
