@@ -11,15 +11,20 @@ import { type Figure, figures } from './rows.ts';
  * npm run figures                         lists the figures and their last results
  * npm run figures -- kills                runs one in its long form, and keeps the result
  * npm run figures -- kills --size 50      with another size
+ * npm run figures -- simulation --minutes 30   as many as there is time for
  * npm run figures -- --page               writes docs/figures/README.md again
  */
 
 const { values, positionals } = parseArgs({
-  options: { size: { type: 'string' }, page: { type: 'boolean', default: false } },
+  options: {
+    size: { type: 'string' },
+    minutes: { type: 'string', default: 'Infinity' },
+    page: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
 
-type Measured = Pick<Result, 'outcome' | 'tests' | 'measured' | 'failures'>;
+type Measured = Pick<Result, 'outcome' | 'tests' | 'measured' | 'failures' | 'size'>;
 
 /** Where a run writes. */
 interface Scratch {
@@ -109,12 +114,22 @@ async function runProgram(
   size: number | undefined,
   { report }: Scratch,
 ): Promise<Measured> {
-  const filled = args.map((each) => each.replace('%size', String(size)).replace('%out', report));
+  const filled = args.map((each) =>
+    each.replace('%size', String(size)).replace('%minutes', values.minutes).replace('%out', report),
+  );
   const code = await start(join(root, script), filled, {});
   const measured = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : {};
-  const { failures = [], ...rest } = measured as { failures?: readonly unknown[] };
+  const {
+    failures = [],
+    size: done,
+    ...rest
+  } = measured as {
+    failures?: readonly unknown[];
+    size?: number;
+  };
   return {
     outcome: code === 0 ? 'passed' : 'failed',
+    ...(done === undefined ? {} : { size: done }),
     measured: [rest],
     failures: failures.map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
   };

@@ -70,7 +70,17 @@ export const figures: readonly Figure[] = [
     size: { unit: 'seeds of 200 steps', long: 1000 },
     measurement: {
       by: 'program',
-      args: ['test/simulation/main.ts', '--seeds', '%size', '--steps', '200', '--out', '%out'],
+      args: [
+        'test/simulation/main.ts',
+        '--seeds',
+        '%size',
+        '--steps',
+        '200',
+        '--minutes',
+        '%minutes',
+        '--out',
+        '%out',
+      ],
     },
   },
   {

@@ -6,7 +6,7 @@ import { FailedSeed, type SimulationResult, simulate } from './simulate.ts';
 
 /*
  * node test/simulation/main.ts --seed 17 --steps 200            one seed, twice: same hash, or what fails; --log writes all that happened
- * node test/simulation/main.ts --seeds 1000 --from 1            many seeds; --out writes the result as JSON
+ * node test/simulation/main.ts --seeds 1000 --from 1            many seeds; --out writes the result as JSON, --minutes ends it in time
  */
 
 const { values } = parseArgs({
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     steps: { type: 'string', default: '200' },
+    minutes: { type: 'string', default: 'Infinity' },
     out: { type: 'string' },
     log: { type: 'string' },
   },
@@ -48,7 +49,8 @@ async function runMany(count: number, from: number): Promise<boolean> {
   const beganMs = performance.now();
   const failures: Failure[] = [];
   const results: SimulationResult[] = [];
-  for (let index = 0; index < count; index += 1) {
+  const endMs = beganMs + Number(values.minutes) * 60_000;
+  for (let index = 0; index < count && performance.now() < endMs; index += 1) {
     const seed = String(from + index);
     try {
       results.push(await simulate(seed, steps));
@@ -61,7 +63,13 @@ async function runMany(count: number, from: number): Promise<boolean> {
       process.stderr.write(`${index + 1} of ${count} seeds, ${failures.length} failed\n`);
   }
   const seconds = Math.round((performance.now() - beganMs) / 1000);
-  const report = { ...summaryOf(results, failures), seeds: count, from, steps, seconds };
+  const report = {
+    ...summaryOf(results, failures),
+    size: results.length + failures.length,
+    from,
+    steps,
+    seconds,
+  };
   const text = `${JSON.stringify(report, undefined, 2)}\n`;
   process.stdout.write(text);
   if (values.out !== undefined) writeFileSync(values.out, text);

@@ -114,7 +114,7 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
       }),
       { numRuns: MUTATIONS },
     );
-    noteFigure({ records: RECORDS, changedBytes: MUTATIONS, found: MUTATIONS });
+    noteFigure({ records: RECORDS, changedBytes: MUTATIONS });
   });
 
   testFiles(
@@ -153,7 +153,7 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
         }),
         { numRuns: MUTATIONS },
       );
-      noteFigure({ records: RECORDS, changedRecords: MUTATIONS, found: MUTATIONS });
+      noteFigure({ records: RECORDS, changedRecords: MUTATIONS });
       const { faults } = await changed((folder) => rmSync(join(folder, bundles[0]!)));
       expect(faults).toEqual(['records 0 to 255: the file is missing']);
     },

@@ -176,7 +176,7 @@ test.for(databaseKinds)(
     const duplicates = accepted.length - count;
     expect(duplicates).toBeLessThanOrEqual(kills * underWay);
     const failed = notes.length - accepted.length;
-    noteFigure({ database: kind, events: count, kills, requests: notes.length, failed, lost: 0, duplicates });
+    noteFigure({ database: kind, events: count, kills, requests: notes.length, failed, duplicates });
     await annotate(
       `${kind}: ${count} events, ${kills} kills: ${notes.length} requests, ${failed} of them failed, 0 lost, ${duplicates} duplicates`,
     );
