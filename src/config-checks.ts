@@ -208,3 +208,8 @@ export function readText(faults: Faults, name: string, path: string): string | u
 export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
+
+export function afterPromotion(faults: Faults, env: Environment): 'hold' | 'trust' {
+  const name = 'CUSTOS_AFTER_PROMOTION';
+  return oneOf(faults, name, env[name] ?? 'hold', ['hold', 'trust'] as const);
+}

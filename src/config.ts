@@ -130,6 +130,8 @@ export interface ServeConfig extends ListenConfig {
   drainMs: number;
   /** Processes that share the port. */
   workers: number;
+  /** What a server does that starts on a promoted replica: hold changes, or trust that none were lost. */
+  afterPromotion: 'hold' | 'trust';
 }
 
 /** The database of a command that needs nothing else. */
@@ -226,6 +228,7 @@ const serveNames = [
   'CUSTOS_MERKL_API_KEY',
   'CUSTOS_FEE_CEILINGS',
   'CUSTOS_CONFIRMATIONS',
+  'CUSTOS_AFTER_PROMOTION',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_LOG_REQUESTS',
@@ -309,6 +312,7 @@ export function readServeConfig(
         ...{ url: env.CUSTOS_MERKL_URL, apiKey: env.CUSTOS_MERKL_API_KEY },
       },
     ),
+    afterPromotion: check.afterPromotion(faults, env),
     workers: check.count(faults, 'CUSTOS_WORKERS', flags.workers ?? env.CUSTOS_WORKERS ?? '1', {
       least: 1,
       most: 64,

@@ -11,6 +11,8 @@ interface ApiErrorDetail {
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
   headers?: Record<string, string>;
+  /** The refusal is the response to every replay of the request, whatever its code. */
+  isFinal?: boolean;
   /** The changes of the request are committed although it is refused, for example a count of wrong attempts. */
   keepsChanges?: boolean;
 }
@@ -62,6 +64,7 @@ export class ApiError extends Error {
   readonly reason: string | undefined;
   readonly data: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
+  readonly isFinal: boolean;
   readonly keepsChanges: boolean;
 
   constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
@@ -73,6 +76,7 @@ export class ApiError extends Error {
     this.reason = detail.reason;
     this.data = detail.data;
     this.headers = detail.headers;
+    this.isFinal = detail.isFinal === true;
     this.keepsChanges = detail.keepsChanges === true;
   }
 

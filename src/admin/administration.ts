@@ -54,7 +54,7 @@ export interface AppAdministration {
 /**
  * Runs the pending migrations and returns their names; with `dryRun`, only returns them.
  *
- * @throws StartError when a newer version has migrated the database, or the schema differs from its migrations.
+ * @throws StartError when a newer version has removed what this one uses, or the schema differs from its migrations.
  */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
   const work = async (database: Database): Promise<string[]> => {

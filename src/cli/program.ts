@@ -4,6 +4,7 @@ import { packageVersion } from '../package-root.ts';
 import { UnmeasurableError } from '../start-error.ts';
 import { appsCommand } from './apps.ts';
 import { auditCommand } from './audit.ts';
+import { backupCommand, restoreCommand } from './backup.ts';
 import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { contractCommand } from './contract/contract.ts';
@@ -24,6 +25,7 @@ import { logsCommand } from './logs.ts';
 import { migrateCommand } from './migrate.ts';
 import { mockCommand } from './mock.ts';
 import { policyCommand } from './policy.ts';
+import { restoredCommand } from './restored.ts';
 import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
 import { completionCommand } from './shell/completion.ts';
@@ -100,6 +102,9 @@ function makeProgram(): Command {
     walletsCommand(),
     usersCommand(),
     keysCommand(),
+    backupCommand(),
+    restoreCommand(),
+    restoredCommand(),
     auditCommand(),
     policyCommand(),
     sigCommand(),

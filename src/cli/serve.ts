@@ -44,6 +44,9 @@ Settings (environment):
       processes that share the port, as --workers
   CUSTOS_DATABASE_POOL (default: 10)
       connections to the database, of each worker
+  CUSTOS_AFTER_PROMOTION (default: hold)
+      what a server does that starts on a promoted replica: hold changes until
+      \`custos restored release\`, or trust that the replica lost nothing
   CUSTOS_RATE_LIMIT (default: 100/200)
       requests per second and burst for each app; 0 means no limit
   CUSTOS_USERS_PER_MINUTE (default: 240)

@@ -19,8 +19,10 @@ import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/ru
 import { sequenceAudit } from '../jobs/sequence-audit.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
+import type { RestoreWatch } from '../jobs/watch-restores.ts';
 import type { Services } from '../operation-context.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
+import type { ChangeHold } from '../ports/change-hold.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
 import type { Log } from '../ports/log.ts';
 
@@ -41,6 +43,8 @@ interface JobsOptions {
   readonly delay?: DelayDelivery | undefined;
   /** Records what jobs change; by default they are not recorded. */
   readonly audit?: AuditTrail | undefined;
+  /** Notices that the database was restored; undefined where no restore can be noticed. */
+  readonly restores?: RestoreWatch | undefined;
 }
 
 /** The jobs of a server, not started, and without the beats. */
@@ -87,13 +91,35 @@ export function startBesideRequests(
       ...unit,
       async commit() {
         await unit.commit();
+        options.restores?.acknowledge(unit.em);
         if (hasAnnouncedDelivery(unit.em)) jobs.wake(DELIVER_EVENTS);
       },
     };
   };
-  const { alive } = options;
-  const jobs = startJobs(jobsOf(services, openUnit, options), services.log, observe);
+  const { alive, restores } = options;
+  const all = jobsOf(services, openUnit, options);
+  const held = restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.hold)), restores];
+  const jobs = startJobs(held, services.log, observe);
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
+}
+
+/** Records of what has happened have their place in the log at any time. */
+const neverHeld: ReadonlySet<string> = new Set(['sequence-audit']);
+
+/** The job, which does nothing while changes are held. */
+function unlessHeld(job: Job, { reason }: ChangeHold): Job {
+  if (neverHeld.has(job.name)) return job;
+  let wasHeld = false;
+  return {
+    ...job,
+    async run(again) {
+      const isHeld = reason() !== undefined;
+      // What it has read may be of another database.
+      if (isHeld && !wasHeld) await job.forget?.();
+      wasHeld = isHeld;
+      return isHeld ? false : job.run(again);
+    },
+  };
 }
 
 /** Units of work of a job, which record what it changes. */

@@ -39,10 +39,12 @@ import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import { stayAlive } from '../jobs/stay-alive.ts';
+import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
+import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
@@ -73,13 +75,21 @@ export async function startProduction(
   const telemetry = await telemetryFor(config.telemetry, metrics, { entropy, log });
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
-  const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
+  let restores: RestoreWatch | undefined;
+  const onConnectionError = (err: Error): void => {
+    log.warn({ err }, 'a connection to the database broke');
+    restores?.doubt();
+  };
+  const count = countFailures(metrics);
   const database = await openDatabase(entities, {
     kind: 'postgres',
     url: config.databaseUrl,
     poolSize: config.databasePoolSize,
     onConnectionError,
-    onFailure: countFailures(metrics),
+    onFailure(error) {
+      count?.(error);
+      if (isSessionLost(error)) restores?.doubt();
+    },
   });
   // Rate limits count in the same database on separate connections, so that they do not wait for the work.
   const counters = postgresPool(
@@ -132,7 +142,15 @@ export async function startProduction(
   });
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
   const alive = stayAlive({ services, inUnit: inUnitOf(beats) });
-  const { jobs, openUnit } = startBesideRequests(services, units, { alive, audit, observe: metrics?.job });
+  restores = watchRestores({
+    services,
+    inUnit: inUnitOf(unitsOf(pulse)),
+    afterPromotion: config.afterPromotion,
+  });
+  const { jobs, openUnit } = startBesideRequests(services, units, {
+    ...{ alive, audit, restores },
+    observe: metrics?.job,
+  });
   const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
@@ -149,6 +167,7 @@ export async function startProduction(
   try {
     await requireMigrated(database);
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
+    await restores.open();
     await audit.open();
     await sealStoredTestCodes(vault, inUnitOf(units));
     const apps = createAppDirectory(database.orm, clock);
@@ -166,6 +185,7 @@ export async function startProduction(
       check,
       admission,
       audit,
+      hold: restores.hold,
     });
     const newRequestId = requestIdsFrom(entropy);
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies };

@@ -44,6 +44,7 @@ import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { admissionFor } from './admission.ts';
+import { restoredSandbox } from './backups/restored-sandbox.ts';
 import { documentedErrors } from './control/documented-errors.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
@@ -145,8 +146,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const { trail, audit } = auditOf(config, { services, database, entropy: randomness.auditEntropy });
   if (config.dataFolder !== undefined) await releaseOwnClaims(services, units, audit);
   const delay = delayByRules(faults);
+  const isKept = config.dataFolder !== undefined;
+  const restores = isKept ? await restoredSandbox(services, units, config.rpc.length > 0) : undefined;
   const { jobs, openUnit } = startBesideRequests(services, units, {
-    ...{ delay, audit },
+    ...{ delay, audit, restores },
     observe: metrics?.job,
   });
   const validators = responseValidators;
@@ -167,6 +170,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     check,
     admission,
     audit,
+    hold: restores?.hold,
     effectsOf: requests === undefined ? undefined : effectsOf,
   });
   const authenticate = fromOwnHost(

@@ -30,6 +30,9 @@ import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { ServerProcessEntity } from './base/processes/server-process.entity.ts';
+import { AcceptedAccountEntity } from './base/restores/accepted-account.entity.ts';
+import { DatabaseIdentityEntity } from './base/restores/database-identity.entity.ts';
+import { RestoreEntity } from './base/restores/restore.entity.ts';
 import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
 import { CardEntity } from './money/cards/card.entity.ts';
 import { CardCustomerEntity } from './money/cards/card-customer.entity.ts';
@@ -69,6 +72,7 @@ import { WalletSignerEntity } from './wallets/wallets/wallet-signer.entity.ts';
 
 /** Every table. A new entity is listed here, then `npm run migration -- <what-it-does>` is run. */
 export const entities = [
+  AcceptedAccountEntity,
   AccountEntity,
   AccountWalletEntity,
   AggregationEntity,
@@ -87,6 +91,7 @@ export const entities = [
   ChainPositionEntity,
   ConditionSetEntity,
   ConditionSetItemEntity,
+  DatabaseIdentityEntity,
   DeletedUserEntity,
   EarnVaultEntity,
   ExecutionEntity,
@@ -115,6 +120,7 @@ export const entities = [
   OutboxEventEntity,
   PendingRecordEntity,
   PolicyEntity,
+  RestoreEntity,
   ServerProcessEntity,
   TransactionAuthorizationEntity,
   TransactionEntity,

@@ -43,6 +43,7 @@ export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
  */
 export function isStoredRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;
+  if (error.isFinal) return true;
   if (error.code === 'policy_violation' || error.code === 'transaction_broadcast_failure') return false;
   return error.status < 500 && error.status !== 401;
 }

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
+import type { ChangeHold } from '../ports/change-hold.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
@@ -45,6 +46,8 @@ export interface RunOptions {
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin'> | undefined;
+  /** Undefined where changes never wait. */
+  readonly hold?: ChangeHold | undefined;
   /** What a unit of work has stored; undefined where requests are not recorded. */
   readonly effectsOf?: ((em: SqlEntityManager) => readonly StoredEffects[]) | undefined;
 }
@@ -70,6 +73,7 @@ interface Work {
 export function createRunOperation(options: RunOptions): RunOperation {
   const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
   return async (exchange) => {
+    if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
     const handler = files[operationOf(exchange).id]!;
     const noted = { ...options, openUnit: notingEffects(exchange, options) };
@@ -84,6 +88,17 @@ export function createRunOperation(options: RunOptions): RunOperation {
       }
     }
   };
+}
+
+/** After a failover, a server is certain within a second. */
+const RETRY_SECONDS = '1';
+
+/** @throws ApiError unavailable */
+async function requireReleased(exchange: HttpExchange, hold: ChangeHold): Promise<void> {
+  if (operationOf(exchange).method === 'GET') return;
+  const reason = await hold.settled();
+  if (reason !== undefined)
+    throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
 }
 
 /** Units of work that note in the exchange what they have committed. */

@@ -1,11 +1,12 @@
+import { leastKnownBy } from './migrations/migration-statements.ts';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { Orm } from './open-database.ts';
 
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
 
 /**
- * Why this version cannot use a PostgreSQL database: missing migrations, a database migrated by a newer version, or
- * tables that differ from the migrations. Undefined if it can.
+ * Why this version cannot use a PostgreSQL database: missing migrations, those of a newer version that removed what this
+ * version uses, or tables that differ from the migrations. Undefined if it can.
  */
 export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
   const { migrations } = await import('./migrations/migrations.ts');
@@ -15,9 +16,10 @@ export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<strin
   if (missing.length > 0) {
     return `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`;
   }
-  const unknown = run.filter((name) => !known.includes(name));
+  // Those that only add to the schema leave this version what it uses.
+  const unknown = run.filter((name) => !known.includes(name) && (leastKnownBy(name) ?? 0) > known.length);
   if (unknown.length > 0) {
-    return `the database was migrated by a newer version (\`${unknown.join('`, `')}\`); run that version`;
+    return `a newer version has removed from the database what this version uses (\`${unknown.join('`, `')}\`); run that version`;
   }
   const columns = await missingColumns(orm, ask);
   if (columns.length === 0) return undefined;

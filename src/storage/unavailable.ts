@@ -44,3 +44,12 @@ export function isConnectionLost(error: unknown): boolean {
 export function isBrokenAtOnce(error: unknown): boolean {
   return isConnectionLost(error) && !/timeout/.test((error as Error).message);
 }
+
+/** Whether the session has ended with this error, other than by a limit of time, so that another server may answer next. */
+export function isSessionLost(error: unknown): boolean {
+  return isUnavailableError(error) && isBrokenAtOnce(error);
+}
+
+function isUnavailableError(error: unknown): boolean {
+  return (error as MarkedError).isUnavailable === true;
+}

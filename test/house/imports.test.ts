@@ -173,6 +173,7 @@ const layers: Record<string, string[][]> = {
       'processes',
       'public-keys',
       'resource-changes',
+      'restores',
       'safeguards',
       'sealed-keys',
     ],

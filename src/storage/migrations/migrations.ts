@@ -18,6 +18,7 @@ import { cards } from './0017-cards.ts';
 import { operators } from './0018-operators.ts';
 import { takeOverWork } from './0019-take-over-work.ts';
 import { auditLog } from './0020-audit-log.ts';
+import { restores } from './0021-restores.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -42,4 +43,5 @@ export const migrations: readonly SchemaMigration[] = [
   operators,
   takeOverWork,
   auditLog,
+  restores,
 ];

@@ -1,6 +1,9 @@
 /** A step from one version of the schema to the next, in the SQL of each database. */
 export interface SchemaMigration {
-  /** A number and the change, like the name of its file: `0002-add-cards`. */
+  /**
+   * A number and the change, like the name of its file: `0002-add-cards`; with `-contract-0021` at its end if it removes
+   * something, which versions that know migration 21 no longer use.
+   */
   readonly name: string;
   readonly postgres: string;
   readonly sqlite: string;

@@ -1,12 +1,18 @@
-import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Client } from 'pg';
 import { Agent } from 'undici';
 import { describe, expect, test } from 'vitest';
+import {
+  askNode,
+  asPostgres,
+  copyNode,
+  freePort,
+  hasDebianPostgres,
+  makeNode,
+  type PostgresNode,
+  startNode,
+  stopNode,
+} from '../../support/postgres/debian-postgres.ts';
 import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
 
 /*
@@ -15,77 +21,20 @@ import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
  * there, as HAProxy, a virtual address or a managed service does. The server is not restarted.
  */
 
-const binaries = ['17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`).find(existsSync);
-const isRun = process.env.TEST_LONG === '1' && binaries !== undefined && process.getuid?.() === 0;
+const isRun = process.env.TEST_LONG === '1' && hasDebianPostgres;
 const rounds = Number(process.env.FAILOVERS ?? 1);
 
-function asPostgres(program: string, ...args: string[]): void {
-  execFileSync('runuser', ['-u', 'postgres', '--', join(binaries!, program), ...args], { stdio: 'ignore' });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-interface Node {
-  readonly port: number;
-  readonly folder: string;
-}
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'custos-failover-'));
-  execFileSync('chown', ['postgres', folder]);
-  return folder;
-}
-
-function start({ folder, port }: Node): void {
-  const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c hot_standby=on`;
-  asPostgres('pg_ctl', '-D', folder, '-w', '-l', join(folder, 'log'), '-o', options, 'start');
-}
-
-async function ask(port: number, text: string): Promise<Record<string, unknown>[]> {
-  const client = new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows as Record<string, unknown>[];
-  } finally {
-    await client.end();
-  }
-}
-
 /** A primary with one streaming replica, whose confirmation each commit awaits. */
-async function startPair(): Promise<{ primary: Node; replica: Node }> {
-  const primary = { port: await freePort(), folder: newFolder() };
-  asPostgres('initdb', '--no-sync', '-D', primary.folder, '--auth=trust', '--encoding=UTF8', '--no-locale');
-  start(primary);
-  await ask(primary.port, 'create database custos');
-  const replica = { port: await freePort(), folder: newFolder() };
-  asPostgres(
-    'pg_basebackup',
-    ...[
-      '-h',
-      '127.0.0.1',
-      '-p',
-      String(primary.port),
-      '-U',
-      'postgres',
-      '-D',
-      replica.folder,
-      '-R',
-      '-X',
-      'stream',
-    ],
-  );
-  start(replica);
-  await ask(primary.port, "alter system set synchronous_standby_names = '*'");
-  await ask(primary.port, 'select pg_reload_conf()');
+async function startPair(): Promise<{ primary: PostgresNode; replica: PostgresNode }> {
+  const primary = await makeNode();
+  startNode(primary);
+  await askNode(primary, 'create database custos');
+  const replica = await copyNode(primary, '-R');
+  startNode(replica);
+  await askNode(primary, "alter system set synchronous_standby_names = '*'");
+  await askNode(primary, 'select pg_reload_conf()');
   for (let isSynchronous = false; !isSynchronous; ) {
-    const [row] = await ask(primary.port, 'select sync_state from pg_stat_replication');
+    const [row] = await askNode(primary, 'select sync_state from pg_stat_replication');
     isSynchronous = row?.sync_state === 'sync';
   }
   return { primary, replica };
@@ -192,7 +141,7 @@ describe.runIf(isRun)('failover of the primary', () => {
       const load = [...Array(8).fill('POST'), ...Array(4).fill('GET')].map((method) => keep(method));
       await waitFor(() => acknowledged.length > 200, 60_000);
       killedMs = performance.now();
-      asPostgres('pg_ctl', '-D', primary.folder, '-m', 'immediate', 'stop');
+      stopNode(primary);
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       const before = acknowledged.length;
       asPostgres('pg_ctl', '-D', replica.folder, '-w', 'promote');
@@ -201,15 +150,7 @@ describe.runIf(isRun)('failover of the primary', () => {
       await waitFor(() => acknowledged.length > before + 200, 60_000);
       isOver = true;
       await Promise.all(load);
-      const client = new Client({
-        host: '127.0.0.1',
-        port: replica.port,
-        user: 'postgres',
-        database: 'custos',
-      });
-      await client.connect();
-      const { rows } = await client.query<{ id: string }>('select id from wallets');
-      await client.end();
+      const rows = (await askNode(replica, 'select id from wallets', 'custos')) as { id: string }[];
       const stored = new Set(rows.map(({ id }) => id));
       const figures = {
         acknowledged: acknowledged.length,
@@ -224,17 +165,7 @@ describe.runIf(isRun)('failover of the primary', () => {
       await agent.destroy();
       expect((await custos.stop()).code).toBe(0);
       proxy.stop();
-      spawnSync('runuser', [
-        '-u',
-        'postgres',
-        '--',
-        join(binaries!, 'pg_ctl'),
-        '-D',
-        replica.folder,
-        '-m',
-        'immediate',
-        'stop',
-      ]);
+      stopNode(replica);
     },
     180_000,
   );

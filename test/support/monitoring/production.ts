@@ -37,7 +37,7 @@ export async function startProduction(
       ...env,
     },
   );
-  const vault = productionVault(readSignerConfig(keys), systemEntropy);
+  const vault = productionVault(readSignerConfig({ ...keys, ...env }), systemEntropy);
   const signer = { vault, check: async () => undefined, close: async () => undefined };
   const server = await composeProduction(config, { log, signer: Promise.resolve(signer) });
   const adminUrl = server.adminUrl!;

@@ -13,14 +13,31 @@ interface Row {
   readonly entry: string;
 }
 
-const insertRow = prepareQuery<Row>((database, row) =>
-  database.insertInto('audit_pending').values({
-    app_id: row.app_id,
-    origin: row.origin,
-    recorded_at_ms: row.recorded_at_ms,
-    entry: row.entry,
-  }),
+const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
+  database
+    .insertInto('audit_pending')
+    .values({
+      app_id: row.app_id,
+      origin: row.origin,
+      recorded_at_ms: row.recorded_at_ms,
+      entry: row.entry,
+    })
+    .returning('id'),
 );
+
+/** The last record of each unit of work. */
+const written = new WeakMap<SqlEntityManager, WrittenRecord>();
+
+/** What identifies a record until it has its place in the log, and afterwards. */
+export interface WrittenRecord {
+  readonly pendingId: number;
+  readonly recordedAtMs: number;
+}
+
+/** The last record that was written in this unit of work; undefined without any. */
+export function lastRecordOf(em: SqlEntityManager): WrittenRecord | undefined {
+  return written.get(em);
+}
 
 /**
  * Writes a record in the transaction of what it records. The sequencer gives it its place in the log.
@@ -35,7 +52,8 @@ export async function writeRecord(em: SqlEntityManager, record: AuditRecord): Pr
     entry: entryOf(record),
   };
   try {
-    await insertRow(em, row);
+    const { rows } = await insertRow(em, row);
+    written.set(em, { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs });
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
     throw new ApiError('unavailable', 'the audit log cannot be written', { cause: error });

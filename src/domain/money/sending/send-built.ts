@@ -7,6 +7,7 @@ import { findSent, recordTransaction } from '../transactions/record-transaction.
 import type { TransactionRow } from '../transactions/transaction-row.ts';
 import { broadcastInOrder, broadcastTransaction } from './broadcast.ts';
 import type { BuiltTransaction, SignedBytes } from './built-transaction.ts';
+import { requireKnownAccount } from './require-known-account.ts';
 
 export interface SendOptions {
   /** The rpc method or wallet action that sends it. */
@@ -77,6 +78,7 @@ async function signBuilt(
 ): Promise<{ signed: SignedBytes; row: TransactionRow }> {
   const { chain } = built;
   const { method, referenceId, isOptimistic = false } = options;
+  await requireKnownAccount(context, wallet, built);
   const signed = await built.sign({
     sign: (signingMethod, params) =>
       signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }),

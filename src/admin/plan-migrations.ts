@@ -1,0 +1,50 @@
+import type { DatabaseConfig } from '../config.ts';
+import { pendingMigrations } from '../storage/migrate.ts';
+import { leastKnownBy, readStatements } from '../storage/migrations/migration-statements.ts';
+import { migrations } from '../storage/migrations/migrations.ts';
+import type { Orm } from '../storage/open-database.ts';
+import { withDatabase } from './administration.ts';
+
+interface PlannedStatement {
+  readonly sql: string;
+  readonly table: string;
+  /** An estimate of PostgreSQL; 0 for a new table, and for one that was never analyzed. */
+  readonly rows: number;
+  /** Of the table with its indexes. */
+  readonly bytes: number;
+  /** What waits until the migration ends; null for a new table. */
+  readonly waits: string | null;
+}
+
+export interface PlannedMigration {
+  readonly name: string;
+  /** For a migration that removes something: the number of the migration that a server must know to go on. */
+  readonly removes_since: number | null;
+  readonly statements: readonly PlannedStatement[];
+}
+
+/** What the pending migrations would do. */
+export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration[]> {
+  return withDatabase(config, async ({ orm }) => {
+    const pending = new Set(await pendingMigrations(orm));
+    const sizes = await readSizes(orm);
+    return migrations
+      .filter(({ name }) => pending.has(name))
+      .map(({ name, postgres }) => ({
+        name,
+        removes_since: leastKnownBy(name) ?? null,
+        statements: readStatements(postgres).map(({ text, table, lock }) => ({
+          ...{ sql: text, table, rows: 0, bytes: 0, waits: lock ?? null },
+          ...sizes.get(table),
+        })),
+      }));
+  });
+}
+
+async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; bytes: number }>> {
+  const tables = await orm.em.fork().execute<{ name: string; rows: number; bytes: number }[]>(
+    `select relname as name, greatest(reltuples, 0)::bigint as rows, pg_total_relation_size(oid) as bytes
+     from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace`,
+  );
+  return new Map(tables.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]));
+}

@@ -1,0 +1,101 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { selectHighestNonce } from '../../domain/money/sending/require-known-account.ts';
+import type { Tables } from '../../domain/tables.ts';
+import type { Chains } from '../../ports/chains.ts';
+
+/** An account that has sent more than the database knows. */
+export interface AccountAhead {
+  /** CAIP-10. */
+  readonly account: string;
+  readonly wallet_id: string;
+  readonly known_nonce: number;
+  readonly chain_nonce: number;
+}
+
+export interface ComparedAccounts {
+  readonly ahead: readonly AccountAhead[];
+  /** Accounts that could not be compared, because their nodes did not answer. */
+  readonly unanswered: readonly string[];
+  /** How many accounts were compared. */
+  readonly compared: number;
+  /** Wallets of chains without nonces that are not archived, by chain type: an operator has to accept their accounts. */
+  readonly uncomparable: Readonly<Record<string, number>>;
+}
+
+const PAGE = 500;
+const AT_ONCE = 16;
+/** Chain types whose wallets send, and whose transactions have no nonces. */
+const WITHOUT_NONCES = ['solana', 'tron', 'spark'];
+
+/** Compares the nonces of all Ethereum wallets on these chains with those of the database. */
+export async function compareAccounts(
+  em: SqlEntityManager,
+  {
+    chains,
+    caip2s,
+    onProgress,
+  }: { chains: Chains; caip2s: readonly string[]; onProgress(count: number): void },
+): Promise<ComparedAccounts> {
+  const ahead: AccountAhead[] = [];
+  const unanswered: string[] = [];
+  let compared = 0;
+  const evm = caip2s.flatMap((caip2) => {
+    const chain = chains.find(caip2);
+    return chain?.kind === 'evm' ? chain : [];
+  });
+  for await (const wallets of pagesOfWallets(em)) {
+    const pairs = wallets.flatMap((wallet) => evm.map((chain) => ({ wallet, chain })));
+    for (let at = 0; at < pairs.length; at += AT_ONCE) {
+      const nonces = await Promise.allSettled(
+        pairs.slice(at, at + AT_ONCE).map(({ wallet, chain }) => chain.nonce(wallet.address)),
+      );
+      for (const [index, nonce] of nonces.entries()) {
+        const { wallet, chain } = pairs[at + index]!;
+        const account = `${chain.caip2}:${wallet.address}`;
+        compared += 1;
+        if (nonce.status === 'rejected') unanswered.push(account);
+        else if (nonce.value > 0n) {
+          const [known] = (await selectHighestNonce(em, { caip2: chain.caip2, address: wallet.address }))
+            .rows;
+          const knownNonce = known === undefined || known.highest === null ? 0 : Number(known.highest) + 1;
+          const chainNonce = Number(nonce.value);
+          if (chainNonce > knownNonce) {
+            ahead.push({ account, wallet_id: wallet.id, known_nonce: knownNonce, chain_nonce: chainNonce });
+          }
+        }
+      }
+    }
+    onProgress(compared);
+  }
+  return { ahead, unanswered, compared, uncomparable: await countUncomparable(em) };
+}
+
+async function* pagesOfWallets(em: SqlEntityManager) {
+  for (let after = ''; ; ) {
+    const page = await em
+      .getKysely<Tables>()
+      .selectFrom('wallets')
+      .select(['id', 'address'])
+      .where('chain_type', '=', 'ethereum')
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(PAGE)
+      .execute();
+    if (page.length > 0) yield page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)!.id;
+  }
+}
+
+async function countUncomparable(em: SqlEntityManager): Promise<Record<string, number>> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('chain_type')
+    .select((select) => select.fn.countAll().as('count'))
+    .where('chain_type', 'in', WITHOUT_NONCES)
+    .where('archived_at_ms', 'is', null)
+    .groupBy('chain_type')
+    .execute();
+  return Object.fromEntries(rows.map(({ chain_type: type, count }) => [type, Number(count)]));
+}

@@ -1,0 +1,36 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
+
+// HOT: Kysely, not for measured speed: the entity manager has no words for functions of the server.
+
+/** What changes when a database is restored, copied or promoted. */
+export interface DatabaseIdentity {
+  readonly cluster: string;
+  readonly timeline: number;
+}
+
+export interface IdentifiedDatabase extends DatabaseIdentity {
+  /** Whether the cluster was recovered to a point in time, which is kept in its settings. */
+  readonly hasTarget: boolean;
+}
+
+/**
+ * Identifies a PostgreSQL database. A dump that is loaded makes the table anew, another cluster has another identifier,
+ * and a recovery or a promotion begins a timeline. A copy of the disk has all three in common with the original.
+ *
+ * NOTE: the timeline is that of the log being written: `pg_control_checkpoint` still has the old one for some time after
+ * a promotion.
+ */
+export async function identifyDatabase(em: SqlEntityManager): Promise<IdentifiedDatabase> {
+  const { rows } = await sql<{ cluster: string; timeline: number; has_target: boolean }>`
+    select (select system_identifier from pg_control_system()) || '/' ||
+        (select oid from pg_database where datname = current_database()) || '/' ||
+        'database_identity'::regclass::oid as cluster,
+      ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int as timeline,
+      exists (select 1 from pg_settings where setting <> '' and name in
+        ('recovery_target', 'recovery_target_lsn', 'recovery_target_name', 'recovery_target_time', 'recovery_target_xid')
+      ) as has_target
+  `.execute(em.getKysely());
+  const [{ cluster, timeline, has_target: hasTarget }] = rows as [(typeof rows)[number]];
+  return { cluster, timeline, hasTarget };
+}

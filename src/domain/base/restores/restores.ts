@@ -1,0 +1,130 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
+import { ApiError } from '../../../errors.ts';
+import type { Ids } from '../../../ports/ids.ts';
+import { lockName } from '../../../storage/locks.ts';
+import { AcceptedAccountEntity } from './accepted-account.entity.ts';
+import { DatabaseIdentityEntity } from './database-identity.entity.ts';
+import type { DatabaseIdentity } from './identify-database.ts';
+import { RestoreEntity } from './restore.entity.ts';
+
+// HOT: Kysely, not for measured speed: one statement over tables of several nouns.
+
+/**
+ * Why the database counts as restored. `copied`: it is in another cluster, or was loaded from a dump. `recovered`: its
+ * timeline is another, and no server knows that nothing was lost. `lost_changes`: a server misses what it had
+ * acknowledged. `marked`: an operator or `custos restore` says so.
+ */
+export type RestoreCause = 'copied' | 'recovered' | 'lost_changes' | 'marked';
+
+export interface Restore {
+  readonly id: string;
+  readonly cause: string;
+  readonly noticedAtMs: number;
+  readonly newestRecordAtMs: number | null;
+  readonly releasedAtMs: number | null;
+  readonly areAllAccepted: number;
+}
+
+/** An account on one chain. */
+export interface RestoredAccount {
+  readonly caip2: string;
+  readonly address: string;
+}
+
+const CURRENT = 'current';
+
+/** Keeps other processes from judging the database until the transaction ends. */
+export function lockRestores(em: SqlEntityManager): Promise<void> {
+  return lockName(em, 'restores');
+}
+
+/** The identity that the database had when a server last used it; undefined if none did. */
+export async function findIdentity(em: SqlEntityManager): Promise<DatabaseIdentity | undefined> {
+  return (await em.findOne(DatabaseIdentityEntity, CURRENT, { disableIdentityMap: true })) ?? undefined;
+}
+
+export async function storeIdentity(em: SqlEntityManager, identity: DatabaseIdentity): Promise<void> {
+  const { cluster, timeline } = identity;
+  await em.upsert(DatabaseIdentityEntity, { id: CURRENT, cluster, timeline });
+}
+
+/** The newest restore, released or not; undefined if there was none. */
+export async function findRestore(em: SqlEntityManager): Promise<Restore | undefined> {
+  const [newest] = await em.find(
+    RestoreEntity,
+    {},
+    { orderBy: { noticedAtMs: 'desc', id: 'desc' }, limit: 1, disableIdentityMap: true },
+  );
+  return newest;
+}
+
+/**
+ * Stores that the database was restored: changes are held until an operator releases them, and no account may send before
+ * it is accepted anew. Again before the release, it changes nothing.
+ */
+export async function noteRestore(
+  {
+    em,
+    ids,
+    nowMs,
+  }: { readonly em: SqlEntityManager; readonly ids: Pick<Ids, 'uuid'>; readonly nowMs: number },
+  cause: RestoreCause,
+): Promise<void> {
+  await lockRestores(em);
+  const last = await findRestore(em);
+  if (last !== undefined && last.releasedAtMs === null) return;
+  await em.nativeDelete(AcceptedAccountEntity, {});
+  await em.insert(RestoreEntity, {
+    id: ids.uuid(),
+    cause,
+    // Of two, the newer one counts, also if the clock was set back.
+    noticedAtMs: Math.max(nowMs, (last?.noticedAtMs ?? 0) + 1),
+    newestRecordAtMs: await newestRecordAt(em),
+    releasedAtMs: null,
+    areAllAccepted: 0,
+  });
+}
+
+async function newestRecordAt(em: SqlEntityManager): Promise<number | null> {
+  const { rows } = await sql<{ at_ms: number | null }>`
+    select max(at_ms) as at_ms from (
+      select max(created_at_ms) as at_ms from outbox_events
+        where sequence = (select max(sequence) from outbox_events)
+      union all select max(recorded_at_ms) from audit_pending where id = (select max(id) from audit_pending)
+      union all select max(recorded_at_ms) from audit_records
+        where leaf_index = (select max(leaf_index) from audit_records)
+    ) newest
+  `.execute(em.getKysely());
+  return rows[0]?.at_ms ?? null;
+}
+
+/**
+ * Allows changes again.
+ *
+ * @throws ApiError invalid_state if none are held.
+ */
+export async function releaseRestore(em: SqlEntityManager, nowMs: number): Promise<Restore> {
+  await lockRestores(em);
+  const restore = await findRestore(em);
+  if (restore === undefined || restore.releasedAtMs !== null) {
+    throw new ApiError('invalid_state', 'no changes are held: the database does not count as restored');
+  }
+  await em.nativeUpdate(RestoreEntity, { id: restore.id }, { releasedAtMs: nowMs });
+  return { ...restore, releasedAtMs: nowMs };
+}
+
+/** Lets accounts send after the last restore, or all of them. */
+export async function acceptAccounts(
+  em: SqlEntityManager,
+  accounts: readonly RestoredAccount[] | 'all',
+  { nowMs, by }: { readonly nowMs: number; readonly by: 'chain' | 'operator' },
+): Promise<void> {
+  if (accounts === 'all') {
+    await em.nativeUpdate(RestoreEntity, { areAllAccepted: 0 }, { areAllAccepted: 1 });
+    return;
+  }
+  for (const { caip2, address } of accounts) {
+    await em.upsert(AcceptedAccountEntity, { caip2, address, acceptedAtMs: nowMs, acceptedBy: by });
+  }
+}

@@ -1,0 +1,113 @@
+/** A statement of a migration for PostgreSQL, and what it does to servers that are running. */
+export interface MigrationStatement {
+  readonly text: string;
+  /** The table that it is about. */
+  readonly table: string;
+  /** What it keeps others from until the migration ends; undefined for a new table. */
+  readonly lock: string | undefined;
+  /** Why a server of the version before cannot go on after it; undefined if it can. */
+  readonly contracts: string | undefined;
+}
+
+interface Kind {
+  readonly pattern: RegExp;
+  readonly lock: string | undefined;
+  /** Why it contracts the schema; the match has the whole statement. */
+  readonly contracts?: string;
+}
+
+const ALL = 'reads and writes wait';
+const ALL_WHILE_READING = 'reads and writes wait while the table is read';
+const WRITES_WHILE_BUILDING = 'writes wait while the index is built';
+
+// The modes of PostgreSQL's documentation, 13.3, in words. The first that matches counts.
+const kinds: readonly Kind[] = [
+  { pattern: /^create table (?:if not exists )?"(\w+)"/, lock: undefined },
+  {
+    pattern: /^create unique index .* on "(\w+)"/,
+    lock: WRITES_WHILE_BUILDING,
+    contracts: 'servers that run may write what the unique index refuses',
+  },
+  { pattern: /^create index .* on "(\w+)"/, lock: WRITES_WHILE_BUILDING },
+  { pattern: /^drop index (?:if exists )?"(\w+)"/, lock: ALL },
+  { pattern: /^drop table (?:if exists )?"(\w+)"/, lock: ALL, contracts: 'servers that run use the table' },
+  { pattern: /^truncate (?:table )?"(\w+)"/, lock: ALL, contracts: 'servers that run use the rows' },
+  { pattern: /^alter table "(\w+)" rename/, lock: ALL, contracts: 'servers that run know the old name' },
+  {
+    pattern: /^alter table "(\w+)" .*\bdrop column\b/,
+    lock: ALL,
+    contracts: 'servers that run use the column',
+  },
+  {
+    pattern: /^alter table "(\w+)" .*\balter column\b.*\b(?:set data )?type\b/,
+    lock: 'reads and writes wait while the table is written anew',
+    contracts: 'servers that run have statements for the old type',
+  },
+  {
+    pattern: /^alter table "(\w+)" .*\bset not null\b/,
+    lock: ALL_WHILE_READING,
+    contracts: 'servers that run may write null',
+  },
+  {
+    pattern: /^alter table "(\w+)" .*\bdrop default\b/,
+    lock: ALL,
+    contracts: 'servers that run may leave the column out',
+  },
+  {
+    pattern: /^alter table "(\w+)" .*\badd constraint\b/,
+    lock: ALL_WHILE_READING,
+    contracts: 'servers that run may write what the constraint refuses',
+  },
+  {
+    pattern: /^alter table "(\w+)" .*\badd (?:column )?(?!.*\bdefault\b).*\bnot null\b/,
+    lock: ALL,
+    contracts: 'servers that run leave the column out: it needs a default',
+  },
+  { pattern: /^alter table "(\w+)" .*\badd (?:column )?"/, lock: `${ALL} for a moment` },
+  { pattern: /^alter table "(\w+)" .*\b(?:drop not null|set default|drop constraint)\b/, lock: ALL },
+  { pattern: /^insert into "(\w+)"/, lock: 'none but on the new rows' },
+  { pattern: /^update "(\w+)"/, lock: 'writes of the same rows wait' },
+  {
+    pattern: /^delete from "(\w+)"/,
+    lock: 'writes of the same rows wait',
+    contracts: 'servers that run use the rows',
+  },
+];
+
+/**
+ * Reads the statements of a migration. What it makes itself is its own: a constraint on a table that the migration has
+ * created concerns nobody else.
+ *
+ * @throws Error for a statement of a kind that is not known here.
+ */
+export function readStatements(postgres: string): MigrationStatement[] {
+  const made = new Set<string>();
+  return splitStatements(postgres).map((text) => {
+    const line = text.replaceAll(/\s+/g, ' ').toLowerCase();
+    for (const { pattern, lock, contracts } of kinds) {
+      const [, table] = pattern.exec(line) ?? [];
+      if (table === undefined) continue;
+      if (line.startsWith('create table')) made.add(table);
+      const isOwn = made.has(table);
+      return { text, table, lock: isOwn ? undefined : lock, contracts: isOwn ? undefined : contracts };
+    }
+    throw new Error(`unknown kind of statement in a migration: \`${line.slice(0, 80)}\``);
+  });
+}
+
+/** Statements end with a semicolon outside of quotes. */
+function splitStatements(sql: string): string[] {
+  const statements = sql.match(/(?:'[^']*'|"[^"]*"|--[^\n]*|[^;'"])+/g) ?? [];
+  return statements.map((text) => text.replaceAll(/--[^\n]*/g, '').trim()).filter((text) => text !== '');
+}
+
+/**
+ * The number of the oldest migration that a server must know to go on after this one, for a migration that contracts the
+ * schema: its name ends with `-contract-0021`. Undefined for one that only adds to it.
+ *
+ * NOTE: in the name, because that is all that servers of earlier versions know of a migration.
+ */
+export function leastKnownBy(name: string): number | undefined {
+  const [, number] = /-contract-(\d{4})$/.exec(name) ?? [];
+  return number === undefined ? undefined : Number(number);
+}

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { leastKnownBy, readStatements } from '../../src/storage/migrations/migration-statements.ts';
+import { migrations } from '../../src/storage/migrations/migrations.ts';
+
+// Expand and contract: servers of the version before run beside those of this one on the same database, while they are
+// replaced one by one. So a migration adds, and a later one removes what the versions in between no longer use.
+
+// From before the first release, and so from before the rule.
+const unreleased = /^(0006-steps-of-actions|0015-crypto-deposits|0020-audit-log): /;
+
+test('a migration only adds, unless its name says which versions no longer use what it removes', () => {
+  const contracting = migrations.flatMap(({ name, postgres }) => {
+    if (leastKnownBy(name) !== undefined) return [];
+    return readStatements(postgres).flatMap(({ contracts, text }) =>
+      contracts === undefined ? [] : `${name}: ${contracts}: ${text.split('\n')[0]!.slice(0, 60)}`,
+    );
+  });
+  expect(contracting.filter((line) => !unreleased.test(line))).toEqual([]);
+});
+
+test('a migration that is named as one that removes does so, and what it removes is unused since an earlier one', () => {
+  const faults = migrations.flatMap(({ name, postgres }, index) => {
+    const least = leastKnownBy(name);
+    if (least === undefined) return [];
+    const isNeeded = readStatements(postgres).some(({ contracts }) => contracts !== undefined);
+    return isNeeded && least >= 1 && least <= index ? [] : name;
+  });
+  expect(faults).toEqual([]);
+});
+
+test.each([
+  ['drop table "cards"', 'use the table'],
+  ['drop table if exists "cards" cascade', 'use the table'],
+  ['alter table "cards" drop column "pin"', 'use the column'],
+  ['alter table "cards" rename column "pin" to "code"', 'old name'],
+  ['alter table "cards" rename to "tokens"', 'old name'],
+  ['alter table "cards" alter column "pin" type bigint', 'old type'],
+  ['alter table "cards" alter column "pin" set not null', 'write null'],
+  ['alter table "cards" alter column "pin" drop default', 'leave the column out'],
+  ['alter table "cards" add "pin" text not null', 'needs a default'],
+  ['alter table "cards" add "a" int null, add "pin" text not null', 'needs a default'],
+  ['alter table "cards" add constraint "one" unique ("pin")', 'constraint refuses'],
+  ['create unique index "one" on "cards" ("pin")', 'unique index refuses'],
+  ['delete from "cards"', 'use the rows'],
+  ['truncate table "cards"', 'use the rows'],
+])('%s contracts the schema', (sql, reason) => {
+  const [statement] = readStatements(`${sql};\n`);
+  expect(statement).toMatchObject({ table: 'cards', contracts: expect.stringContaining(reason) });
+});
+
+test('what adds does not, nor what a migration does with a table of its own', () => {
+  const statements = readStatements(`
+    alter table "cards" add "pin" text null;
+    alter table "cards" add "count" int not null default 0;
+    create index "cards_by_pin" on "cards" ("pin");
+    create table "limits" ("id" text not null, "text" text not null default 'a;b', primary key ("id"));
+    alter table "limits" add constraint "one" unique ("text"); -- its own
+    update "cards" set "count" = 1;
+  `);
+  expect(statements.map(({ contracts, lock }) => [contracts, lock])).toEqual([
+    [undefined, 'reads and writes wait for a moment'],
+    [undefined, 'reads and writes wait for a moment'],
+    [undefined, 'writes wait while the index is built'],
+    [undefined, undefined],
+    [undefined, undefined],
+    [undefined, 'writes of the same rows wait'],
+  ]);
+});
+
+test('a statement of an unknown kind is not taken for one that adds', () => {
+  expect(() => readStatements('vacuum full "cards";')).toThrow('unknown kind of statement');
+});

@@ -1,0 +1,42 @@
+import { Client } from 'pg';
+import { expect, test } from 'vitest';
+import { planMigrations } from '../../../src/admin/plan-migrations.ts';
+import { migrations } from '../../../src/storage/migrations/migrations.ts';
+import { freshPostgres } from '../../support/databases.ts';
+
+async function execute(url: string, ...statements: string[]): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+test('the plan has what is pending, with the sizes of the tables that wait', async () => {
+  const url = await freshPostgres();
+  const config = { kind: 'postgres', url } as const;
+  expect(await planMigrations(config)).toEqual([]);
+  await execute(
+    url,
+    'insert into server_processes select i::text, 0, 0 from generate_series(1, 5000) i',
+    'analyze server_processes',
+    "delete from schema_migrations where name >= '0019'",
+  );
+  const plan = await planMigrations(config);
+  expect(plan.map(({ name }) => name)).toEqual(migrations.slice(18).map(({ name }) => name));
+  const [takeOver] = plan;
+  expect(takeOver).toMatchObject({ removes_since: null });
+  expect(takeOver!.statements).toContainEqual({
+    sql: 'alter table "transactions" add "claimed_by" text null',
+    table: 'transactions',
+    rows: 0,
+    bytes: expect.any(Number),
+    waits: 'reads and writes wait for a moment',
+  });
+  expect(takeOver!.statements[0]).toMatchObject({
+    ...{ table: 'server_processes', rows: 5_000, waits: null },
+    bytes: expect.toSatisfy((bytes: number) => bytes > 100_000),
+  });
+});

@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+
+const binaries = ['17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`).find(existsSync);
+
+/** Whether Debian's PostgreSQL, with the programs for replicas and backups, is here and can be started by this user. */
+export const hasDebianPostgres = binaries !== undefined && process.getuid?.() === 0;
+
+/** A PostgreSQL server, made and started by hand. */
+export interface PostgresNode {
+  readonly port: number;
+  readonly folder: string;
+}
+
+/** Runs a program of PostgreSQL as the user of the server, as which alone it starts. */
+export function asPostgres(program: string, ...args: string[]): void {
+  execFileSync('runuser', ['-u', 'postgres', '--', join(binaries!, program), ...args], { stdio: 'ignore' });
+}
+
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'custos-postgres-'));
+  execFileSync('chown', ['postgres', folder]);
+  return folder;
+}
+
+/** An initialized server, not started. */
+export async function makeNode(): Promise<PostgresNode> {
+  const node = { port: await freePort(), folder: newFolder() };
+  asPostgres('initdb', '--no-sync', '-D', node.folder, '--auth=trust', '--encoding=UTF8', '--no-locale');
+  return node;
+}
+
+/** The folder of a running server as a new one, copied while it runs. */
+export async function copyNode({ port }: PostgresNode, ...args: string[]): Promise<PostgresNode> {
+  const copy = { port: await freePort(), folder: newFolder() };
+  const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres'];
+  asPostgres('pg_basebackup', ...from, '-D', copy.folder, '-X', 'stream', ...args);
+  return copy;
+}
+
+export function startNode({ folder, port }: PostgresNode, ...settings: string[]): void {
+  const all = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'hot_standby=on', ...settings];
+  const options = [`-p ${port}`, ...all.map((setting) => `-c ${setting}`)].join(' ');
+  asPostgres('pg_ctl', '-D', folder, '-w', '-l', join(folder, 'log'), '-o', options, 'start');
+}
+
+/** Stops it at once, as a power failure does; a server that is stopped already stays so. */
+export function stopNode({ folder }: PostgresNode): void {
+  try {
+    asPostgres('pg_ctl', '-D', folder, '-m', 'immediate', 'stop');
+  } catch {
+    // It was not running.
+  }
+}
+
+export async function askNode(
+  { port }: PostgresNode,
+  text: string,
+  database = 'postgres',
+): Promise<Record<string, unknown>[]> {
+  const client = new Client({ host: '127.0.0.1', port, user: 'postgres', database });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
