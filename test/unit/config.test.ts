@@ -65,7 +65,7 @@ test('a complete environment creates a frozen config', () => {
   expect(config).toEqual({
     databaseUrl: whole.DATABASE_URL,
     workers: 1,
-      afterPromotion: 'hold',
+    afterPromotion: 'hold',
     databasePoolSize: 10,
     admission: { requests: 2000, concurrent: { reads: 20, writes: 8, signing: 8 }, delayMs: 20 },
     connections: { total: 10_000, perAddress: 1_000 },
