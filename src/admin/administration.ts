@@ -193,7 +193,7 @@ export async function requireMigrated(database: Database): Promise<void> {
 }
 
 async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
-  const { findSchemaFault } = await import('../storage/schema-fault.ts');
+  const { findSchemaFault } = await import('../storage/schema/schema-fault.ts');
   try {
     return await findSchemaFault(orm, (sql) => orm.em.fork().execute(sql));
   } catch (cause) {

@@ -1,8 +1,8 @@
 import type { DatabaseConfig } from '../config.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
-import { leastKnownBy, readStatements } from '../storage/migrations/migration-statements.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
 import type { Orm } from '../storage/open-database.ts';
+import { leastKnownBy, readStatements } from '../storage/schema/migration-statements.ts';
 import { withDatabase } from './administration.ts';
 
 interface PlannedStatement {

@@ -22,9 +22,9 @@ import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { RestoreWatch } from '../jobs/watch-restores.ts';
 import type { Services } from '../operation-context.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
-import type { ChangeHold } from '../ports/change-hold.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
 import type { Log } from '../ports/log.ts';
+import type { ChangeHold } from '../ports/restores/change-hold.ts';
 
 /** The background work of a server, the same in every composition. */
 export interface BesideRequests {

@@ -44,6 +44,7 @@ import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
+import { identifyDatabase } from '../storage/schema/identify-database.ts';
 import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
@@ -143,6 +144,7 @@ export async function startProduction(
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
   const alive = stayAlive({ services, inUnit: inUnitOf(beats) });
   restores = watchRestores({
+    identify: identifyDatabase,
     services,
     inUnit: inUnitOf(unitsOf(pulse)),
     afterPromotion: config.afterPromotion,

@@ -3,10 +3,6 @@ import { countRecords } from '../domain/base/audit/count-records.ts';
 import { lastRecordOf, type WrittenRecord } from '../domain/base/audit/write-record.ts';
 import {
   type DatabaseIdentity,
-  type IdentifiedDatabase,
-  identifyDatabase,
-} from '../domain/base/restores/identify-database.ts';
-import {
   findIdentity,
   findRestore,
   lockRestores,
@@ -14,16 +10,16 @@ import {
   type RestoreCause,
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
-import type { ChangeHold } from '../ports/change-hold.ts';
+import type { ChangeHold } from '../ports/restores/change-hold.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /*
  * A database that was restored does not know what happened after the moment it was restored to: payments that a chain
- * has, requests that were answered, webhooks that were sent. A server that goes on would do them again. So whoever
- * notices a restore stores it, and every process holds its changes until an operator has released them.
+ * has, requests that were answered, webhooks that were sent. A server that goes on would do them again. So a process
+ * that notices a restore stores it, and every process holds its changes until an operator has released them.
  *
- * What is noticed: another cluster or a table that was made anew (a dump), another timeline (a recovery to a point in
+ * What is noticed: another cluster or a table that was created again (a dump), another timeline (a recovery to a point in
  * time, a promoted replica), and changes that this process has acknowledged and that the database does not have.
  *
  * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover can
@@ -62,7 +58,13 @@ interface Seen {
   readonly isHeld: boolean;
 }
 
+interface IdentifiedDatabase extends DatabaseIdentity {
+  /** Whether it was recovered to a point in time. */
+  readonly hasTarget: boolean;
+}
+
 interface WatchOptions extends JobContext {
+  identify(em: SqlEntityManager): Promise<IdentifiedDatabase>;
   readonly afterPromotion: AfterPromotion;
 }
 
@@ -71,7 +73,7 @@ const HELD =
   'the database was restored from a backup: changes are held until an operator has checked what is in doubt and released them';
 
 /** @param options its units should have a connection of their own. */
-export function watchRestores({ services, inUnit, afterPromotion }: WatchOptions): RestoreWatch {
+export function watchRestores({ services, inUnit, identify, afterPromotion }: WatchOptions): RestoreWatch {
   const { clock, ids, log } = services;
   let known: DatabaseIdentity | undefined;
   let isHeld = false;
@@ -96,7 +98,7 @@ export function watchRestores({ services, inUnit, afterPromotion }: WatchOptions
   async function look(): Promise<void> {
     const doubtsBefore = doubts;
     const seen = await inUnit(async (em) => {
-      const actual = await identifyDatabase(em);
+      const actual = await identify(em);
       const isSame = known?.cluster === actual.cluster && known.timeline === actual.timeline;
       const cause = isSame && doubts === settledDoubts ? undefined : await judge(em, actual);
       const restore = await findRestore(em);

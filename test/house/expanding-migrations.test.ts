@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { leastKnownBy, readStatements } from '../../src/storage/migrations/migration-statements.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
+import { leastKnownBy, readStatements } from '../../src/storage/schema/migration-statements.ts';
 
 // Expand and contract: servers of the version before run beside those of this one on the same database, while they are
 // replaced one by one. So a migration adds, and a later one removes what the versions in between no longer use.

@@ -6,7 +6,7 @@ import { checkMasterKey } from '../../domain/wallets/wallets/check-master-key.ts
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
-import { findSchemaFault } from '../../storage/schema-fault.ts';
+import { findSchemaFault } from '../../storage/schema/schema-fault.ts';
 import { withVault } from '../open-vault.ts';
 
 /** The oldest version that PostgreSQL's developers still maintain. */

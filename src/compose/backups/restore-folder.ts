@@ -47,7 +47,7 @@ export async function restoreFolder(
     }
     await checkRestored(temporary, backup);
     await markRestored({ kind: 'folder', folder: temporary });
-    // Its events are numbered anew from the backup on.
+    // Cursors of events that were lost must not lead to others.
     writeSandboxState(temporary, {
       ...readSandboxState(temporary)!,
       eventLog: generateEventLogId(systemEntropy),

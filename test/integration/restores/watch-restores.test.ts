@@ -5,6 +5,7 @@ import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
+import { identifyDatabase } from '../../../src/storage/schema/identify-database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { services } from '../contexts.ts';
 
@@ -20,7 +21,7 @@ const execute = (sql: string) => database.orm.em.fork().execute(sql);
 const again = (): void => undefined;
 
 function watch(afterPromotion: AfterPromotion = 'hold') {
-  return watchRestores({ services, inUnit, afterPromotion });
+  return watchRestores({ services, inUnit, identify: identifyDatabase, afterPromotion });
 }
 
 /** A server that has used the database, and the acknowledged change of a request. */

@@ -117,7 +117,7 @@ async function judge(checkout: string): Promise<void> {
   const { status: ready } = await fetch(`${older.admin}/readyz`);
   process.stdout.write(`${JSON.stringify({ rounds: 20, readinessOfVersionBefore: ready })}\n`);
   // Versions from before migrations were additive by rule report a newer schema as a fault.
-  const knowsTheRule = existsSync(join(checkout, 'src/storage/migrations/migration-statements.ts'));
+  const knowsTheRule = existsSync(join(checkout, 'src/storage/schema/migration-statements.ts'));
   expect(ready).toBe(knowsTheRule ? 200 : 503);
   await newer.stop();
   await older.stop();

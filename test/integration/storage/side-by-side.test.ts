@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import { readStatements } from '../../../src/storage/migrations/migration-statements.ts';
+import { readStatements } from '../../../src/storage/schema/migration-statements.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 

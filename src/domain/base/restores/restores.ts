@@ -5,7 +5,6 @@ import type { Ids } from '../../../ports/ids.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { AcceptedAccountEntity } from './accepted-account.entity.ts';
 import { DatabaseIdentityEntity } from './database-identity.entity.ts';
-import type { DatabaseIdentity } from './identify-database.ts';
 import { RestoreEntity } from './restore.entity.ts';
 
 // HOT: Kysely, not for measured speed: one statement over tables of several nouns.
@@ -30,6 +29,12 @@ export interface Restore {
 export interface RestoredAccount {
   readonly caip2: string;
   readonly address: string;
+}
+
+/** What changes when a database is restored, copied or promoted. */
+export interface DatabaseIdentity {
+  readonly cluster: string;
+  readonly timeline: number;
 }
 
 const CURRENT = 'current';
@@ -61,7 +66,7 @@ export async function findRestore(em: SqlEntityManager): Promise<Restore | undef
 
 /**
  * Stores that the database was restored: changes are held until an operator releases them, and no account may send before
- * it is accepted anew. Again before the release, it changes nothing.
+ * it is accepted again. Again before the release, it changes nothing.
  */
 export async function noteRestore(
   {

@@ -53,7 +53,7 @@ export const selectHighestNonce = prepareQuery<Account, { highest: number | null
  * Requires that the chain has no transaction of the account that a restored database lacks: it may be the one that is
  * asked for again. Checked once per account and chain after a restore.
  *
- * The nonce tells: it follows the chain's count, and those of our transactions. Where transactions have none, the chain
+ * The nonce shows it: it follows the chain's count, and those of our transactions. Where transactions have none, the chain
  * cannot tell, and an operator has to.
  *
  * @throws ApiError transaction_broadcast_failure, also for every replay of the request.

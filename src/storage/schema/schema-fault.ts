@@ -1,6 +1,6 @@
-import { leastKnownBy } from './migrations/migration-statements.ts';
-import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
-import type { Orm } from './open-database.ts';
+import { MIGRATIONS_TABLE } from '../migrations/migrations-table.ts';
+import type { Orm } from '../open-database.ts';
+import { leastKnownBy } from './migration-statements.ts';
 
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
 
@@ -9,7 +9,7 @@ export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
  * version uses, or tables that differ from the migrations. Undefined if it can.
  */
 export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
-  const { migrations } = await import('./migrations/migrations.ts');
+  const { migrations } = await import('../migrations/migrations.ts');
   const known = migrations.map(({ name }) => name);
   const run = await runMigrations(ask);
   const missing = known.filter((name) => !run.includes(name));

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import type { RestoreReport } from '../admin/restores/restored.ts';
-import { readDatabaseConfig, readNodesConfig } from '../config.ts';
+import type { RestoreReport } from '../../admin/restores/restored.ts';
+import { readDatabaseConfig, readNodesConfig } from '../../config.ts';
 
 interface RestoredFlags {
   data?: string;
@@ -34,7 +34,7 @@ export function restoredCommand(): Command {
       .option('--rpc <caip2=url[,url]>', 'nodes, like CUSTOS_RPC; repeatable', collect)
       .action(async (flags: RestoredFlags) => {
         const [config, nodes] = [readDatabaseConfig(flags), readNodesConfig(flags)];
-        const { reportRestore } = await import('../admin/restores/restored.ts');
+        const { reportRestore } = await import('../../admin/restores/restored.ts');
         const report = await reportRestore(config, nodes, (count) =>
           console.error(`${count} accounts compared`),
         );
@@ -50,7 +50,7 @@ export function restoredCommand(): Command {
       )
       .action(async (flags: RestoredFlags) => {
         const config = readDatabaseConfig(flags);
-        const { releaseChanges } = await import('../admin/restores/restored.ts');
+        const { releaseChanges } = await import('../../admin/restores/restored.ts');
         const restore = await releaseChanges(config, flags.deliveries === 'skip');
         console.log(flags.json === true ? JSON.stringify(restore) : 'changes are released');
       }),
@@ -62,10 +62,10 @@ export function restoredCommand(): Command {
       .action(async (accounts: string[], flags: RestoredFlags) => {
         const config = readDatabaseConfig(flags);
         if ((flags.all === true) === accounts.length > 0) {
-          const { ConfigError } = await import('../config.ts');
+          const { ConfigError } = await import('../../config.ts');
           throw new ConfigError('invalid arguments:', ['expected accounts, or --all']);
         }
-        const { acceptRestored } = await import('../admin/restores/restored.ts');
+        const { acceptRestored } = await import('../../admin/restores/restored.ts');
         await acceptRestored(config, flags.all === true ? 'all' : accounts);
         const count = flags.all === true ? 'all' : accounts.length;
         console.log(flags.json === true ? JSON.stringify({ accepted: count }) : `accepted  ${count}`);
@@ -77,7 +77,7 @@ export function restoredCommand(): Command {
       'say that the database was restored, where servers cannot notice it (a copy of a disk)',
     ).action(async (flags: RestoredFlags) => {
       const config = readDatabaseConfig(flags);
-      const { markRestored } = await import('../admin/restores/restored.ts');
+      const { markRestored } = await import('../../admin/restores/restored.ts');
       await markRestored(config);
       console.log(flags.json === true ? JSON.stringify({ held: true }) : 'changes are held');
     }),

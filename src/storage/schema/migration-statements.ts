@@ -40,7 +40,7 @@ const kinds: readonly Kind[] = [
   },
   {
     pattern: /^alter table "(\w+)" .*\balter column\b.*\b(?:set data )?type\b/,
-    lock: 'reads and writes wait while the table is written anew',
+    lock: 'reads and writes wait while the table is rewritten',
     contracts: 'servers that run have statements for the old type',
   },
   {
@@ -76,7 +76,7 @@ const kinds: readonly Kind[] = [
 
 /**
  * Reads the statements of a migration. What it makes itself is its own: a constraint on a table that the migration has
- * created concerns nobody else.
+ * created concerns no server that runs.
  *
  * @throws Error for a statement of a kind that is not known here.
  */

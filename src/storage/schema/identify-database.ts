@@ -1,21 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 
-// HOT: Kysely, not for measured speed: the entity manager has no words for functions of the server.
-
 /** What changes when a database is restored, copied or promoted. */
-export interface DatabaseIdentity {
+export interface IdentifiedDatabase {
   readonly cluster: string;
   readonly timeline: number;
-}
-
-export interface IdentifiedDatabase extends DatabaseIdentity {
   /** Whether the cluster was recovered to a point in time, which is kept in its settings. */
   readonly hasTarget: boolean;
 }
 
 /**
- * Identifies a PostgreSQL database. A dump that is loaded makes the table anew, another cluster has another identifier,
+ * Identifies a PostgreSQL database. A dump that is loaded creates the table again, another cluster has another identifier,
  * and a recovery or a promotion begins a timeline. A copy of the disk has all three in common with the original.
  *
  * NOTE: the timeline is that of the log being written: `pg_control_checkpoint` still has the old one for some time after
