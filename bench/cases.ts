@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
+import { isolatedSigner } from './cases/isolated-signer.ts';
 import { lists } from './cases/lists.ts';
 import { loopSweep } from './cases/loop-sweep.ts';
 import { overload } from './cases/overload.ts';
@@ -32,6 +33,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   growth,
   users,
   https,
+  'isolated-signer': isolatedSigner,
   'working-set': workingSet,
   lists,
   policy,

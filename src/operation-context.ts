@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Evidence } from './authorization/signed-evidence.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import type { CardIssuers } from './ports/card-issuers.ts';
 import type { Chains } from './ports/chains.ts';
@@ -104,6 +105,8 @@ export interface Agreement {
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
+  /** Their signatures; undefined where some were received by an earlier version. */
+  readonly evidence: Evidence | undefined;
 }
 
 interface AfterCommitOptions {

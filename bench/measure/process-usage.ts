@@ -17,6 +17,14 @@ export function cpuMicrosecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK;
 }
 
+/** The same of a process and its children, such as a signer. */
+export function cpuWithChildrenOf(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  return [pid, ...children.filter((child) => child !== '').map(Number)]
+    .map(cpuMicrosecondsOf)
+    .reduce((sum, each) => sum + each, 0);
+}
+
 /** Resident memory of a process in megabytes of 10^6 bytes. */
 export function residentMegabytesOf(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];

@@ -1,7 +1,7 @@
 import type { RunningServer } from '../servers/launch.ts';
 import type { Load } from './load.ts';
 import type { LoadRequest } from './load-order.ts';
-import { cpuMicrosecondsOf, machineBusyMicroseconds } from './process-usage.ts';
+import { cpuMicrosecondsOf, cpuWithChildrenOf, machineBusyMicroseconds } from './process-usage.ts';
 
 /** A server and the requests that are measured on it. */
 export interface Contestant {
@@ -23,7 +23,7 @@ export interface RoundOptions {
 export interface Measured {
   readonly contestant: string;
   readonly request: string;
-  /** CPU time of the server process per request, in microseconds; one entry per round. */
+  /** CPU time of the server process and its children per request, in microseconds; one entry per round. */
   readonly cpuMicroseconds: number[];
   readonly requestsPerSecond: number[];
   readonly p50Ms: number[];
@@ -83,7 +83,7 @@ async function measureOnce(contestant: Contestant, measured: Measured, options: 
 
 function usage(serverPid: number, loadPid: number) {
   return {
-    server: cpuMicrosecondsOf(serverPid),
+    server: cpuWithChildrenOf(serverPid),
     load: cpuMicrosecondsOf(loadPid),
     machine: machineBusyMicroseconds(),
   };

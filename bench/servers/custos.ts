@@ -54,13 +54,18 @@ export interface ServeEnvironment {
 }
 
 /** Migrates the database and creates an app in it. */
-export async function makeApp({
-  DATABASE_URL,
-}: ServeEnvironment): Promise<Pick<Address, 'appId' | 'appSecret'>> {
+export async function makeApp(
+  { DATABASE_URL }: ServeEnvironment,
+  settings: object = {},
+): Promise<Pick<Address, 'appId' | 'appSecret'>> {
   const text = await runToEnd([programs.bundle, 'apps', 'create', '--name', 'Bench', '--json'], {
     DATABASE_URL,
   });
   const { id, secret } = JSON.parse(text) as { id: string; secret: string };
+  if (Object.keys(settings).length > 0) {
+    const change = ['apps', 'configure', id, '--settings', JSON.stringify(settings)];
+    await runToEnd([programs.bundle, ...change], { DATABASE_URL });
+  }
   return { appId: id, appSecret: secret };
 }
 
@@ -70,10 +75,28 @@ export async function launchServe(
   app: Pick<Address, 'appId' | 'appSecret'>,
   workers = 1,
 ): Promise<RunningServer> {
+  return launchOnPort([programs.bundle, 'serve'], environment, { app, workers });
+}
+
+/** Starts the production server from source, with its signer or the same vault in its own process. */
+export async function launchProduction(
+  environment: ServeEnvironment,
+  app: Pick<Address, 'appId' | 'appSecret'>,
+  vault: 'signer' | 'inside',
+): Promise<RunningServer> {
+  const program = join('bench', 'servers', 'production.ts');
+  return launchOnPort([program, '--vault', vault], environment, { app, workers: 1 });
+}
+
+async function launchOnPort(
+  args: readonly string[],
+  environment: ServeEnvironment,
+  { app, workers }: { app: Pick<Address, 'appId' | 'appSecret'>; workers: number },
+): Promise<RunningServer> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   return launch({
-    args: [programs.bundle, 'serve'],
+    args,
     env: {
       ...environment,
       CUSTOS_HOST: '127.0.0.1',

@@ -12,7 +12,8 @@ import { EarnVaultEntity } from '../domain/money/earn/earn-vault.entity.ts';
 import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
-import type { Handler, OperationContext } from '../operation-context.ts';
+import type { Handler, OperationContext, Preparation, PreparedHandler } from '../operation-context.ts';
+import { keepPrepared } from '../prepared.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 
 /** Operations that create a resource from a body alone. */
@@ -69,15 +70,22 @@ export async function planSeededVault(
   });
 }
 
+/** A handler file, whether it has a preparation or not. */
+interface AnyCreation<Id extends Creation> {
+  readonly prepare?: Preparation<Id, unknown>;
+  readonly run: PreparedHandler<Id, unknown>;
+}
+
 /** The created resource; undefined if the operation is not implemented. */
 async function run<Id extends Creation>(
   context: OperationContext,
   id: Id,
   body: Operations[Id]['body'],
 ): Promise<Operations[Id]['response'] | undefined> {
-  const { run: handler } = registry[id] as unknown as { run: Handler<Id> };
+  const { prepare, run: handler } = registry[id] as unknown as AnyCreation<Id>;
+  const input = { path: {}, query: {}, body } as Parameters<Handler<Id>>[0];
   try {
-    return await handler({ path: {}, query: {}, body } as Parameters<typeof handler>[0], context);
+    return await handler(input, context, await keepPrepared(async () => prepare?.(input, context)));
   } catch (error) {
     if (error instanceof ApiError && error.code === 'not_implemented') return undefined;
     throw error;

@@ -10,6 +10,7 @@ import { ChainPositionEntity } from './access/chains/chain-position.entity.ts';
 import { ConditionSetEntity } from './access/condition-sets/condition-set.entity.ts';
 import { ConditionSetItemEntity } from './access/condition-sets/condition-set-item.entity.ts';
 import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
+import { KeyQuorumChangeEntity } from './access/key-quorums/key-quorum-change.entity.ts';
 import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
 import { OperatorEntity } from './access/operators/operator.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
@@ -106,6 +107,7 @@ export const entities = [
   IntentEntity,
   IntentPartyEntity,
   IntentSignatureEntity,
+  KeyQuorumChangeEntity,
   KeyQuorumEntity,
   KeyQuorumMemberEntity,
   LinkedAccountEntity,

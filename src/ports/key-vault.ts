@@ -1,3 +1,4 @@
+import type { AuthorizedUse, WalletAuthority } from '../authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
 import type { WalletKeyFacts } from '../signing/wallet-key.ts';
@@ -9,6 +10,8 @@ export interface SealBinding {
   /** The row that contains the secret. */
   readonly rowId: string;
   readonly appId: string;
+  /** The digest of a wallet's authority; undefined for secrets that anyone who has them may use. */
+  readonly authority?: string;
 }
 
 /** A secret under envelope encryption, as stored in the database. */
@@ -24,6 +27,12 @@ export interface SealedKey {
 /** What is stored of a wallet's new key. */
 export interface NewWalletKey extends WalletKeyFacts {
   readonly sealed: SealedKey;
+}
+
+/** A wallet's key under another authority. */
+export interface ChangedKey {
+  readonly sealed: SealedKey;
+  readonly authority: WalletAuthority;
 }
 
 /** A new key pair: the sealed private key, and the public key in the form of the method that makes it. */
@@ -72,17 +81,24 @@ export interface KeyVault {
   /** Wraps the data key under the current master key; the secret stays as it is. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 
-  /** Draws the key of a new wallet. The purpose of the binding is its chain type. */
-  createWalletKey(binding: SealBinding): Promise<NewWalletKey>;
-  /** Signs with a wallet's key. Throws SigningInputError. */
+  /**
+   * Draws the key of a new wallet. The purpose of the binding is its chain type. With an authority, it is used only for
+   * what the owner has signed.
+   */
+  createWalletKey(binding: SealBinding, authority?: WalletAuthority): Promise<NewWalletKey>;
+  /**
+   * Signs with a wallet's key. Throws SigningInputError; UnauthorizedUseError for a key with an authority, unless its
+   * `use` shows that this task was agreed to.
+   */
   signWithWallet<Method extends SigningMethod>(
     sealed: SealedKey,
     binding: SealBinding,
     task: SigningTask<Method>,
+    use?: AuthorizedUse,
   ): Promise<SigningMethods[Method]['data']>;
   /**
    * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient; undefined for the phrase of
-   * a wallet without one. Throws HpkeError for an invalid recipient.
+   * a wallet without one. Throws HpkeError for an invalid recipient; UnauthorizedUseError as `signWithWallet`.
    *
    * Shape: `recipient` 65-byte point.
    */
@@ -90,7 +106,13 @@ export interface KeyVault {
     sealed: SealedKey,
     binding: SealBinding,
     what: { readonly form: SubmittedKey['form']; readonly recipient: Uint8Array },
+    use?: AuthorizedUse,
   ): Promise<HpkeMessage | undefined>;
+  /**
+   * Seals a wallet's key under the authority that it has after the change that its owner has signed. Throws
+   * UnauthorizedUseError.
+   */
+  changeAuthority(sealed: SealedKey, binding: SealBinding, use: AuthorizedUse): Promise<ChangedKey>;
   /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**
@@ -102,6 +124,7 @@ export interface KeyVault {
     importBinding: SealBinding,
     submitted: SubmittedKey,
     walletBinding: SealBinding,
+    authority?: WalletAuthority,
   ): Promise<NewWalletKey>;
 
   /** Draws a P-256 key that signs tokens. Public key: base64 SubjectPublicKeyInfo. */

@@ -6,10 +6,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
 import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { findWalletKey, signWithWalletKey } from '../../src/domain/wallets/wallet-uses/use-wallet-key.ts';
+import { signWithWalletKey } from '../../src/domain/wallets/wallet-uses/use-wallet-key.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { createWalletsBatch } from '../../src/domain/wallets/wallets/create-wallets-batch.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
+import { findWalletKey } from '../../src/domain/wallets/wallets/find-wallet-key.ts';
 import { listWallets, type WalletFilter } from '../../src/domain/wallets/wallets/list-wallets.ts';
 import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
 import type { WalletRow } from '../../src/domain/wallets/wallets/wallet-row.ts';

@@ -1,3 +1,4 @@
+import type { AuthorizedUse, WalletAuthority } from '../../authorization/wallet-authority.ts';
 import type { KeyVault, NewWalletKey, SealBinding, SealedKey, SubmittedKey } from '../../ports/key-vault.ts';
 import type { SigningTask } from '../../signing/sign-with-key.ts';
 import type { Message } from './frames.ts';
@@ -21,6 +22,7 @@ export const operationNames = [
   'fingerprint',
   'createLogKey',
   'signCheckpoint',
+  'changeAuthority',
 ] as const satisfies readonly (keyof KeyVault)[];
 type OperationName = (typeof operationNames)[number];
 
@@ -37,24 +39,31 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
     },
     rewrap: async (sealed, binding) =>
       sealedOf(await call('rewrap', partsOf(sealed), { key: sealed.masterKeyId, binding })),
-    createWalletKey: async (binding) => walletKeyOf(await call('createWalletKey', [], { binding })),
-    async signWithWallet(sealed, binding, { method, params }) {
-      const json = { key: sealed.masterKeyId, binding, method, params };
+    createWalletKey: async (binding, authority) =>
+      walletKeyOf(await call('createWalletKey', [], { binding, authority })),
+    async signWithWallet(sealed, binding, { method, params }, use) {
+      const json = { key: sealed.masterKeyId, binding, method, params, use };
       return (await call('signWithWallet', partsOf(sealed), json)).json as never;
     },
-    async exportWalletKey(sealed, binding, { form, recipient }) {
-      const json = { key: sealed.masterKeyId, binding, form };
+    async exportWalletKey(sealed, binding, { form, recipient }, use) {
+      const json = { key: sealed.masterKeyId, binding, form, use };
       const { parts } = await call('exportWalletKey', [...partsOf(sealed), recipient], json);
       return parts.length === 0 ? undefined : messageOf(parts, 0);
+    },
+    async changeAuthority(sealed, binding, use) {
+      const json = { key: sealed.masterKeyId, binding, use };
+      const result = await call('changeAuthority', partsOf(sealed), json);
+      const { authority } = result.json as { authority: WalletAuthority };
+      return { sealed: sealedOf(result), authority };
     },
     async createImportKey(binding) {
       const result = await call('createImportKey', [], { binding });
       return { sealed: sealedOf(result), publicKey: new Uint8Array(part(result.parts, 2)) };
     },
-    async importWalletKey(importKey, binding, submitted, walletBinding) {
+    async importWalletKey(importKey, binding, submitted, walletBinding, authority) {
       const { encapsulatedKey, ciphertext, parameters, form, index } = submitted;
       const { aead, info, aad } = parameters;
-      const json = { key: importKey.masterKeyId, binding, walletBinding, form, index };
+      const json = { key: importKey.masterKeyId, binding, walletBinding, form, index, authority };
       const texts = { aead, info: base64(info), aad: base64(aad) };
       const parts = [...partsOf(importKey), encapsulatedKey, ciphertext];
       return walletKeyOf(await call('importWalletKey', parts, { ...json, ...texts }));
@@ -99,18 +108,31 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   },
   rewrap: async (vault, message) =>
     sealedMessage(await vault.rewrap(sealedIn(message), bindingOf(message.json))),
-  createWalletKey: async (vault, { json }) => walletKeyMessage(await vault.createWalletKey(bindingOf(json))),
+  createWalletKey: async (vault, { json }) =>
+    walletKeyMessage(await vault.createWalletKey(bindingOf(json), authorityOf(json))),
   async signWithWallet(vault, message) {
     const { method, params } = message.json as SigningTask;
     const task = { method: text(method), params } as SigningTask;
-    const data = await vault.signWithWallet(sealedIn(message), bindingOf(message.json), task);
+    const binding = bindingOf(message.json);
+    const data = await vault.signWithWallet(sealedIn(message), binding, task, useOf(message.json));
     return { parts: [], json: data };
   },
   async exportWalletKey(vault, message) {
     const what = { form: formOf(message.json), recipient: part(message.parts, 2) };
-    const exported = await vault.exportWalletKey(sealedIn(message), bindingOf(message.json), what);
+    const binding = bindingOf(message.json);
+    const exported = await vault.exportWalletKey(sealedIn(message), binding, what, useOf(message.json));
     const parts = exported === undefined ? [] : [exported.encapsulatedKey, exported.ciphertext];
     return { parts, json: undefined };
+  },
+  async changeAuthority(vault, message) {
+    const use = useOf(message.json);
+    if (use === undefined) throw new MessageError('expected the use of a wallet');
+    const { sealed, authority } = await vault.changeAuthority(
+      sealedIn(message),
+      bindingOf(message.json),
+      use,
+    );
+    return sealedMessage(sealed, { authority });
   },
   async createImportKey(vault, { json }) {
     const { sealed, publicKey } = await vault.createImportKey(bindingOf(json));
@@ -120,8 +142,9 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     const { json } = message;
     const walletBinding = bindingOf({ binding: (json as { walletBinding: unknown }).walletBinding });
     const submitted = submittedIn(message);
+    const key = sealedIn(message);
     return walletKeyMessage(
-      await vault.importWalletKey(sealedIn(message), bindingOf(json), submitted, walletBinding),
+      await vault.importWalletKey(key, bindingOf(json), submitted, walletBinding, authorityOf(json)),
     );
   },
   async createTokenKey(vault, { json }) {
@@ -214,9 +237,31 @@ function submittedIn({ parts, json }: Message): SubmittedKey {
 }
 
 function bindingOf(json: unknown): SealBinding {
-  const { purpose, rowId, appId } = ((json as { binding?: unknown } | undefined)?.binding ??
+  const { purpose, rowId, appId, authority } = ((json as { binding?: unknown } | undefined)?.binding ??
     {}) as SealBinding;
-  return { purpose: text(purpose), rowId: text(rowId), appId: text(appId) };
+  const binding = { purpose: text(purpose), rowId: text(rowId), appId: text(appId) };
+  return authority === undefined ? binding : { ...binding, authority: text(authority) };
+}
+
+function authorityOf(json: unknown): WalletAuthority | undefined {
+  const { authority } = json as { authority?: unknown };
+  return authority === undefined ? undefined : readAuthority(authority);
+}
+
+function readAuthority(value: unknown): WalletAuthority {
+  const { owner, signers, isAutomated } = (value ?? {}) as Partial<WalletAuthority>;
+  if (!Array.isArray(signers)) throw new MessageError('expected the authority of a wallet');
+  return {
+    owner: owner === null ? null : text(owner),
+    signers: signers.map(text),
+    isAutomated: isAutomated === true,
+  };
+}
+
+/** NOTE: the records and the evidence in it are read where they are verified; what cannot be read fails there. */
+function useOf(json: unknown): AuthorizedUse | undefined {
+  const { use } = json as { use?: AuthorizedUse };
+  return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };
 }
 
 function formOf(json: unknown): SubmittedKey['form'] {

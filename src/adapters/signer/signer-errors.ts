@@ -1,3 +1,4 @@
+import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { HpkeError } from '../../crypto/hpke.ts';
 import * as signing from '../../signing/signing-errors.ts';
 import { VaultError } from '../vault/vault-error.ts';
@@ -38,6 +39,7 @@ type MakeError = (message: string, field: string) => Error;
 /** The errors of a vault that callers tell apart. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['vault', VaultError, (message) => new VaultError(message)],
+  ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
   ['hpke', HpkeError, (message) => new HpkeError(message)],
   [
     'imported_key',

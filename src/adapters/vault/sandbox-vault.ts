@@ -1,3 +1,4 @@
+import type { Clock } from '../../ports/clock.ts';
 import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { systemEntropy } from '../entropy.ts';
@@ -11,7 +12,11 @@ export interface SandboxVault extends KeyVault {
 }
 
 /** The vault of a sandbox, with a single master key. Seals with system randomness even in a seeded sandbox. */
-export function sandboxVault(masterKeyHex: string, keyEntropy: Entropy = systemEntropy): SandboxVault {
+export function sandboxVault(
+  masterKeyHex: string,
+  keyEntropy: Entropy = systemEntropy,
+  clock?: Clock,
+): SandboxVault {
   let current = envelopesUnder(masterKeyHex);
   const envelopes: MasterKeyVault = {
     get currentMasterKeyId() {
@@ -22,7 +27,7 @@ export function sandboxVault(masterKeyHex: string, keyEntropy: Entropy = systemE
     rewrap: (...rewrapping) => current.rewrap(...rewrapping),
   };
   return {
-    ...vaultOn(envelopes, keyEntropy),
+    ...vaultOn(envelopes, keyEntropy, clock),
     use: (replacement) => {
       current = envelopesUnder(replacement);
     },

@@ -107,7 +107,9 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
  * bytes.
  */
 function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buffer {
-  const parts = [`custos ${kind}`, VERSION, binding.rowId, binding.appId, binding.purpose];
+  const { rowId, appId, purpose, authority } = binding;
+  const parts = [`custos ${kind}`, VERSION, rowId, appId, purpose];
+  if (authority !== undefined) parts.push(authority);
   const lengths = parts.map((part) => Buffer.byteLength(part));
   const bytes = Buffer.alloc(lengths.reduce((sum, length) => sum + 4 + length, 0));
   let at = 0;

@@ -1,7 +1,15 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import {
+  authorityDigest,
+  changedAuthority,
+  requireAuthorizedTask,
+  type UseOccasion,
+  type WalletAuthority,
+} from '../../authorization/wallet-authority.ts';
 import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
 import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../crypto/hpke.ts';
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../ports/key-vault.ts';
 import { type ChainType, isChainType } from '../../signing/chains.ts';
@@ -14,6 +22,7 @@ import {
   type WalletKeyMaterial,
 } from '../../signing/wallet-key.ts';
 import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
+import { systemClock } from '../clock.ts';
 import { systemEntropy } from '../entropy.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
@@ -34,11 +43,13 @@ const plainPurposes: ReadonlySet<string> = new Set([
 export interface KeyVaultOptions extends MasterKeyVaultOptions {
   /** What new keys are drawn from. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
+  /** What signed requests expire by. Default: the system clock. */
+  readonly clock?: Clock;
 }
 
 /** A vault in this process. */
-export function createKeyVault({ keyEntropy, ...options }: KeyVaultOptions): KeyVault {
-  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy);
+export function createKeyVault({ keyEntropy, clock, ...options }: KeyVaultOptions): KeyVault {
+  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, clock);
 }
 
 const EPHEMERAL_SEED_BYTES = 32;
@@ -51,7 +62,7 @@ const FINGERPRINT_KEY_BYTES = 32;
  *
  * NOTE: random bytes are drawn before anything is awaited, so that concurrent requests draw in their order.
  */
-export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
+export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy, clock: Clock = systemClock): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
     envelopes.seal(secret, binding).finally(() => secret.fill(0));
 
@@ -73,20 +84,26 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
       return envelopes.withSecret(sealed, binding, (secret) => secret.slice());
     },
 
-    async createWalletKey(binding) {
+    async createWalletKey(binding, authority) {
       const chainType = chainTypeOf(binding);
-      return sealWalletKey(await newWalletKey(chainType, entropy.bytes(keyBytesOf(chainType))), binding);
+      const random = entropy.bytes(keyBytesOf(chainType));
+      return sealWalletKey(await newWalletKey(chainType, random), bindingUnder(binding, authority));
     },
-    async signWithWallet(sealed, binding, task) {
+    async signWithWallet(sealed, binding, task, use) {
       const chainType = chainTypeOf(binding);
-      return envelopes.withSecret(sealed, binding, (secret) =>
+      const { method, params } = task;
+      if (use !== undefined)
+        requireAuthorizedTask(use, occasionOf(binding, clock), { kind: 'sign', method, params });
+      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), (secret) =>
         signWithKey(chainType, decodeWalletSecret(secret).privateKey, task),
       );
     },
-    async exportWalletKey(sealed, binding, { form, recipient }) {
+    async exportWalletKey(sealed, binding, { form, recipient }, use) {
       const chainType = chainTypeOf(binding);
+      if (use !== undefined)
+        requireAuthorizedTask(use, occasionOf(binding, clock), { kind: 'export', form, recipient });
       const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
-      return envelopes.withSecret(sealed, binding, async (secret) => {
+      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
         if (plaintext === undefined) return undefined;
         return sealHpke({ recipientPublicKeyBytes: recipient, plaintext, ephemeralSeed }).finally(() =>
@@ -95,17 +112,32 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy): KeyVault {
       });
     },
 
+    async changeAuthority(sealed, binding, use) {
+      chainTypeOf(binding);
+      const authority = changedAuthority(use, occasionOf(binding, clock));
+      return {
+        authority,
+        sealed: await envelopes.withSecret(sealed, bindingUnder(binding, use.authority), (secret) =>
+          envelopes.seal(secret, bindingUnder(binding, authority)),
+        ),
+      };
+    },
+
     async createImportKey(binding) {
       const seed = entropy.bytes(EPHEMERAL_SEED_BYTES);
       const pair = await hpkeRecipientFromSeed(seed).finally(() => seed.fill(0));
       return { sealed: await sealAndWipe(pair.privateKeyBytes, binding), publicKey: pair.publicKeyBytes };
     },
-    async importWalletKey(importKey, importBinding, { parameters, form, index, ...message }, walletBinding) {
+    async importWalletKey(importKey, importBinding, submitted, walletBinding, authority) {
+      const { parameters, form, index, ...message } = submitted;
       const chainType = chainTypeOf(walletBinding);
-      const content = await envelopes.withSecret(importKey, importBinding, (recipientPrivateKeyBytes) =>
-        openHpke({ recipientPrivateKeyBytes, ...message }, parameters),
+      const content = await envelopes.withSecret(
+        importKey,
+        bindingUnder(importBinding, undefined),
+        (recipientPrivateKeyBytes) => openHpke({ recipientPrivateKeyBytes, ...message }, parameters),
       );
-      return sealWalletKey(await importedWalletKey(chainType, content, { form, index }), walletBinding);
+      const material = await importedWalletKey(chainType, content, { form, index });
+      return sealWalletKey(material, bindingUnder(walletBinding, authority));
     },
 
     async createTokenKey(binding) {
@@ -157,6 +189,19 @@ function drawP256(entropy: Entropy) {
   const pair = p256KeyPairFromSeed(seed);
   seed.fill(0);
   return pair;
+}
+
+/** INVARIANT: a wallet's key under an authority opens with this authority only, whatever else a caller presents. */
+function bindingUnder(
+  { purpose, rowId, appId }: SealBinding,
+  authority: WalletAuthority | undefined,
+): SealBinding {
+  const binding = { purpose, rowId, appId };
+  return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
+}
+
+function occasionOf({ rowId: walletId, appId }: SealBinding, clock: Clock): UseOccasion {
+  return { walletId, appId, nowMs: clock.now() };
 }
 
 function chainTypeOf({ purpose }: SealBinding): ChainType {

@@ -62,7 +62,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
-  const vault = sandboxVault(memory.masterKeyHex, entropy);
+  const vault = sandboxVault(memory.masterKeyHex, entropy, clock);
   const sender = createWebhookSender({ guard: anyAddress });
   const ports: Omit<Services, 'uses'> = {
     clock,

@@ -1,6 +1,21 @@
+import type { WalletAuthority } from '../../authorization/wallet-authority.ts';
 import { createWalletsBatch } from '../../domain/wallets/wallets/create-wallets-batch.ts';
-import type { Handler } from '../../operation-context.ts';
+import { authorityOfNewWallet } from '../../domain/wallets/wallets/wallet-authority.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
+import { unwrapPrepared } from '../../prepared.ts';
 
-export const run: Handler<'createWalletsBatch'> = async ({ body }, context) => ({
-  results: await createWalletsBatch(context, body.wallets),
+type Authorities = readonly (WalletAuthority | undefined)[];
+
+export const prepare: Preparation<'createWalletsBatch', Authorities> = async ({ body }, context) => {
+  const authorities: (WalletAuthority | undefined)[] = [];
+  for (const wallet of body.wallets) authorities.push(await authorityOfNewWallet(context, wallet));
+  return authorities;
+};
+
+export const run: PreparedHandler<'createWalletsBatch', Authorities> = async (
+  { body },
+  context,
+  prepared,
+) => ({
+  results: await createWalletsBatch(context, body.wallets, unwrapPrepared(prepared)),
 });

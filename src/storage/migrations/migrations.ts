@@ -19,6 +19,7 @@ import { operators } from './0018-operators.ts';
 import { takeOverWork } from './0019-take-over-work.ts';
 import { auditLog } from './0020-audit-log.ts';
 import { restores } from './0021-restores.ts';
+import { authoritiesOfWallets } from './0022-authorities-of-wallets.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -44,4 +45,5 @@ export const migrations: readonly SchemaMigration[] = [
   takeOverWork,
   auditLog,
   restores,
+  authoritiesOfWallets,
 ];

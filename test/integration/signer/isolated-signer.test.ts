@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
 import { Agent } from 'undici';
 import { privateKeyToAccount } from 'viem/accounts';
 import { recoverMessageAddress } from 'viem/utils';
@@ -20,12 +21,21 @@ import {
   temporaryFolder,
   waitFor,
 } from '../../support/run-custos.ts';
+import { newOwner, type Owner, payloadOf, signPayload } from '../../support/signer/owner.ts';
 import { foundInMemory } from '../../support/signer/process-memory.ts';
 
 const folder = temporaryFolder();
 const masterKey = randomBytes(32);
 let custos: StartedCustos;
-let call: (path: string, body: object) => Promise<{ status: number; retryAfter: unknown; body: never }>;
+let databaseUrl: string;
+let appId: string;
+let call: (path: string, body: object, headers?: object) => Promise<Answered>;
+
+interface Answered {
+  readonly status: number;
+  readonly retryAfter: unknown;
+  readonly body: never;
+}
 
 beforeAll(async () => {
   const { cert, key, ca } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
@@ -33,8 +43,9 @@ beforeAll(async () => {
     writeFileSync(join(folder, name), text, { mode: 0o600 });
     return join(folder, name);
   };
+  databaseUrl = await freshPostgres();
   const env = {
-    DATABASE_URL: await freshPostgres(),
+    DATABASE_URL: databaseUrl,
     CUSTOS_TLS_CERT: file('cert.pem', cert),
     CUSTOS_TLS_KEY: file('key.pem', key),
     CUSTOS_MASTER_KEY_FILE: file('master.key', masterKey.toString('hex')),
@@ -47,19 +58,21 @@ beforeAll(async () => {
   };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
+  appId = app.id;
   custos = await startCustos(['serve'], { env });
   const url = () => /"url":"([^"]+)".*"ready"/.exec(custos.output().stdout)?.[1];
   await waitFor(() => url() !== undefined || custos.process.exitCode !== null);
   const origin = url();
   if (origin === undefined) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
   const agent = new Agent({ connect: { ca } });
-  call = async (path, body) => {
+  call = async (path, body, headers = {}) => {
     const answer = await agent.request({
       ...{ origin, path, method: 'POST', body: JSON.stringify(body) },
       headers: {
         authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
         'service-app-id': app.id,
         'content-type': 'application/json',
+        ...headers,
       },
     });
     const retryAfter = answer.headers['retry-after'];
@@ -136,6 +149,50 @@ test.skipIf(process.platform !== 'linux')(
     expect(readFileSync(`/proc/${signerPid()}/environ`, 'utf8')).not.toContain('DATABASE_URL');
   },
 );
+
+test('a database that names another owner does not give the wallet away', async () => {
+  const [owner, thief] = [newOwner(), newOwner()];
+  const made = await call('/v1/wallets', { chain_type: 'ethereum', owner: { public_key: owner.publicKey } });
+  const wallet = made.body as { id: string; address: string; owner_id: string };
+  const quorum = await call('/v1/key_quorums', { public_keys: [thief.publicKey] });
+  const path = `/v1/wallets/${wallet.id}/rpc`;
+  const sign = async (by: Owner, message: string) => {
+    const body = { method: 'personal_sign', params: { message, encoding: 'utf-8' } };
+    const expiryMs = Date.now() + 60_000;
+    const signature = signPayload(by, payloadOf({ path, body, appId, expiryMs }));
+    const headers = { 'service-request-expiry': String(expiryMs) };
+    return call(path, body, { ...headers, 'service-authorization-signature': signature });
+  };
+  const { data } = (await sign(owner, 'mine')).body as { data: { signature: `0x${string}` } };
+  expect(await recoverMessageAddress({ message: 'mine', signature: data.signature })).toBe(wallet.address);
+  expect((await sign(thief, 'theirs')).status).toBe(401);
+
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  const set = (change: string, value: string) =>
+    client.query(`update wallets set ${change} = $1 where id = $2`, [value, wallet.id]);
+  try {
+    const { id } = quorum.body as { id: string };
+    await set('owner_id', id);
+    // The server believes its database, and the signer does not.
+    expect((await sign(thief, 'theirs')).status).toBe(500);
+    await set('owner_id', wallet.owner_id);
+    await set('additional_signers', JSON.stringify([{ signer_id: id }]));
+    expect((await sign(thief, 'theirs')).status).toBe(500);
+    await set('additional_signers', '[]');
+    await client.query('update key_quorum_members set member = $1 where key_quorum_id = $2', [
+      ...[thief.publicKey, wallet.owner_id],
+    ]);
+    expect((await sign(thief, 'theirs')).status).toBe(500);
+    await client.query('update key_quorum_members set member = $1 where key_quorum_id = $2', [
+      ...[owner.publicKey, wallet.owner_id],
+    ]);
+    await client.query('update wallet_keys set authority = null where wallet_id = $1', [wallet.id]);
+    expect((await sign(owner, 'mine again')).status).toBe(500);
+  } finally {
+    await client.end();
+  }
+});
 
 test.skipIf(process.platform !== 'linux')(
   'a signer that is killed under load is replaced, and no acknowledged wallet is lost',

@@ -4,6 +4,7 @@ import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents
 import { requireOwner } from '../owners/require-owner.ts';
 import { findKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity } from './key-quorum.entity.ts';
+import { KeyQuorumChangeEntity } from './key-quorum-change.entity.ts';
 import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 import { listKeyQuorumReferences } from './key-quorum-references.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
@@ -25,6 +26,7 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
     );
   }
   await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });
+  await context.em.nativeDelete(KeyQuorumChangeEntity, { keyQuorumId: id });
   await context.em.nativeDelete(KeyQuorumEntity, { id });
   await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'deleted' });
 }

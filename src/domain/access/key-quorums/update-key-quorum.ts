@@ -7,6 +7,7 @@ import { checkMembers, readPublicKeys } from './check-members.ts';
 import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity } from './key-quorum.entity.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
+import { recordQuorumChange } from './quorum-records.ts';
 import { storeMembers } from './store-members.ts';
 
 /**
@@ -27,6 +28,7 @@ export async function updateKeyQuorum(
     throw invalidField('', 'expected at least one field');
   }
   const after = await checkKeyQuorumChange(context, before, change);
+  await recordQuorumChange(context, before, after);
   const quorum = await context.em.findOneOrFail(KeyQuorumEntity, { id });
   quorum.displayName = after.displayName;
   quorum.authorizationThreshold = after.threshold;

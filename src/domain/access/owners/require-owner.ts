@@ -10,6 +10,7 @@ import { inSpan } from '../../../spans.ts';
 import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
 import { inSlices } from '../../in-slices.ts';
 import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
+import { noteCovered } from './request-evidence.ts';
 
 /** An additional signer of a wallet. */
 export interface AdditionalSigner {
@@ -93,9 +94,11 @@ async function requireParty(context: OperationContext, parties: readonly Eligibl
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);
   const payloads = context.proof.canonicalPayloads();
+  const covered = [...verified.payloadIndices].map((index) => payloads[index]!);
+  noteCovered(context.proof, covered[0]);
   context.noteSignatures(
     quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)),
-    [...verified.payloadIndices].map((index) => payloads[index]!),
+    covered,
   );
   return agreed.signedBy;
 }

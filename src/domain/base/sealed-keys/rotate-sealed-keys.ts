@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { authorityDigest } from '../../../authorization/wallet-authority.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 import {
@@ -62,6 +63,8 @@ async function rotateBatch(
       .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
       .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
       .where('master_key_id', '=', row.masterKeyId)
+      // Unchanged also when a wallet's key was sealed anew by a server that still seals with the same master key.
+      .where('wrapped_data_key', '=', Buffer.from(row.wrappedDataKey))
       .executeTakeFirst();
     movedHere += Number(numUpdatedRows);
   }
@@ -145,7 +148,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .selectFrom('wallet_keys as key')
       .innerJoin('wallets as wallet', 'wallet.id', 'key.wallet_id')
       .select(['key.wallet_id', 'key.sealed_secret', 'key.wrapped_data_key', 'key.master_key_id'])
-      .select(['wallet.app_id', 'wallet.chain_type'])
+      .select(['wallet.app_id', 'wallet.chain_type', 'key.authority'])
       .where('key.master_key_id', '<>', currentId)
       // In a fixed order, so that two concurrent rotations cannot deadlock.
       .orderBy('key.wallet_id')
@@ -154,7 +157,10 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
     return rows.map((row) => ({
       ...sealedOf(row),
       id: row.wallet_id,
-      binding: walletKeyBinding({ ...row, id: row.wallet_id }),
+      binding: {
+        ...walletKeyBinding({ ...row, id: row.wallet_id }),
+        ...(row.authority === null ? {} : { authority: authorityDigest(JSON.parse(row.authority)) }),
+      },
     }));
   },
   async wallet_imports(em, currentId, limit) {

@@ -65,10 +65,11 @@ export async function authorizeIntent(
   const held = await hold(context, id);
   const { intent } = held;
   const parties = await eligibleParties(context, held);
-  const key = await requireMemberKey(context, held, { signature, parties });
+  const { key, payload } = await requireMemberKey(context, held, { signature, parties });
   const members = membersWithKey(parties, key);
   await requireWithinKeyLifetime(context, { key, members, timestamp });
-  const added = await addSignatures(context, { intentId: intent.id, key, members, timestamp });
+  const signed = { key, members, timestamp, signature, payload };
+  const added = await addSignatures(context, { intentId: intent.id, ...signed });
 
   const signatures = await listSignatures(context, [intent.id]);
   const quorums = new Map(parties.map(({ quorum }) => [quorum.id, quorum]));
@@ -120,12 +121,12 @@ async function eligibleParties(
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
-/** The member key that verifies the signature, whose payload is then used. */
+/** The member key that verifies the signature, and the payload that it covers, which is then used. */
 async function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
   { signature, parties }: { signature: string; parties: readonly EligibleParty[] },
-): Promise<string> {
+): Promise<{ key: string; payload: Uint8Array }> {
   const { method, path } = operations[intent.operation_id as OperationId];
   const expiryMs = intent.request_expiry_ms ?? undefined;
   const payloads = context.proof.payloadsOf({
@@ -143,8 +144,9 @@ async function requireMemberKey(
   const [key] = verified.keys;
   if (key !== undefined && live.includes(key)) {
     const [index] = verified.payloadIndices;
-    await useForIntent(context, { intentId: intent.id, payload: payloads[index!]!, expiryMs });
-    return key;
+    const payload = payloads[index!]!;
+    await useForIntent(context, { intentId: intent.id, payload, expiryMs });
+    return { key, payload };
   }
   const isUserWithoutKeys = live.length === 0 && key === undefined;
   throw new ApiError(
@@ -190,10 +192,17 @@ async function requireWithinKeyLifetime(
   if (!isWithin) throw invalidField('/timestamp', 'the user key was not valid at that time');
 }
 
+interface StoredSignature extends NewSignature {
+  readonly intentId: string;
+  /** Base64. */
+  readonly signature: string;
+  readonly payload: Uint8Array;
+}
+
 /** Stores the members who signed; returns those who had not signed before. */
 async function addSignatures(
   { em, nowMs }: OperationContext,
-  { intentId, key, members, timestamp }: NewSignature & { intentId: string },
+  { intentId, key, members, timestamp, signature, payload }: StoredSignature,
 ): Promise<Member[]> {
   const added: Member[] = [];
   for (const member of members) {
@@ -204,6 +213,8 @@ async function addSignatures(
         intent_id: intentId,
         ...member,
         public_key: key,
+        signature,
+        payload: Buffer.from(payload).toString('utf8'),
         signed_at_ms: timestamp,
         received_at_ms: nowMs,
       })

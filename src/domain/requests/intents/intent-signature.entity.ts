@@ -12,6 +12,10 @@ export const IntentSignatureEntity = defineEntity({
     member: p.text().primary(),
     /** The key that verified the signature: the member itself, or one of the user's keys. */
     publicKey: p.text(),
+    /** Base64, as received; null when it was received by an earlier version. */
+    signature: p.text().strictNullable(),
+    /** The canonical payload that it covers; null as `signature`. */
+    payload: p.text().strictNullable(),
     /** The signing time claimed by the member. */
     signedAtMs: p.bigint('number'),
     /** When the signature was received. */

@@ -1,4 +1,5 @@
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import type { SignedPayload } from '../../../authorization/signed-evidence.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
@@ -12,6 +13,8 @@ export interface IntentSignature extends Member {
   readonly intentId: string;
   /** Unix ms. */
   readonly signedAtMs: number;
+  /** Undefined for one that was received by an earlier version. */
+  readonly signed: SignedPayload | undefined;
 }
 
 /** The signatures that count; those of deleted users no longer do, nor those of users who are frozen now. */
@@ -25,6 +28,7 @@ export async function listSignatures(
     .selectFrom('intent_signatures as signature')
     .leftJoin('users', 'users.id', 'signature.member')
     .select(['signature.intent_id', 'signature.kind', 'signature.member', 'signature.signed_at_ms'])
+    .select(['signature.signature', 'signature.payload'])
     .where('signature.intent_id', 'in', [...intentIds])
     .where(({ and, eb, or }) =>
       or([
@@ -38,6 +42,10 @@ export async function listSignatures(
     kind: row.kind as Member['kind'],
     member: row.member,
     signedAtMs: row.signed_at_ms,
+    signed:
+      row.signature === null || row.payload === null
+        ? undefined
+        : { payload: row.payload, signatures: [row.signature] },
   }));
 }
 
@@ -45,7 +53,9 @@ export async function listSignatures(
 export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
   const ofKind = (kind: Member['kind']) =>
     signatures.filter((signature) => signature.kind === kind).map(({ member }) => member);
-  return { intentId, publicKeys: ofKind('public_key'), userIds: ofKind('user') };
+  const requests = signatures.flatMap(({ signed }) => signed ?? []);
+  const evidence = requests.length < signatures.length ? undefined : { requests };
+  return { intentId, publicKeys: ofKind('public_key'), userIds: ofKind('user'), evidence };
 }
 
 /** The members of the parties that a key signs for, including members of nested quorums. */

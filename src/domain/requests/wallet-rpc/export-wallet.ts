@@ -12,8 +12,9 @@ import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { findWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { findWalletKey } from '../../wallets/wallets/find-wallet-key.ts';
+import { authorizedUse } from '../../wallets/wallets/wallet-authority.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
@@ -68,9 +69,10 @@ async function sealedExport(
   { isPhrase, recipient, pointer }: { isPhrase: boolean; recipient: Uint8Array; pointer: string },
 ): Promise<HpkeMessage | undefined> {
   const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
-  const sealed = await findWalletKey(context, wallet);
+  const { authority, ...sealed } = await findWalletKey(context, wallet);
+  const use = await authorizedUse(context, wallet, authority);
   try {
-    return await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what);
+    return await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what, use);
   } catch (error) {
     if (error instanceof HpkeError) throw invalidField(pointer, error.message);
     throw error;

@@ -16,6 +16,7 @@ import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
+import { changeAuthority } from '../wallets/wallet-authority.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 
 // HOT: Kysely, not for measured speed: every statement on the table of wallets goes through it, locks included.
@@ -65,6 +66,7 @@ export async function attachAutomations(
     );
   }
   await em.flush();
+  await changeAuthority(context, wallet, wallet);
   return automations.map((automation) => attachmentView(byAutomation.get(automation.id)!, automation));
 }
 

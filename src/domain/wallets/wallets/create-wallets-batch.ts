@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -10,14 +11,15 @@ import { walletView } from './wallet-view.ts';
 /**
  * Creates up to 100 wallets independently: a refusal for one does not affect the others.
  *
- * Result: one entry for each input, in order.
+ * `authorities`: under which their keys are sealed, by index. Result: one entry for each input, in order.
  */
 export async function createWalletsBatch(
   context: OperationContext,
   inputs: readonly WalletBatchItemInput[],
+  authorities: readonly (WalletAuthority | undefined)[] = [],
 ): Promise<WalletBatchCreateResult[]> {
   const types = inputs.map((input) => input.chain_type);
-  const keys = await createWalletKeys(context, types);
+  const keys = await createWalletKeys(context, types, authorities);
   const results: WalletBatchCreateResult[] = [];
   for (const [index, input] of inputs.entries()) {
     // Other requests run in between.

@@ -1,3 +1,4 @@
+import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import { HpkeError, type HpkeParameters } from '../../../crypto/hpke.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
@@ -10,6 +11,7 @@ import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import type { KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
+import { authorityOfNewWallet } from './wallet-authority.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 import type { WalletRow } from './wallet-row.ts';
 
@@ -34,7 +36,8 @@ export async function finishImport(
   const { wallet } = request;
   const chainType = wallet.chain_type as WalletChainType;
   const address = normalizeAddress(wallet.address);
-  const key = await importKey(context, wallet, address);
+  const authority = await authorityOfNewWallet(context, request);
+  const key = await importKey(context, wallet, { address, authority });
   if (key.address !== address) {
     throw invalidField(`${AT}/address`, `expected the address of the key, \`${key.address}\``);
   }
@@ -59,7 +62,7 @@ export async function finishImport(
 async function importKey(
   context: OperationContext,
   wallet: SealedImport,
-  address: string,
+  { address, authority }: { address: string; authority: WalletAuthority | undefined },
 ): Promise<KeyOfWallet> {
   const ofAddress = { appId: context.app.id, chainType: wallet.chain_type, address };
   const begun = await context.em.findOne(WalletImportEntity, ofAddress, lockForUpdate);
@@ -83,8 +86,9 @@ async function importKey(
       walletImportBinding({ ...ofApp, id: begun.id }),
       submitted,
       walletKeyBinding({ ...ofApp, id: walletId }),
+      authority,
     );
-    return { ...key, walletId };
+    return { ...key, walletId, authority };
   } catch (error) {
     const isRefusal = error instanceof HpkeError || error instanceof InvalidImportedKeyError;
     if (isRefusal) throw invalidField(`${AT}/ciphertext`, error.message);

@@ -35,6 +35,7 @@ const walletKeyTypes = {
   entropy_type: 'text',
   derivation_path: 'text',
   wallet_index: 'integer',
+  authority: 'text',
 } as const satisfies Record<keyof WalletKeyRow, ColumnDataType>;
 
 const insertRowAndKey = prepareInsertPair<WalletRow, WalletKeyRow>({
@@ -69,6 +70,7 @@ export async function insertWallet(
     entropy_type: key.entropyType,
     derivation_path: key.derivationPath,
     wallet_index: key.walletIndex,
+    authority: key.authority === undefined ? null : JSON.stringify(key.authority),
   });
   if (!isStored) throw externalIdTaken(wallet.externalId);
   await storeSigners(context, row.id, wallet.additionalSigners ?? []);

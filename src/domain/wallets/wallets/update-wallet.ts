@@ -13,6 +13,7 @@ import { endCards } from './end-cards.ts';
 import { findWallet } from './find-wallet.ts';
 import { externalIdTaken } from './insert-wallet.ts';
 import { replaceSigners } from './store-signers.ts';
+import { changeAuthority } from './wallet-authority.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
@@ -43,6 +44,9 @@ export async function updateWallet(
   const row = await store(context, wallet, { input, ownerId });
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
+  }
+  if (row.owner_id !== wallet.owner_id || input.additional_signers !== undefined) {
+    await changeAuthority(context, wallet, row);
   }
   if (row.owner_id !== wallet.owner_id) {
     await endAttachments(context.em, wallet.id);

@@ -16,6 +16,8 @@ export const WalletKeyEntity = defineEntity({
     derivationPath: p.text().strictNullable(),
     /** Index of the wallet among those from the same entropy. */
     walletIndex: p.integer().strictNullable(),
+    /** JSON of the `WalletAuthority` under which the key is sealed; null for a key that is sealed without one. */
+    authority: p.text().strictNullable(),
   },
   indexes: [{ name: 'wallet_keys_by_master_key', properties: ['masterKeyId'] }],
 });

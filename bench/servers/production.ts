@@ -1,0 +1,19 @@
+import { parseArgs } from 'node:util';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import type { SignerVault } from '../../src/adapters/signer/signer-vault.ts';
+import { productionVault } from '../../src/adapters/vault/production-vault.ts';
+import { openSigner } from '../../src/compose/ports/open-signer.ts';
+import { startProduction } from '../../src/compose/production.ts';
+import { readServeConfig, readSignerConfig } from '../../src/config.ts';
+
+// `custos serve` from source, with its signer or, for comparison, with the same vault in its own process.
+
+/** A vault in this process in place of a signer. */
+async function vaultInside(): Promise<SignerVault> {
+  const vault = productionVault(readSignerConfig(), systemEntropy);
+  return { vault, check: async () => undefined, close: async () => undefined };
+}
+
+const { values } = parseArgs({ options: { vault: { type: 'string', default: 'signer' } } });
+const config = readServeConfig({});
+await startProduction(config, { signer: values.vault === 'inside' ? vaultInside() : openSigner(config) });

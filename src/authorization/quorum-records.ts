@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import { parseP256PublicKey } from '../crypto/p256.ts';
+import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
+import { type Evidence, keysOf, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+
+/** The members of a key quorum; nested ones by their references. */
+interface QuorumMembers {
+  /** Null = all members. */
+  readonly threshold: number | null;
+  /** Canonical base64 SubjectPublicKeyInfo. */
+  readonly publicKeys: readonly string[];
+  readonly userIds: readonly string[];
+  readonly quorums: readonly string[];
+}
+
+/** A key quorum as it was before its first change. Its digest is its reference, which no other key quorum has. */
+export interface QuorumBase extends QuorumMembers {
+  readonly appId: string;
+  /** The id of the key quorum; of one that was made for an owner, its only member as `key:` or `user:` and the member. */
+  readonly name: string;
+}
+
+/** A change of a key quorum, with all that its members from before it are known by. */
+export interface QuorumChange {
+  readonly evidence: Evidence;
+  /** The keys of members who are users, at that time. */
+  readonly userKeys: UserKeys;
+  /** The nested key quorums from before and after it, at that time. */
+  readonly quorums: readonly QuorumRecord[];
+}
+
+/** User id -> public keys. */
+export type UserKeys = Readonly<Record<string, readonly string[]>>;
+
+/** A key quorum with the signed requests that made it what it is. */
+export interface QuorumRecord {
+  readonly id: string;
+  readonly base: QuorumBase;
+  readonly changes: readonly QuorumChange[];
+}
+
+/** SHA-256 of the canonical JSON, hex. */
+export function quorumReference(base: QuorumBase): string {
+  const { appId, name, threshold, publicKeys, userIds, quorums } = base;
+  return hash('sha256', canonicalJson({ appId, name, threshold, publicKeys, userIds, quorums }));
+}
+
+/** The base of the key quorum that is made for an owner who is named by a public key or as a user. */
+export function baseOfOne(appId: string, kind: 'key' | 'user', member: string): QuorumBase {
+  const [publicKeys, userIds] = kind === 'key' ? [[member], []] : [[], [member]];
+  return { appId, name: `${kind}:${member}`, threshold: 1, publicKeys, userIds, quorums: [] };
+}
+
+/** Key quorums by their references. */
+export type QuorumsByReference = ReadonlyMap<string, QuorumRecord>;
+
+export function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
+  return new Map(records.map((record) => [quorumReference(record.base), record]));
+}
+
+/**
+ * The reference of the key quorum that a signed body names by its id.
+ *
+ * NOTE: the id is signed, the content behind it is what the server says.
+ */
+export function referenceOfId(records: readonly QuorumRecord[], id: string): string {
+  const record = records.find((each) => each.id === id);
+  if (record === undefined || (record.base.name !== id && !/^(key|user):/.test(record.base.name))) {
+    throw new UnauthorizedUseError(`expected a record of the key quorum \`${id}\``);
+  }
+  return quorumReference(record.base);
+}
+
+/** Key quorums nest one level deep; what is deeper never counts. */
+const MAX_DEPTH = 2;
+
+interface Surroundings {
+  readonly records: QuorumsByReference;
+  readonly userKeys: UserKeys;
+  /** How many key quorums it is nested in. */
+  readonly depth: number;
+}
+
+/** A key quorum after all its changes, as signatures are counted. */
+export function currentQuorum(reference: string, around: Surroundings): Quorum {
+  const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
+  // INVARIANT: a key quorum without a record has no members, so it is never satisfied and keeps its place.
+  return withMembers(reference, record && currentMembers(record, around.depth), around);
+}
+
+function withMembers(
+  reference: string,
+  members: QuorumMembers | undefined,
+  { records, userKeys, depth }: Surroundings,
+): Quorum {
+  const { threshold = null, publicKeys = [], userIds = [], quorums = [] } = members ?? {};
+  return {
+    id: reference,
+    threshold,
+    publicKeys,
+    users: userIds.map((userId) => ({ userId, liveKeys: userKeys[userId] ?? [] })),
+    quorums: quorums.map((inner) => currentQuorum(inner, { records, userKeys, depth: depth + 1 })),
+  };
+}
+
+/** The members that records, by their digests, were found to have. */
+const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
+
+/** Follows the changes of a key quorum and verifies each. */
+function currentMembers(record: QuorumRecord, depth: number): QuorumMembers {
+  if (record.changes.length === 0) return record.base;
+  const digest = hash('sha256', JSON.stringify([depth, record]));
+  const known = followed.get(digest);
+  if (known !== undefined) return known;
+  let members: QuorumMembers = record.base;
+  for (const change of record.changes) members = membersAfter(members, { record, change, depth });
+  followed.set(digest, members);
+  return members;
+}
+
+interface ChangeOfRecord {
+  readonly record: QuorumRecord;
+  readonly change: QuorumChange;
+  readonly depth: number;
+}
+
+/** The members after a change that the members from before it have signed. */
+function membersAfter(members: QuorumMembers, { record, change, depth }: ChangeOfRecord): QuorumMembers {
+  const { id, base } = record;
+  const { method, path, body, appId } = readEvidence(change.evidence);
+  if (method !== 'PATCH' || path !== `/v1/key_quorums/${id}` || appId !== base.appId) {
+    throw new UnauthorizedUseError(`expected a change of the key quorum \`${id}\``);
+  }
+  const { userKeys, quorums } = change;
+  const before = withMembers(id, members, { records: byReference(quorums), userKeys, depth });
+  if (!countQuorum(before, keysOf(change.evidence, quorumKeys(before))).satisfied) {
+    throw new UnauthorizedUseError(`a change of the key quorum \`${id}\` lacks signatures`);
+  }
+  const { authorization_threshold: threshold, public_keys, user_ids, key_quorum_ids } = body;
+  return {
+    threshold: typeof threshold === 'number' ? threshold : members.threshold,
+    publicKeys: texts(public_keys)?.map(parseP256PublicKey) ?? members.publicKeys,
+    userIds: texts(user_ids)?.map(neutralUserId) ?? members.userIds,
+    quorums: texts(key_quorum_ids)?.map((inner) => referenceOfId(quorums, inner)) ?? members.quorums,
+  };
+}
+
+/** A user id under the neutral word: a client signs its own brand. */
+export function neutralUserId(id: string): string {
+  return id.replace(/^did:[a-z0-9]+:/, 'did:service:');
+}
+
+function texts(value: unknown): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
+  throw new UnauthorizedUseError('expected a list of texts');
+}

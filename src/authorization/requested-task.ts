@@ -1,0 +1,163 @@
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
+import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
+
+/** What a wallet's key is to be used for. */
+export type WalletTask =
+  | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
+  | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
+
+type Body = EvidentRequest['body'];
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Signs what moves funds, built by the server; never a message. */
+const transactionMethods: ReadonlySet<string> = new Set([
+  'eth_signTransaction',
+  'eth_signUserOperation',
+  'eth_sign7702Authorization',
+  'signTransaction',
+  'tron_signTransaction',
+  'spark_operation',
+]);
+
+/** Whether the server builds such a task itself: it is not compared with a request field by field. */
+export function isTransactionTask(task: WalletTask): boolean {
+  if (task.kind !== 'sign' || !transactionMethods.has(task.method)) return false;
+  return task.method !== 'eth_sign7702Authorization' || delegatesToOurs(task.params);
+}
+
+/** The contracts that the server delegates accounts to: batches and sponsored operations. Lower case. */
+const ourContracts: ReadonlySet<string> = new Set([
+  '0xe6cae83bde06e4c305530e199d7217f42808555b',
+  '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
+]);
+
+function delegatesToOurs(params: unknown): boolean {
+  const { contract } = params as { contract?: unknown };
+  return typeof contract === 'string' && ourContracts.has(contract.toLowerCase());
+}
+
+/** Operations on a wallet whose transactions the server builds from amounts and addresses. */
+const buildingPaths =
+  /^\/(transfer|swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
+
+/**
+ * Requires that a task is what the request asks for.
+ *
+ * @param rest of the path, after that of the wallet.
+ * @throws UnauthorizedUseError
+ */
+export function requireRequested({ method, body }: EvidentRequest, rest: string, task: WalletTask): void {
+  if (method === 'POST' && isRequested(rest, body, task)) return;
+  throw new UnauthorizedUseError('the signed request asks for something else');
+}
+
+function isRequested(rest: string, body: Body, task: WalletTask): boolean {
+  if (task.kind === 'export') return isRequestedExport(rest, body, task);
+  if (rest === '/raw_sign') return task.method === 'raw_sign' && isSame(task.params, body.params);
+  if (rest === '/rpc') return isRequestedRpc(body, task);
+  return buildingPaths.test(rest) && isTransactionTask(task);
+}
+
+function isRequestedExport(
+  rest: string,
+  body: Body,
+  { form, recipient }: Extract<WalletTask, { kind: 'export' }>,
+): boolean {
+  const isRpc = rest === '/rpc';
+  if (!isRpc && rest !== '/export') return false;
+  const given = (isRpc ? body.params : body) as Fields;
+  const phrase = isRpc ? body.method === 'exportSeedPhrase' : body.export_seed_phrase === true;
+  if (isRpc && !phrase && body.method !== 'exportPrivateKey') return false;
+  if ((form === 'phrase') !== phrase || typeof given.recipient_public_key !== 'string') return false;
+  const point = p256PublicKeyPoint(parseP256PublicKey(given.recipient_public_key));
+  return Buffer.compare(point, recipient) === 0;
+}
+
+type SignTask = Extract<WalletTask, { kind: 'sign' }>;
+
+/** Methods of rpc that sign transactions which the server completes or builds. */
+const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => boolean>> = {
+  eth_sendTransaction: isSentTransaction,
+  wallet_sendCalls: isBuiltBy('eth_signTransaction', 'eth_signUserOperation', 'eth_sign7702Authorization'),
+  signAndSendTransaction: isBuiltBy('signTransaction'),
+  tron_sendTransaction: isBuiltBy('tron_signTransaction'),
+  transfer: isBuiltBy('spark_operation'),
+  transferTokens: isBuiltBy('spark_operation'),
+  claimStaticDeposit: isBuiltBy('spark_operation'),
+  withdraw: isBuiltBy('spark_operation'),
+  payLightningInvoice: isBuiltBy('spark_operation'),
+};
+
+function isBuiltBy(...methods: readonly string[]) {
+  return (_body: Body, task: SignTask): boolean => methods.includes(task.method) && isTransactionTask(task);
+}
+
+function isRequestedRpc(body: Body, task: SignTask): boolean {
+  const asked = String(body.method);
+  if (Object.hasOwn(sendingMethods, asked)) return sendingMethods[asked]!(body, task);
+  if (asked !== task.method) return false;
+  return asked === 'eth_sign7702Authorization'
+    ? isCompletedBy(body.params as Fields, task.params as Fields, new Set(['nonce']))
+    : isSame(task.params, body.params);
+}
+
+/** What the server fills in of a transaction. */
+const completed: ReadonlySet<string> = new Set([
+  ...['type', 'chain_id', 'from', 'nonce', 'gas_limit'],
+  ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
+]);
+
+/** Numbers, which may be written in hex and in decimals. */
+const quantities: ReadonlySet<string> = new Set([
+  'value',
+  ...[...completed].filter((name) => name !== 'from'),
+]);
+
+/** The transaction that was sent to be signed, with what the server fills in. */
+function isSentTransaction(body: Body, task: SignTask): boolean {
+  if (body.sponsor === true) {
+    return task.method !== 'eth_signTransaction' && isBuiltBy(...transactionMethods)(body, task);
+  }
+  if (task.method !== 'eth_signTransaction') return false;
+  const asked = (body.params as { transaction: Fields }).transaction;
+  const { experimental_data_suffix: suffix, caip2 } = body;
+  const { transaction } = task.params as { transaction: Fields };
+  const data = typeof suffix === 'string' ? { data: `${asked.data ?? '0x'}${suffix.slice(2)}` } : {};
+  return (
+    String(caip2) === `eip155:${Number(transaction.chain_id)}` &&
+    isCompletedBy({ ...asked, ...data }, transaction, completed)
+  );
+}
+
+/** Whether `given` has every field of `asked` as it is, and besides them only those that may be filled in. */
+function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<string>): boolean {
+  const isKept = ([name, value]: [string, unknown]) =>
+    value === undefined ||
+    (quantities.has(name) && isSameQuantity(value, given[name])) ||
+    isSameText(value, given[name]);
+  const isAllowed = ([name, value]: [string, unknown]) =>
+    value === undefined || asked[name] !== undefined || fillable.has(name);
+  return Object.entries(asked).every(isKept) && Object.entries(given).every(isAllowed);
+}
+
+function isSameQuantity(one: unknown, other: unknown): boolean {
+  const first = quantityOf(one);
+  return first !== undefined && first === quantityOf(other);
+}
+
+function quantityOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
+  if (typeof value !== 'string' || !/^(0x[0-9a-f]{1,64}|[0-9]{1,78})$/i.test(value)) return undefined;
+  return BigInt(value);
+}
+
+/** Texts in any case, such as addresses and calldata; other values by their JSON. */
+function isSameText(one: unknown, other: unknown): boolean {
+  if (typeof one === 'string' && typeof other === 'string') return one.toLowerCase() === other.toLowerCase();
+  return isSame(one, other);
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other);
+}

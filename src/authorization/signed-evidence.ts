@@ -1,0 +1,85 @@
+import { verifySignatures } from './request-signatures.ts';
+
+/** The signatures that authorized a request, with the canonical payloads that they cover. */
+export interface Evidence {
+  /** One entry of a direct request; one for each signature of an intent. */
+  readonly requests: readonly SignedPayload[];
+}
+
+export interface SignedPayload {
+  /** The text of `canonicalPayloadTexts` that was signed. */
+  readonly payload: string;
+  /** Base64. */
+  readonly signatures: readonly string[];
+}
+
+/** What was signed. */
+export interface EvidentRequest {
+  readonly method: string;
+  /** Without origin, `/api`, query and trailing slash. */
+  readonly path: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Value of the header `…-app-id`. */
+  readonly appId: string;
+  /** Unix ms; undefined when none was signed. */
+  readonly expiryMs: number | undefined;
+}
+
+/** The evidence does not authorize what it is presented for. */
+export class UnauthorizedUseError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UnauthorizedUseError';
+  }
+}
+
+/** More than an intent has members who sign. */
+const MAX_REQUESTS = 200;
+
+/**
+ * The request that the evidence is of. All its payloads must be of the same one; their origins may differ, because a
+ * server has several names.
+ *
+ * NOTE: nothing is verified here: a caller counts the signatures with `keysOf`.
+ */
+export function readEvidence({ requests }: Evidence): EvidentRequest {
+  const [first, ...others] = requests.slice(0, MAX_REQUESTS).map(({ payload }) => payload);
+  if (first === undefined || requests.length > MAX_REQUESTS) {
+    throw new UnauthorizedUseError(`expected 1 to ${MAX_REQUESTS} signed requests, got ${requests.length}`);
+  }
+  const request = readPayload(first);
+  const text = JSON.stringify(request);
+  if (others.some((other) => other !== first && JSON.stringify(readPayload(other)) !== text)) {
+    throw new UnauthorizedUseError('expected signatures of one request, got those of several');
+  }
+  return request;
+}
+
+/** The keys, of those that may count, under which the evidence verifies. */
+export function keysOf({ requests }: Evidence, keys: readonly string[]): Set<string> {
+  const found = new Set<string>();
+  for (const { payload, signatures } of requests) {
+    const search = verifySignatures({ signatures, payloads: [new TextEncoder().encode(payload)], keys });
+    let step = search.next();
+    while (step.done !== true) step = search.next();
+    for (const key of step.value.keys) found.add(key);
+  }
+  return found;
+}
+
+function readPayload(payload: string): EvidentRequest {
+  const { version, method, url, headers, body } = JSON.parse(payload) as Record<string, unknown>;
+  if (version !== 1 || typeof method !== 'string' || typeof url !== 'string') {
+    throw new UnauthorizedUseError('expected a canonical payload of version 1');
+  }
+  const signed = Object.entries((headers ?? {}) as Record<string, string>);
+  const header = (suffix: string) => signed.find(([name]) => name.endsWith(suffix))?.[1];
+  const expiry = header('-request-expiry');
+  return {
+    method,
+    path: new URL(url).pathname.replace(/^\/api(?=\/)/, '').replace(/\/$/, ''),
+    body: typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {},
+    appId: header('-app-id') ?? '',
+    expiryMs: expiry === undefined ? undefined : Number(expiry),
+  };
+}

@@ -1,0 +1,161 @@
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import type {
+  QuorumBase,
+  QuorumChange,
+  QuorumRecord,
+  UserKeys,
+} from '../../../authorization/quorum-records.ts';
+import { quorumReference } from '../../../authorization/quorum-records.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Tables } from '../../tables.ts';
+import { loadQuorums } from '../owners/load-quorums.ts';
+import { evidenceOf } from '../owners/request-evidence.ts';
+import type { StoredKeyQuorum } from './find-key-quorum.ts';
+
+// HOT: runs for every use of a wallet that is sealed under an authority.
+
+type RecordContext = Pick<OperationContext, 'app' | 'em'>;
+
+/** The records of the app's key quorums among these ids, then those of the ones nested in them. */
+export async function loadQuorumRecords(
+  context: RecordContext,
+  ids: readonly string[],
+): Promise<QuorumRecord[]> {
+  const rows = await readQuorums(context, ids);
+  const outer = new Set(rows.map(({ id }) => id));
+  const inner = nestedIn(rows).filter((id) => !outer.has(id));
+  const nested = inner.length === 0 ? [] : await readQuorums(context, inner);
+  const all = [...rows, ...nested];
+  const changes = await readChanges(context, all);
+  const records = new Map<string, QuorumRecord>();
+  // Those without nested ones first: the others contain their references.
+  for (const row of all.toSorted((a, b) => a.quorums.length - b.quorums.length)) {
+    const ofRow = changes.get(row.id) ?? [];
+    const stored = ofRow[0]?.base;
+    const base = stored == null ? baseOf(context, row, records) : (JSON.parse(stored) as QuorumBase);
+    const parsed = ofRow.map(({ change }) => JSON.parse(change) as QuorumChange);
+    records.set(row.id, { id: row.id, base, changes: parsed });
+  }
+  return all.map(({ id }) => records.get(id)!);
+}
+
+/** The current keys of the users in these key quorums. */
+export async function userKeysOf(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
+  ids: readonly string[],
+): Promise<UserKeys> {
+  const quorums = await loadQuorums(context, ids, context.proof.agreed?.intentId);
+  return Object.fromEntries([...quorums.values()].flatMap(keysOfUsers));
+}
+
+function keysOfUsers({ users, quorums }: LoadedQuorum): [string, readonly string[]][] {
+  return [
+    ...users.map(({ userId, liveKeys }): [string, readonly string[]] => [userId, liveKeys]),
+    ...quorums.flatMap(keysOfUsers),
+  ];
+}
+
+/** Stores a change of a key quorum with the request that its members signed. Call it before the change is stored. */
+export async function recordQuorumChange(
+  context: OperationContext,
+  before: StoredKeyQuorum,
+  after: StoredKeyQuorum,
+): Promise<void> {
+  const evidence = evidenceOf(context);
+  if (evidence === undefined) {
+    throw new ApiError(
+      'invalid_state',
+      'the signatures are from an earlier version; propose the change again',
+    );
+  }
+  const records = await loadQuorumRecords(context, [
+    before.id,
+    ...new Set([...before.keyQuorumIds, ...after.keyQuorumIds]),
+  ]);
+  const [own, ...quorums] = records as [QuorumRecord, ...QuorumRecord[]];
+  const change: QuorumChange = { evidence, userKeys: await userKeysOf(context, [before.id]), quorums };
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('key_quorum_changes')
+    .values({
+      key_quorum_id: before.id,
+      position: own.changes.length,
+      base: own.changes.length === 0 ? JSON.stringify(own.base) : null,
+      change: JSON.stringify(change),
+    })
+    .execute();
+}
+
+interface QuorumRow {
+  readonly id: string;
+  readonly name: string;
+  readonly threshold: number | null;
+  readonly publicKeys: string[];
+  readonly userIds: string[];
+  /** Ids. */
+  readonly quorums: string[];
+  readonly hasChanges: boolean;
+}
+
+async function readQuorums({ app, em }: RecordContext, ids: readonly string[]): Promise<QuorumRow[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('key_quorums as quorum')
+    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+    .select(['quorum.id', 'quorum.implicit_for', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('key_quorum_changes as change')
+          .select('change.position')
+          .whereRef('change.key_quorum_id', '=', 'quorum.id'),
+      ).as('has_changes'),
+    )
+    .where('quorum.id', 'in', [...ids])
+    .where('quorum.app_id', '=', app.id)
+    .orderBy('row.position')
+    .execute();
+  const found = new Map<string, QuorumRow>();
+  for (const { id, implicit_for, authorization_threshold: threshold, kind, member, has_changes } of rows) {
+    const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes) };
+    const quorum = found.get(id) ?? { id, name: implicit_for ?? id, threshold, ...empty };
+    found.set(id, quorum);
+    if (member === null) continue;
+    if (kind === 'public_key') quorum.publicKeys.push(member);
+    else if (kind === 'user') quorum.userIds.push(member);
+    else quorum.quorums.push(member);
+  }
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
+function nestedIn(rows: readonly QuorumRow[]): string[] {
+  return [...new Set(rows.flatMap(({ quorums }) => quorums))];
+}
+
+async function readChanges({ em }: RecordContext, rows: readonly QuorumRow[]) {
+  const ids = rows.filter(({ hasChanges }) => hasChanges).map(({ id }) => id);
+  if (ids.length === 0) return new Map<string, never[]>();
+  const changes = await em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_changes')
+    .select(['key_quorum_id', 'base', 'change'])
+    .where('key_quorum_id', 'in', ids)
+    .orderBy('key_quorum_id')
+    .orderBy('position')
+    .execute();
+  return Map.groupBy(changes, ({ key_quorum_id: id }) => id);
+}
+
+function baseOf(
+  { app }: RecordContext,
+  { name, threshold, publicKeys, userIds, quorums }: QuorumRow,
+  records: ReadonlyMap<string, QuorumRecord>,
+): QuorumBase {
+  const references = quorums.map((id) => {
+    const nested = records.get(id);
+    // A key quorum that was deleted while it was nested: no record has this reference, so it never counts.
+    return nested === undefined ? id : quorumReference(nested.base);
+  });
+  return { appId: app.id, name, threshold, publicKeys, userIds, quorums: references };
+}

@@ -1,0 +1,18 @@
+import type { Evidence } from '../../../authorization/signed-evidence.ts';
+import type { OperationContext, RequestProof } from '../../../operation-context.ts';
+
+/** The payload of each request that its signatures were found to cover. */
+const coveredBy = new WeakMap<RequestProof, Uint8Array>();
+
+/** Notes which of its canonical payloads the signatures of a request cover. */
+export function noteCovered(proof: RequestProof, payload: Uint8Array | undefined): void {
+  if (payload !== undefined) coveredBy.set(proof, payload);
+}
+
+/** What shows a vault that the request was authorized. Undefined while an automation runs. */
+export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
+  if (proof.agreed !== undefined) return proof.agreed.evidence;
+  const payload = coveredBy.get(proof) ?? proof.canonicalPayloads()[0];
+  if (payload === undefined) return undefined;
+  return { requests: [{ payload: Buffer.from(payload).toString('utf8'), signatures: proof.signatures }] };
+}

@@ -1,0 +1,41 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import type { Evidence } from '../../../src/authorization/signed-evidence.ts';
+
+/** Someone with a P-256 key who signs requests, as a client does. */
+export interface Owner {
+  /** Base64 SubjectPublicKeyInfo. */
+  readonly publicKey: string;
+  readonly privateKey: KeyObject;
+}
+
+export function newOwner(): Owner {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { privateKey, publicKey: publicKey.export({ format: 'der', type: 'spki' }).toString('base64') };
+}
+
+export interface AskedRequest {
+  readonly path: string;
+  readonly body: object;
+  readonly method?: string;
+  readonly appId?: string;
+  /** Unix ms; undefined for a request without expiry. */
+  readonly expiryMs?: number;
+}
+
+/** The canonical payload of a request (RFC 8785). */
+export function payloadOf({ path, body, method = 'POST', appId = 'acme', expiryMs }: AskedRequest): string {
+  const expiry = expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
+  const headers = { 'service-app-id': appId, ...expiry };
+  return canonicalize({ version: 1, method, url: `https://api.acme.example${path}`, body, headers })!;
+}
+
+export function signPayload({ privateKey }: Owner, payload: string): string {
+  return sign('sha256', Buffer.from(payload), privateKey).toString('base64');
+}
+
+/** A request that these owners have signed. */
+export function signedBy(owners: readonly Owner[], request: AskedRequest): Evidence {
+  const payload = payloadOf(request);
+  return { requests: [{ payload, signatures: owners.map((owner) => signPayload(owner, payload)) }] };
+}
