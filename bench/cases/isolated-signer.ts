@@ -12,7 +12,8 @@ const requests = ['personal_sign', 'personal_sign, owners'] as const;
 
 /** What it costs that keys are used, and owners verified, in a process of their own. */
 export const isolatedSigner: BenchCase = {
-  about: 'personal_sign of custos serve: the signer in a process of its own, and the same vault in the server',
+  about:
+    'personal_sign of custos serve: the signer in a process of its own, and the same vault in the server',
   needsPeers: false,
   async run(bench) {
     bench.report('starting PostgreSQL');
@@ -28,8 +29,11 @@ export const isolatedSigner: BenchCase = {
           DATABASE_URL: await postgres.create(vault),
           CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
         };
-        // Requests are repeated, and each has to be signed anew.
-        const app = await makeApp(environment, { require_request_expiry: false, single_use_signatures: false });
+        // Requests are repeated, and each has to reach the signer.
+        const app = await makeApp(environment, {
+          require_request_expiry: false,
+          single_use_signatures: false,
+        });
         const server = await launchProduction(environment, app, vault);
         contestants.push({ name, server, requests: {} });
         const { personal_sign } = await walletRequests(server);

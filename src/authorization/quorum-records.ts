@@ -66,11 +66,16 @@ export function byReference(records: readonly QuorumRecord[]): QuorumsByReferenc
  * NOTE: the id is signed, the content behind it is what the server says.
  */
 export function referenceOfId(records: readonly QuorumRecord[], id: string): string {
-  const record = records.find((each) => each.id === id);
-  if (record === undefined || (record.base.name !== id && !/^(key|user):/.test(record.base.name))) {
+  const record = records.find((each) => each.id === id && mayHaveId(each));
+  if (record === undefined) {
     throw new UnauthorizedUseError(`expected a record of the key quorum \`${id}\``);
   }
   return quorumReference(record.base);
+}
+
+/** NOTE: the id of a key quorum that was made for an owner is not in its base: it was drawn after the wallet's key. */
+function mayHaveId({ id, base: { name } }: QuorumRecord): boolean {
+  return name === id || /^(key|user):/.test(name);
 }
 
 /** Key quorums nest one level deep; what is deeper never counts. */
@@ -130,7 +135,8 @@ interface ChangeOfRecord {
 function membersAfter(members: QuorumMembers, { record, change, depth }: ChangeOfRecord): QuorumMembers {
   const { id, base } = record;
   const { method, path, body, appId } = readEvidence(change.evidence);
-  if (method !== 'PATCH' || path !== `/v1/key_quorums/${id}` || appId !== base.appId) {
+  const isOfQuorum = path === `/v1/key_quorums/${id}` && mayHaveId(record);
+  if (method !== 'PATCH' || !isOfQuorum || appId !== base.appId) {
     throw new UnauthorizedUseError(`expected a change of the key quorum \`${id}\``);
   }
   const { userKeys, quorums } = change;

@@ -16,7 +16,7 @@ export interface SignedPayload {
 /** What was signed. */
 export interface EvidentRequest {
   readonly method: string;
-  /** Without origin, `/api`, query and trailing slash. */
+  /** From `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
   /** Value of the header `…-app-id`. */
@@ -77,7 +77,7 @@ function readPayload(payload: string): EvidentRequest {
   const expiry = header('-request-expiry');
   return {
     method,
-    path: new URL(url).pathname.replace(/^\/api(?=\/)/, '').replace(/\/$/, ''),
+    path: new URL(url).pathname.replace(/^.*(?=\/v1\/)/, '').replace(/\/$/, ''),
     body: typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {},
     appId: header('-app-id') ?? '',
     expiryMs: expiry === undefined ? undefined : Number(expiry),

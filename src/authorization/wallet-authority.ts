@@ -65,7 +65,7 @@ const GRACE_MS = 60_000;
 /**
  * Requires that the owner, or a signer where one may, has signed a request for this task.
  *
- * @throws UnauthorizedUseError, and what parsing throws for evidence that is none.
+ * @throws UnauthorizedUseError, and what parsing throws for evidence that cannot be parsed.
  */
 export function requireAuthorizedTask(use: AuthorizedUse, occasion: UseOccasion, task: WalletTask): void {
   const { authority, evidence } = use;

@@ -13,7 +13,6 @@ import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import type { Handler, OperationContext, Preparation, PreparedHandler } from '../operation-context.ts';
-import { keepPrepared } from '../prepared.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 
 /** Operations that create a resource from a body alone. */
@@ -85,7 +84,7 @@ async function run<Id extends Creation>(
   const { prepare, run: handler } = registry[id] as unknown as AnyCreation<Id>;
   const input = { path: {}, query: {}, body } as Parameters<Handler<Id>>[0];
   try {
-    return await handler(input, context, await keepPrepared(async () => prepare?.(input, context)));
+    return await handler(input, context, { value: await prepare?.(input, context) });
   } catch (error) {
     if (error instanceof ApiError && error.code === 'not_implemented') return undefined;
     throw error;

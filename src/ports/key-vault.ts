@@ -30,7 +30,7 @@ export interface NewWalletKey extends WalletKeyFacts {
 }
 
 /** A wallet's key under another authority. */
-export interface ChangedKey {
+interface ChangedKey {
   readonly sealed: SealedKey;
   readonly authority: WalletAuthority;
 }

@@ -131,7 +131,8 @@ const allowedImports: Record<string, string[]> = {
     'spans',
     'storage',
   ],
-  'operation-context': ['type generated', 'type ports', 'type prepared'],
+  // The proof of a request contains what was signed.
+  'operation-context': ['type generated', 'type ports', 'type prepared', 'type pure'],
   prepared: [],
   'relocate-issues': ['errors'],
   errors: ['generated'],

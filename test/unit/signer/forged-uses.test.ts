@@ -120,7 +120,7 @@ test('no request that its owner has not signed uses a wallet', async () => {
     'no signatures': useOf(wallet, { requests: [{ payload, signatures: [] }] }),
     'no requests': useOf(wallet, { requests: [] }),
     'garbage for signatures': useOf(wallet, { requests: [{ payload, signatures: ['', '0', 'AAAA'] }] }),
-    'a signature of somebody else': useOf(wallet, signedBy([attacker], { path, body: hello })),
+    'a signature by another key': useOf(wallet, signedBy([attacker], { path, body: hello })),
     'a body that was altered after signing': useOf(wallet, {
       requests: [{ payload: payload.replace('hello', 'all my money'), signatures }],
     }),
@@ -396,9 +396,9 @@ test('a key quorum changes by requests of its members, one after the other', asy
   const [first, second, third, attacker] = [newOwner(), newOwner(), newOwner(), newOwner()];
   const owners = quorum('owners', { threshold: 1, publicKeys: [first.publicKey] });
   const wallet = await walletOf(owners);
-  const handOver = (by: Owner, to: Owner) => ({
+  const handOver = (by: Owner, to: Owner, id = 'owners') => ({
     evidence: signedBy([by], {
-      ...{ path: '/v1/key_quorums/owners', method: 'PATCH', body: { public_keys: [to.publicKey] } },
+      ...{ path: `/v1/key_quorums/${id}`, method: 'PATCH', body: { public_keys: [to.publicKey] } },
     }),
     ...{ userKeys: {}, quorums: [] },
   });
@@ -414,14 +414,12 @@ test('a key quorum changes by requests of its members, one after the other', asy
   await expect(attempt(third, chain.slice(1))).rejects.toThrow('lacks signatures');
   await expect(attempt(attacker, [handOver(attacker, attacker)])).rejects.toThrow('lacks signatures');
   await expect(attempt(attacker, [...chain, handOver(first, attacker)])).rejects.toThrow('lacks signatures');
-  const ofAnother = {
-    ...chain[0]!,
-    evidence: signedBy([first], {
-      path: '/v1/key_quorums/other',
-      method: 'PATCH',
-      body: { public_keys: [attacker.publicKey] },
-    }),
-  };
+  // Not even with the id of another key quorum, whose members are the same, in its record.
+  const other = { ...owners, id: 'other', changes: [handOver(first, attacker, 'other')] };
+  const renamed = { ...wallet, quorums: [other] };
+  const byAttacker = signedBy([attacker], { path: rpc(wallet), body: hello });
+  await expect(signs(renamed, hello, useOf(renamed, byAttacker))).rejects.toThrow();
+  const ofAnother = handOver(first, attacker, 'other');
   await expect(attempt(attacker, [ofAnother])).rejects.toThrow('expected a change of the key quorum');
 });
 

@@ -63,7 +63,7 @@ async function rotateBatch(
       .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
       .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
       .where('master_key_id', '=', row.masterKeyId)
-      // Unchanged also when a wallet's key was sealed anew by a server that still seals with the same master key.
+      // A change of its authority seals a wallet's key under another data key, possibly with the same master key.
       .where('wrapped_data_key', '=', Buffer.from(row.wrappedDataKey))
       .executeTakeFirst();
     movedHere += Number(numUpdatedRows);

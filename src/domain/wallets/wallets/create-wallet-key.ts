@@ -18,7 +18,7 @@ type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'vault'>;
 export async function createWalletKey(
   { app, ids, vault }: KeyContext,
   chainType: WalletChainType,
-  authority?: WalletAuthority,
+  authority?: WalletAuthority | undefined,
 ): Promise<KeyOfWallet> {
   const walletId = ids.cuid2();
   const binding = walletKeyBinding({ id: walletId, app_id: app.id, chain_type: chainType });

@@ -1,9 +1,24 @@
 import type { CreateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { createWalletKey, type KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
+import type { NewAuthority } from './wallet-authority.ts';
 import type { WalletRow } from './wallet-row.ts';
+
+/**
+ * Creates a wallet with a new key under a prepared authority.
+ *
+ * @throws ApiError what `createWallet` throws.
+ */
+export async function createPreparedWallet(
+  context: OperationContext,
+  input: CreateWalletRequest,
+  prepared: Prepared<NewAuthority>,
+): Promise<WalletRow> {
+  return createWallet(context, input, createWalletKey(context, input.chain_type, unwrapPrepared(prepared)));
+}
 
 /**
  * Creates a wallet with a new key.

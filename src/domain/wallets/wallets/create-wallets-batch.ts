@@ -1,11 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { createWallet } from './create-wallet.ts';
 import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from './create-wallet-key.ts';
+import type { NewAuthority } from './wallet-authority.ts';
 import { walletView } from './wallet-view.ts';
 
 /**
@@ -16,10 +17,10 @@ import { walletView } from './wallet-view.ts';
 export async function createWalletsBatch(
   context: OperationContext,
   inputs: readonly WalletBatchItemInput[],
-  authorities: readonly (WalletAuthority | undefined)[] = [],
+  authorities: Prepared<readonly NewAuthority[]> = { value: [] },
 ): Promise<WalletBatchCreateResult[]> {
   const types = inputs.map((input) => input.chain_type);
-  const keys = await createWalletKeys(context, types, authorities);
+  const keys = await createWalletKeys(context, types, unwrapPrepared(authorities));
   const results: WalletBatchCreateResult[] = [];
   for (const [index, input] of inputs.entries()) {
     // Other requests run in between.

@@ -18,6 +18,9 @@ import type { WalletRow } from './wallet-row.ts';
 
 // HOT: the authorized use is built for every signature of a wallet with an authority.
 
+/** Undefined for a wallet whose key is sealed without one. */
+export type NewAuthority = WalletAuthority | undefined;
+
 interface AuthorityFields extends OwnerFields {
   readonly additional_signers?: AdditionalSignerInput | undefined;
 }
@@ -31,7 +34,7 @@ interface AuthorityFields extends OwnerFields {
 export async function authorityOfNewWallet(
   context: Pick<PreparationContext, 'app' | 'em'>,
   { owner, owner_id: ownerId, additional_signers: inputs = [] }: AuthorityFields,
-): Promise<WalletAuthority | undefined> {
+): Promise<NewAuthority> {
   const signerIds = inputs.map((signer) => signer.signer_id);
   if (owner != null && 'public_key' in owner) {
     const reference = referenceOfKey(context.app.id, owner.public_key);
@@ -42,6 +45,16 @@ export async function authorityOfNewWallet(
   if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
   const [reference, ...signers] = (await referencesOf(context, [ownerId, ...signerIds])) ?? [];
   return reference === undefined ? undefined : { owner: reference, signers, isAutomated: false };
+}
+
+/** `authorityOfNewWallet` of each. */
+export async function authoritiesOfNewWallets(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  wallets: readonly AuthorityFields[],
+): Promise<NewAuthority[]> {
+  const authorities: NewAuthority[] = [];
+  for (const wallet of wallets) authorities.push(await authorityOfNewWallet(context, wallet));
+  return authorities;
 }
 
 function referenceOfKey(appId: string, key: string): string | undefined {
