@@ -62,16 +62,16 @@ function measure(figure: Figure, size: number | undefined, scratch: Scratch): Pr
 }
 
 async function runTests(
-  { files, filter }: { readonly files: readonly string[]; readonly filter?: string },
+  { files, filter, isShort = false }: Extract<Figure['measurement'], { by: 'tests' }>,
   size: number | undefined,
   { notes, report }: Scratch,
 ): Promise<Measured> {
   const args = [
-    ...['run', ...files, '--maxWorkers=1', '--reporter=default'],
+    ...['run', ...files, ...(files.length === 0 ? [] : ['--maxWorkers=1']), '--reporter=default'],
     ...['--reporter=json', `--outputFile=${report}`, ...(filter === undefined ? [] : ['-t', filter])],
   ];
   const env = {
-    ...{ TEST_LONG: '1', FIGURE_FILE: notes },
+    ...{ FIGURE_FILE: notes, ...(isShort ? {} : { TEST_LONG: '1' }) },
     ...(size === undefined ? {} : { FIGURE_SIZE: String(size) }),
   };
   const code = await start(join(root, 'node_modules', 'vitest', 'vitest.mjs'), args, env);

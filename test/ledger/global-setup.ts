@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { transform } from 'esbuild';
 import type { TestProject } from 'vitest/node';
 import { combinationsOf } from '../../src/contract/combinations.ts';
+import { noteFigure } from '../figures/figure.ts';
 import { readDocument, root, routesOf } from './documented.ts';
 import { faultsOf, figures, judge, readGaps, readLedger, readRecords, writeLedger } from './ledger.ts';
 
@@ -33,7 +34,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     // The long variants exercise more, also of what is listed as a gap.
     if (!isWhole || process.env.TEST_LONG === '1') return;
     const documented = combinationsOf(document);
-    print(['', 'Ledger: what the tests exercise of the contract', ...figures(documented, ledger)]);
+    const lines = figures(documented, ledger);
+    noteFigure(Object.fromEntries(lines.map((line) => line.split(/ {2,}/))));
+    print(['', 'Ledger: what the tests exercise of the contract', ...lines]);
     if (hasFailed) {
       return print(['not compared with test/house/uncovered.txt: the tests that failed may exercise more']);
     }
