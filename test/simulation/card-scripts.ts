@@ -65,14 +65,14 @@ export const changeCard: Script = async (scene) => {
     [1, 'replace'],
   ] as const);
   card.changes += 1;
-  const wasAlone = card.changes === 1;
+  const [wasAlone, wasCanceled] = [card.changes === 1, card.isCanceled];
   card.status = undefined;
   const outcome = await requestChange(scene, card, kind);
   // A request that was not answered may still be on its way to the issuer.
   if (outcome.kind === 'unknown') return;
   card.changes -= 1;
   if (outcome.kind === 'refused') return;
-  if (card.isCanceled && kind !== 'canceled') world.fail(`a canceled card was changed: ${card.id}`);
+  if (wasCanceled && kind !== 'canceled') world.fail(`a canceled card was changed: ${card.id}`);
   const status = kind === 'replace' ? 'canceled' : kind;
   if (status === 'canceled') card.isCanceled = true;
   else if (wasAlone && card.changes === 0) card.status = status;
