@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { VaultError } from '../adapters/vault/vault-error.ts';
 import { checkMasterKey } from '../domain/wallets/wallets/check-master-key.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
@@ -8,7 +7,7 @@ import type { Database } from '../storage/open-database.ts';
 /** Throws StartError when the stored wallets do not open under the vault's master key. Called before serving. */
 export async function requireMasterKey(database: Database, vault: KeyVault, advice: string): Promise<void> {
   try {
-    await database.orm.em.fork().transactional((em) => checkMasterKey(em as SqlEntityManager, vault));
+    await checkMasterKey(database.orm.em.fork(), vault);
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
     const fault = 'the wallets in this database are sealed under another master key';

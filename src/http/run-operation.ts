@@ -8,12 +8,15 @@ import type { ChangeHold } from '../ports/restores/change-hold.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { inSpan } from '../spans.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../vault-passes.ts';
 import { recordDenialWithChanges } from './audit/record-denials.ts';
 import { afterCommitUnits, keepChanges, recordLateRefusal, recordRequest } from './audit/record-request.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import type { Admission } from './overload/admission.ts';
+import { type Place, placeOf } from './overload/place.ts';
+import { createTurns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
@@ -45,7 +48,7 @@ export interface RunOptions {
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
-  readonly admission?: Pick<Admission, 'begin'> | undefined;
+  readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
   /** Undefined where changes never wait. */
   readonly hold?: ChangeHold | undefined;
   /** What a unit of work has stored; undefined where requests are not recorded. */
@@ -55,9 +58,10 @@ export interface RunOptions {
 // How often a transaction runs in total, including its handler, if it collides with others.
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs; the same at every attempt. */
+/** What one request runs; the same at every attempt and in every pass. */
 interface Work {
   readonly handler: AnyHandlerFile;
+  readonly place: Place;
   readonly use: KeyUse | undefined;
   /** The app accepts its signed payloads only once. */
   readonly isSingleUse?: boolean;
@@ -66,26 +70,39 @@ interface Work {
   readonly options: RunOptions;
 }
 
+/** The work of one pass. */
+interface WorkOfPass extends Work {
+  readonly pass: VaultPass;
+}
+
 /**
  * Runs the handler of a validated request in one unit of work: a transaction for every method except GET, committed
  * before the response is sent. With an idempotency key, the response is stored in the same transaction.
  */
 export function createRunOperation(options: RunOptions): RunOperation {
   const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
+  const takeTurn = createTurns();
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
     const handler = files[operationOf(exchange).id]!;
+    const prepared = await prepare(handler, exchange, options);
+    const place = placeOf(exchange, options.admission);
     const noted = { ...options, openUnit: notingEffects(exchange, options) };
-    const work = { handler, use, prepared: await prepare(handler, exchange, options), options: noted };
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
-          runOnce(exchange, work),
-        );
-      } catch (error) {
-        if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
+    const work = { handler, use, prepared, place, options: noted };
+    const asking = { whileAsking: place.whileAsking, takeTurn };
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
+            inVaultPasses(options.services, (pass) => runOnce(exchange, { ...work, pass }), asking),
+          );
+        } catch (error) {
+          if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
+        }
       }
+    } finally {
+      if (use !== undefined) options.idempotency.end(use);
     }
   };
 }
@@ -138,9 +155,9 @@ function inputOf(exchange: HttpExchange): Input {
   return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
 }
 
-async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
+async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { use, options } = work;
-  const unit = await openAdmitted(exchange, options);
+  const unit = await openAdmitted(exchange, work);
   if (use === undefined) return runUnlessUsed(unit, exchange, work);
   let kept: StoredResponse | undefined;
   try {
@@ -153,18 +170,14 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
     await unit.rollback();
     return repeat(kept);
   }
-  try {
-    return await runUnlessUsed(unit, exchange, work);
-  } finally {
-    options.idempotency.end(use);
-  }
+  return runUnlessUsed(unit, exchange, work);
 }
 
 /**
  * Runs the request. If the app accepts each signed payload only once and this one was used before, returns the first
  * response instead.
  */
-async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
+async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { method, maxBodyBytes } = operationOf(exchange);
   // Operations with larger bodies than others check no signatures, so they use none.
   const isSigned =
@@ -196,14 +209,12 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-async function openAdmitted(
-  exchange: HttpExchange,
-  { openUnit, admission }: RunOptions,
-): Promise<UnitOfWork> {
-  const leave = (await admission?.begin(exchange)) ?? (() => undefined);
+async function openAdmitted(exchange: HttpExchange, { place, options }: WorkOfPass): Promise<UnitOfWork> {
+  await place.take();
+  const { leave } = place;
   try {
     requireClient(exchange);
-    const unit = await openUnit(operationOf(exchange).method !== 'GET');
+    const unit = await options.openUnit(operationOf(exchange).method !== 'GET');
     return {
       em: unit.em,
       async commit() {
@@ -242,14 +253,15 @@ interface Later {
 
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
-async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
-  const { handler, prepared, options } = work;
+async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+  const { handler, prepared, options, pass } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
   let answer: Answer;
   try {
-    const context = contextOf(unit, exchange, { later, options });
+    const context = contextOf(unit, exchange, { later, options, pass });
     const body = await handler.run(inputOf(exchange), context, prepared);
+    if (pass.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);
     const kept = { status, text: answer.text, signers: [...later.signers] };
@@ -257,14 +269,14 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
     await recordRequest(unit.em, exchange, { audit: options.audit, status, body });
     await unit.commit();
   } catch (error) {
+    const isRefusal = error instanceof ApiError && !pass.isUnanswered();
     try {
-      if (error instanceof ApiError && error.keepsChanges)
-        await keepChanges(unit, exchange, { audit: options.audit, error });
+      if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
     } finally {
       // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
       await unit.rollback();
     }
-    if (error instanceof ApiError && error.code !== 'internal_error') {
+    if (isRefusal && error.code !== 'internal_error') {
       options.check(exchange, error.status, refusalBody(error, exchange));
       await settleRefusal(error, exchange, { work, later });
     }
@@ -335,10 +347,11 @@ function keyOf({ headers, route }: HttpExchange): string | undefined {
 function contextOf(
   unit: UnitOfWork,
   exchange: HttpExchange,
-  { later, options }: { later: Later; options: RunOptions },
+  { later, options, pass }: { later: Later; options: RunOptions; pass: VaultPass },
 ): OperationContext {
   return {
     ...preparationContextOf(unit.em, exchange, options.services),
+    ...pass.portsFor(unit.em),
     afterCommit: (work) => void later.afterCommit.push(work),
     afterRefusal: (work) => void later.afterRefusal.push(work),
     noteSignatures(publicKeys, payloads) {

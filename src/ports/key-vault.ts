@@ -73,6 +73,8 @@ export interface SubmittedKey extends HpkeMessage {
 export interface KeyVault {
   /** The master key that seals. */
   readonly currentMasterKeyId: string;
+  /** Whether it computes in this process and waits for nothing else. Others are asked while no connection is held. */
+  readonly isLocal?: boolean;
 
   /** Seals a secret that the caller knows. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;

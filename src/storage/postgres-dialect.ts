@@ -10,6 +10,7 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { Pool, type PoolClient, type PoolConfig, types } from 'pg';
+import { heldQuestion } from './held-connection.ts';
 import { isBrokenAtOnce, isConnectionLost, markUnavailable } from './unavailable.ts';
 
 /** The maximum of named statements per process. Lists of different lengths make new texts. */
@@ -109,8 +110,9 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
  * - statements are named, so PostgreSQL parses and plans each SQL text once per connection. Those of the entity
  *   manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column is
  *   added;
- * - the first statement takes the connection from the pool and begins the transaction, so an operation holds no
- *   connection before it uses the database;
+ * - a transaction begins, and takes its connection from the pool, with the first statement that is more than a plain
+ *   read. Under READ COMMITTED every statement sees the latest commits anyway, so reads before the first change or lock
+ *   need no transaction, and an operation that has only read holds nothing while it waits for something else;
  * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at.
  */
 export function postgresDialect(pool: Pool, session: Session = wholeSession, onFailure?: OnFailure): Dialect {
@@ -148,6 +150,15 @@ function createDriver(pool: Pool, session: Session, onFailure: OnFailure | undef
   };
 }
 
+/** Whether a statement reads and does nothing else: no lock, no function of PostgreSQL that a transaction ends. */
+function isPlainRead(sql: string): boolean {
+  return sql.startsWith('select ') && !moreThanRead.test(sql);
+}
+
+// Values are parameters, so these words come from the code. One that is only part of a name begins a transaction
+// needlessly.
+const moreThanRead = /\bfor (no key )?(update|share|key share)\b|\bpg_|\b(nextval|setval|set_config)\b/;
+
 /** Called for every statement that fails. */
 export type OnFailure = (error: unknown) => void;
 
@@ -162,11 +173,16 @@ interface Tools {
 
 function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): LazyConnection {
   let client: PoolClient | undefined;
-  // `announced`: begun for Kysely; PostgreSQL follows with the first statement.
+  let connecting: Promise<PoolClient> | undefined;
+  // `announced`: begun for Kysely; PostgreSQL follows with the first statement that is more than a plain read.
   let transaction: 'none' | 'announced' | 'open' = 'none';
   let beginning = `begin${settings}`;
+  // An isolation level or access mode is for reads too.
+  let hasModes = false;
   // Statements of one transaction may be sent concurrently. The first one begins it for all.
   let opening: Promise<void> | undefined;
+  // Outside the transaction. They share a connection: a unit of work never holds two.
+  let statements = 0;
 
   const release = (error?: Error): void => {
     const held = client;
@@ -174,11 +190,18 @@ function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): L
     held?.release(error);
   };
 
+  function connect(): Promise<PoolClient> {
+    connecting ??= pool.connect().finally(() => {
+      connecting = undefined;
+    });
+    return connecting;
+  }
+
   async function ask({ sql, parameters, query }: CompiledQuery) {
     if (client === undefined && transaction === 'open')
       throw markUnavailable(new Error('the connection was lost'));
     try {
-      client ??= await pool.connect();
+      client ??= await connect();
       // NOTE: the server refuses several commands in one prepared statement. Only migrations send such texts.
       const values = parameters as unknown[];
       const name = values.length === 0 || query.kind === 'RawNode' ? undefined : nameOf(sql);
@@ -218,16 +241,27 @@ function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): L
     }
   }
 
+  function isHeld(): boolean {
+    return transaction === 'open' || opening !== undefined;
+  }
+
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    if (transaction === 'announced') {
+    if (query.sql === heldQuestion.sql) {
+      return { rows: [{ isHeld: isHeld() } as Row] };
+    }
+    if (transaction === 'open') return resultOf<Row>(await ask(query));
+    const isRead = isPlainRead(query.sql);
+    if (transaction === 'announced' && (!isRead || hasModes || opening !== undefined)) {
       opening ??= open();
       await opening;
+      return resultOf<Row>(await ask(query));
     }
+    statements += 1;
     try {
-      const isPlainRead = transaction === 'none' && query.sql.startsWith('select ');
-      return resultOf<Row>(await (isPlainRead ? askTwice : ask)(query));
+      return resultOf<Row>(await (isRead ? askTwice : ask)(query));
     } finally {
-      if (transaction === 'none') release();
+      statements -= 1;
+      if (statements === 0 && !isHeld()) release();
     }
   }
 
@@ -253,6 +287,7 @@ function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): L
     },
     begin({ isolationLevel, accessMode }) {
       const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean);
+      hasModes = modes.length > 0;
       beginning = `${modes.length === 0 ? 'begin' : `start transaction ${modes.join(' ')}`}${settings}`;
       transaction = 'announced';
     },

@@ -10,6 +10,7 @@ import {
   SqliteIntrospector,
 } from 'kysely';
 import { addExactSum } from './exact-sum.ts';
+import { heldQuestion } from './held-connection.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 import { makeTurnstile, type Turnstile } from './turnstile.ts';
 import { markUnavailable } from './unavailable.ts';
@@ -94,6 +95,7 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
   let transaction: 'none' | 'announced' | 'open' = 'none';
 
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     if (transaction === 'open') return run<Row>(slot, query);
     const entered = turnstile.enter();
     if (entered !== undefined) await entered;

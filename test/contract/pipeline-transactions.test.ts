@@ -79,7 +79,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
     };
     const run = createRunOperation({
-      services: {} as Services,
+      services: { vault: { isLocal: true } } as Services,
       registry,
       openUnit: unitsOf(database),
       idempotency: answerOnce(),

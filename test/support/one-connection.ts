@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Pool, type PoolClient } from 'pg';
+import type { KeyVault } from '../../src/ports/key-vault.ts';
 
 interface Request {
   readonly name: string;
@@ -14,6 +15,22 @@ const requests = new AsyncLocalStorage<Request>();
  */
 export function withOneConnection<T>(name: string, work: () => Promise<T>): Promise<T> {
   return requests.run({ name, held: 0 }, work);
+}
+
+/** A vault elsewhere, which fails when a request asks it while it holds a connection: the vault may hang. */
+export function askedWithoutConnection(vault: KeyVault): KeyVault {
+  return new Proxy(vault, {
+    get(target, name) {
+      const member = target[name as keyof KeyVault];
+      if (typeof member !== 'function') return member;
+      return async (...args: never[]) => {
+        const request = requests.getStore();
+        if (request !== undefined && request.held > 0)
+          throw new Error(`\`${request.name}\` asks the vault while it holds a connection: ${String(name)}`);
+        return (member as (...args: never[]) => unknown).apply(target, args);
+      };
+    },
+  });
 }
 
 const connect = Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;

@@ -21,7 +21,7 @@ import { responseValidators } from '../../src/generated/response-validators.js';
 import { refusalBody } from '../../src/http/error-response.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
-import { createRunOperation } from '../../src/http/run-operation.ts';
+import { createRunOperation, type RunOptions } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/operation-context.ts';
 import type { Chains } from '../../src/ports/chains.ts';
@@ -33,7 +33,7 @@ import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { noWebhooks } from './no-webhooks.ts';
-import { withOneConnection } from './one-connection.ts';
+import { askedWithoutConnection, withOneConnection } from './one-connection.ts';
 import { unsignedProof } from './unsigned-proof.ts';
 
 /** The operations of one app on a separate database, called without HTTP. */
@@ -74,6 +74,9 @@ export interface OperationsOptions {
   readonly safeguards?: Partial<Safeguards>;
   /** Connections of PostgreSQL held at most. */
   readonly poolSize?: number;
+  readonly admission?: RunOptions['admission'];
+  /** What takes the place of the vault. */
+  readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** The file of SQLite, which is in memory by default. */
   readonly file?: string;
 }
@@ -132,7 +135,7 @@ export function operationsOn(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains, jwks, safeguards }: OperationsOptions,
+  { chains, jwks, safeguards, replaceVault = (vault) => vault }: OperationsOptions,
 ): Services {
   const entropy = seededEntropy(seed);
   return {
@@ -141,11 +144,15 @@ function makeServices(
     machine: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
-    vault: createKeyVault({
-      masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
-      entropy: systemEntropy,
-      keyEntropy: entropy,
-    }),
+    vault: askedWithoutConnection(
+      replaceVault(
+        createKeyVault({
+          masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
+          entropy: systemEntropy,
+          keyEntropy: entropy,
+        }),
+      ),
+    ),
     log: silentLog,
     jwks: jwks ?? { keys: async () => [] },
     chains: chains ?? noChains,
@@ -172,6 +179,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     openUnit: unitsOf(database),
     idempotency: answerOnce(),
     singleUse: acceptOnce(services.safeguards),
+    admission: options.admission,
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;

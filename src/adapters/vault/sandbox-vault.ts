@@ -28,6 +28,7 @@ export function sandboxVault(
   };
   return {
     ...vaultOn(envelopes, keyEntropy, clock),
+    isLocal: true,
     use: (replacement) => {
       current = envelopesUnder(replacement);
     },

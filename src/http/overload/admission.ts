@@ -34,6 +34,14 @@ interface AdmissionCounts {
   readonly refused: Readonly<Record<WorkClass, number>>;
 }
 
+type AdmittedExchange = Pick<HttpExchange, 'route' | 'response'>;
+
+/** Admitted work, until `leave`. */
+interface AdmittedWork {
+  readonly isSigning: boolean;
+  leave(): void;
+}
+
 /** Decides which requests run. It refuses the others before any work is done for them. */
 export interface Admission {
   /** Counts a request. Result: the response if it is refused. */
@@ -41,12 +49,14 @@ export interface Admission {
   /** Call when an admitted request has ended. */
   leave(): void;
   /**
-   * Waits until the request may begin its unit of work; the result ends it.
+   * Waits until the request may begin its unit of work.
    *
    * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
    * meanwhile.
    */
-  begin(exchange: Pick<HttpExchange, 'route' | 'response'>): Promise<() => void>;
+  begin(exchange: AdmittedExchange): Promise<AdmittedWork>;
+  /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
+  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork>;
   /** Requests in progress; those of them that wait; those refused since the start. */
   counts(): AdmissionCounts;
 }
@@ -84,6 +94,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
 
+  const beginAs = async (name: WorkClass, { response }: AdmittedExchange): Promise<AdmittedWork> => ({
+    isSigning: name === 'signing',
+    leave: await queues[name].enter(() => response.destroyed),
+  });
   const refuse = (name: WorkClass): Answer => {
     refused += 1;
     allRefused[name] += 1;
@@ -105,7 +119,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     leave() {
       requests -= 1;
     },
-    begin: ({ route, response }) => queues[classOf(route?.operation)].enter(() => response.destroyed),
+    begin: (exchange) => beginAs(classOf(exchange.route?.operation), exchange),
+    beginSigning: (exchange) => beginAs('signing', exchange),
     counts: () => ({
       requests,
       waiting: perClass((name) => queues[name].waiting()),

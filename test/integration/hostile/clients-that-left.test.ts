@@ -55,7 +55,7 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
       },
     };
     const run = createRunOperation({
-      services: {} as Services,
+      services: { vault: { isLocal: true } } as Services,
       registry: { createToy },
       openUnit: unitsOf(database),
       idempotency: answerOnce(),

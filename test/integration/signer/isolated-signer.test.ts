@@ -55,6 +55,7 @@ beforeAll(async () => {
     CUSTOS_ADMIN_PORT: 'off',
     CUSTOS_RATE_LIMIT: '0',
     CUSTOS_MAX_DELAY_MS: '0',
+    CUSTOS_DATABASE_POOL: '2',
   };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
@@ -222,6 +223,41 @@ test.skipIf(process.platform !== 'linux')(
     expect([...statuses].sort()).toEqual([200, 503]);
     for (const wallet of acknowledged.slice(-30)) await expectSigns(wallet);
   },
+);
+
+// It takes the ten seconds that the signer is given.
+test.skipIf(process.platform !== 'linux' || process.env.TEST_LONG !== '1')(
+  'while the signer is stopped, requests that need no key are answered; then it is replaced',
+  async () => {
+    const made = await call('/v1/wallets', { chain_type: 'ethereum' });
+    const wallet = made.body as { id: string; address: string };
+    const pid = signerPid();
+    process.kill(pid, 'SIGSTOP');
+    const hung = Array.from({ length: 40 }, (_, index) =>
+      index % 2 === 0
+        ? call(`/v1/wallets/${wallet.id}/rpc`, hello)
+        : call('/v1/wallets', { chain_type: 'solana' }),
+    );
+    const rules = [{ name: 'all', method: '*', conditions: [], action: 'ALLOW' }];
+    const longest: number[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const startedMs = performance.now();
+      const policy = { version: '1.0', name: `round ${round}`, chain_type: 'ethereum', rules };
+      expect((await call('/v1/policies', policy)).status).toBe(200);
+      longest.push(performance.now() - startedMs);
+      await pause(100);
+    }
+    expect(Math.max(...longest)).toBeLessThan(1_000);
+    const answers = await Promise.all(hung);
+    expect(new Set(answers.map(({ status, retryAfter }) => `${status} ${String(retryAfter)}`))).toEqual(
+      new Set(['503 2']),
+    );
+    await expect
+      .poll(async () => (await call(`/v1/wallets/${wallet.id}/rpc`, hello)).status, { timeout: 10_000 })
+      .toBe(200);
+    expect(signerPid()).not.toBe(pid);
+  },
+  40_000,
 );
 
 test.skipIf(process.platform !== 'linux')('the signer ends with a server that is killed', async () => {

@@ -104,7 +104,7 @@ test('a lock of another transaction, a slow statement and a full pool time out',
   const held = Array.from({ length: POOL }, () =>
     errorOf(
       fork().transactional(async (em) => {
-        await em.execute('select 1');
+        await em.execute('select 1 for update');
         await new Promise((resolve) => setTimeout(resolve, 1_500));
         await em.execute('select 1');
       }),

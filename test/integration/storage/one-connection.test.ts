@@ -39,7 +39,7 @@ async function atOnce(count: number, id: OperationId, inputOf: (index: number) =
 test('the probe sees a second connection inside a unit of work', async () => {
   const nested = withOneConnection('nested', () =>
     inUnitOf(unitsOf(server.database))(async (em) => {
-      await sql`select 1`.execute(em.getKysely());
+      await sql`select 1 for update`.execute(em.getKysely());
       await server.database.orm.em.fork().execute('select 1');
     }),
   );

@@ -25,7 +25,7 @@ test('with pgbouncer=true a session keeps nothing, and each transaction has its 
   const limit = async (on: Kysely<never>): Promise<string> => {
     const { rows } = await sql<{
       limit: string;
-    }>`select current_setting('statement_timeout') as limit`.execute(on);
+    }>`select current_setting('statement_timeout') as limit for update`.execute(on);
     return rows[0]!.limit;
   };
   try {

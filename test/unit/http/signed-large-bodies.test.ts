@@ -10,7 +10,7 @@ test.each([
 ])('to accept its signature once, %s', async (_, maxBodyBytes, expected) => {
   let canonicalized = 0;
   const run = createRunOperation({
-    services: {} as Services,
+    services: { vault: { isLocal: true } } as Services,
     registry: { createToy: { run: async () => ({ id: 'bear' }) } },
     openUnit: async () => ({
       em: {} as never,

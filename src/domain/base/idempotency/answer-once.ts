@@ -33,12 +33,12 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * Throws `invalid_data` with the messages that published clients match, and the codes of `requireSigners`.
  */
 export function answerOnce(): Idempotency {
-  const atWork = new Set<string>();
+  const atWork = new Map<string, KeyUse>();
   return {
     async begin(em, use) {
       const name = nameOf(use);
-      if (atWork.has(name)) throw stillAtWork();
-      atWork.add(name);
+      if ((atWork.get(name) ?? use) !== use) throw stillAtWork();
+      atWork.set(name, use);
       try {
         if (!(await tryLockName(em, name))) throw stillAtWork();
         const kept = await findKept(em, use);
@@ -52,7 +52,7 @@ export function answerOnce(): Idempotency {
     },
     keep,
     end: (use) => {
-      atWork.delete(nameOf(use));
+      if (atWork.get(nameOf(use)) === use) atWork.delete(nameOf(use));
     },
   };
 }

@@ -54,9 +54,11 @@ async function rotateBatch(
   limit: number,
 ): Promise<{ found: number; moved: number }> {
   const rows = await readers[table](em, vault.currentMasterKeyId, limit);
+  // All of them before the first change, which begins the transaction.
+  const rewrapped: { row: SealedRow; moved: SealedKey }[] = [];
+  for (const row of rows) rewrapped.push({ row, moved: await vault.rewrap(row, row.binding) });
   let movedHere = 0;
-  for (const row of rows) {
-    const moved = await vault.rewrap(row, row.binding);
+  for (const { row, moved } of rewrapped) {
     const { numUpdatedRows } = await em
       .getKysely<Tables>()
       .updateTable(table)

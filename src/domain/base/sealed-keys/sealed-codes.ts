@@ -47,7 +47,8 @@ export async function masterKeysOfCodes(em: SqlEntityManager): Promise<string[]>
  * Result: how many codes this call rewrapped.
  */
 export async function rotateTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<number> {
-  let moved = 0;
+  // All of them before the first change, which begins the transaction.
+  const rewrapped: { id: string; text: string; changed: string; count: number }[] = [];
   for (const { id, text, settings, codes } of await appsWithCodes(em)) {
     const formerly = codes.filter((code) => code.master_key_id !== vault.currentMasterKeyId);
     if (formerly.length === 0) continue;
@@ -59,14 +60,19 @@ export async function rotateTestCodes(em: SqlEntityManager, vault: KeyVault): Pr
         return { ...account, sealed_otp_code: toStoredSeal(sealed) };
       }),
     );
+    const changed = JSON.stringify({ ...settings, test_accounts: accounts });
+    rewrapped.push({ id, text, changed, count: formerly.length });
+  }
+  let moved = 0;
+  for (const { id, text, changed, count } of rewrapped) {
     const { numUpdatedRows } = await em
       .getKysely<Tables>()
       .updateTable('apps')
-      .set({ settings: JSON.stringify({ ...settings, test_accounts: accounts }) })
+      .set({ settings: changed })
       .where('id', '=', id)
       .where('settings', '=', text)
       .executeTakeFirst();
-    moved += Number(numUpdatedRows) * formerly.length;
+    moved += Number(numUpdatedRows) * count;
   }
   return moved;
 }

@@ -7,6 +7,7 @@ import type {
   Services,
 } from '../../../operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../vault-passes.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
@@ -93,7 +94,15 @@ function skip({ services, inUnit }: RunContext, execution: StoredExecution): Pro
   });
 }
 
-async function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
+function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
+  return inVaultPasses(context.services, (pass) => submitIn(pass, context, { execution, sweep }));
+}
+
+async function submitIn(
+  pass: VaultPass,
+  context: RunContext,
+  { execution, sweep }: { readonly execution: StoredExecution; readonly sweep: Sweep },
+): Promise<void> {
   const { services, inUnit } = context;
   const later: (() => Promise<void>)[] = [];
   const refusalWorks: ((em: SqlEntityManager) => Promise<void>)[] = [];
@@ -107,6 +116,7 @@ async function submit(context: RunContext, execution: StoredExecution, sweep: Sw
       }
       const operation: OperationContext = {
         ...preparationContext({ ...context, em }, stored),
+        ...pass.portsFor(em),
         afterCommit: (work) => void later.push(work),
         afterRefusal: (work) => void refusalWorks.push(work),
         noteSignatures: () => undefined,
@@ -114,8 +124,10 @@ async function submit(context: RunContext, execution: StoredExecution, sweep: Sw
       };
       const action = await sweep.run(operation);
       await submitted(operation, stored, action.id);
+      if (pass.isUnanswered()) throw new UnansweredCallError();
     });
   } catch (error) {
+    if (pass.isUnanswered()) throw error;
     // Records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em) => {
       for (const work of refusalWorks) await work(em);

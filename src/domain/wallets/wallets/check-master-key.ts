@@ -9,7 +9,7 @@ const KNOWN_VALUE = 'custos master key check';
  * Compares the vault's master keys with those that the stored secrets are sealed under, by a known value that the
  * first start under a key seals and stores.
  *
- * Called inside a transaction before requests are served. Rejects with the vault's own error, which names the
+ * Called outside of transactions, because the vault is asked, before requests are served. Rejects with the vault's own error, which names the
  * master key, when a key is missing or has the right name and the wrong bytes.
  */
 export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
