@@ -20,6 +20,8 @@ export interface VaultPass {
   portsFor(em: SqlEntityManager): PassPorts;
   /** Whether a call got no answer. Nothing of the pass may be committed or recorded then, whatever it resulted in. */
   isUnanswered(): boolean;
+  /** Call it after the commit, before anything else is waited for: others may sign with the wallet. */
+  hasCommitted(): void;
 }
 
 export interface PassOptions {
@@ -50,7 +52,7 @@ export async function inVaultPasses<T>(
   work: (pass: VaultPass) => Promise<T>,
   options: PassOptions = {},
 ): Promise<T> {
-  if (services.vault.isLocal === true) return work({ portsFor: () => services, isUnanswered: () => false });
+  if (services.vault.isLocal === true) return work(localPass(services));
   const asked = createAsked(services, options);
   try {
     for (let count = 1; count <= MAX_PASSES; count += 1) {
@@ -68,6 +70,10 @@ export async function inVaultPasses<T>(
   } finally {
     asked.end();
   }
+}
+
+function localPass(services: PassPorts): VaultPass {
+  return { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
 }
 
 /** Ends a pass. Work may catch it: `isUnanswered` counts. */
@@ -96,6 +102,11 @@ function createAsked(
   const draws = createDraws(services);
   let turn: { readonly hasWaited: boolean; end(): void } | undefined;
   let missing: Call[] = [];
+
+  function endTurn(): void {
+    turn?.end();
+    turn = undefined;
+  }
 
   async function ask(call: Call): Promise<void> {
     call.answer = await whileAsking(() => answerOf(services.vault, call));
@@ -142,6 +153,7 @@ function createAsked(
       return {
         portsFor: (em) => ({ ...draws.ports, vault: vaultFor(em, pass) }),
         isUnanswered: () => pass.isEnded || missing.length > 0,
+        hasCommitted: endTurn,
       };
     },
     /** Asks the vault what the pass did not know. Call it when the unit of work of the pass has ended. */
@@ -157,7 +169,7 @@ function createAsked(
       await Promise.all(open.map(ask));
     },
     end(): void {
-      turn?.end();
+      endTurn();
       draws.forget();
     },
   };

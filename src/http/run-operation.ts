@@ -268,6 +268,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await recordRequest(unit.em, exchange, { audit: options.audit, status, body });
     await unit.commit();
+    pass.hasCommitted();
   } catch (error) {
     const isRefusal = error instanceof ApiError && !pass.isUnanswered();
     try {

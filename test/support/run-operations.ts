@@ -75,7 +75,7 @@ export interface OperationsOptions {
   /** Connections of PostgreSQL held at most. */
   readonly poolSize?: number;
   readonly admission?: RunOptions['admission'];
-  /** What takes the place of the vault. */
+  /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** The file of SQLite, which is in memory by default. */
   readonly file?: string;
@@ -135,24 +135,24 @@ export function operationsOn(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains, jwks, safeguards, replaceVault = (vault) => vault }: OperationsOptions,
+  { chains, jwks, safeguards, replaceVault }: OperationsOptions,
 ): Services {
   const entropy = seededEntropy(seed);
+  const vault = createKeyVault({
+    masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
+    entropy: systemEntropy,
+    keyEntropy: entropy,
+  });
   return {
     processId: 'test',
     clock: { now: () => clock.nowMs },
     machine: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
-    vault: askedWithoutConnection(
-      replaceVault(
-        createKeyVault({
-          masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
-          entropy: systemEntropy,
-          keyEntropy: entropy,
-        }),
-      ),
-    ),
+    vault:
+      replaceVault === undefined && database.kind === 'sqlite'
+        ? { ...vault, isLocal: true }
+        : askedWithoutConnection(replaceVault?.(vault) ?? vault),
     log: silentLog,
     jwks: jwks ?? { keys: async () => [] },
     chains: chains ?? noChains,

@@ -126,6 +126,7 @@ async function submitIn(
       await submitted(operation, stored, action.id);
       if (pass.isUnanswered()) throw new UnansweredCallError();
     });
+    pass.hasCommitted();
   } catch (error) {
     if (pass.isUnanswered()) throw error;
     // Records that must survive the rollback, such as the trace of a denial.
