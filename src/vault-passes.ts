@@ -8,8 +8,8 @@ import { holdsConnection } from './storage/held-connection.ts';
 // A vault elsewhere may hang, and a unit of work that waited for it would keep its connection and its locks meanwhile.
 // So work that needs the vault runs in passes. In a pass, a call without an answer is noted and ends the pass: its unit
 // of work is rolled back, the vault is asked while nothing is held, and the next pass runs the work again from its
-// beginning, with the answer at hand. What the last pass decides is committed together with the answers that it used, or
-// not at all; answers that no committed pass used are forgotten, and nobody has seen them.
+// beginning, with the answer. What the last pass decides is committed together with the answers that it used, or
+// not at all; answers that no committed pass used are forgotten, and were never given out.
 
 /** The ports of a pass. Ids and random bytes are the same in all passes of one request, so that its calls are too. */
 type PassPorts = Pick<Services, 'vault' | 'ids' | 'entropy'>;

@@ -18,6 +18,7 @@ import type { Admission } from './overload/admission.ts';
 import { type Place, placeOf } from './overload/place.ts';
 import { createTurns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
+import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
@@ -105,17 +106,6 @@ export function createRunOperation(options: RunOptions): RunOperation {
       if (use !== undefined) options.idempotency.end(use);
     }
   };
-}
-
-/** After a failover, a server is certain within a second. */
-const RETRY_SECONDS = '1';
-
-/** @throws ApiError unavailable */
-async function requireReleased(exchange: HttpExchange, hold: ChangeHold): Promise<void> {
-  if (operationOf(exchange).method === 'GET') return;
-  const reason = await hold.settled();
-  if (reason !== undefined)
-    throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
 }
 
 /** Units of work that note in the exchange what they have committed. */

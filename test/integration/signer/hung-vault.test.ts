@@ -140,7 +140,7 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       server.clock.nowMs += waitedMs;
       vault.resume();
       expect(await signed).toMatchObject({ status: 400, body: { code: 'policy_violation' } });
-      // The signature was made, and nobody has seen it.
+      // The signature was made, and not given out.
       expect(vault.calls).toEqual(['signWithWallet']);
     },
   );
