@@ -27,6 +27,7 @@ export async function bundleInspector(): Promise<{
   const result = await build({
     absWorkingDir: root,
     entryPoints: { main: join(source, 'main.tsx'), style: join(source, 'inspector.css') },
+    inject: [join(source, 'first-load.ts')],
     outdir: '/',
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',

@@ -1,7 +1,7 @@
 import { alice } from 'custos/testing';
 import { type SandboxContext, sandboxFixtures } from 'custos/testing/fixtures';
 import { sandboxMatchers } from 'custos/testing/matchers';
-import { test as base, expect } from 'vitest';
+import { test as base, expect, vi } from 'vitest';
 
 expect.extend(sandboxMatchers);
 
@@ -11,6 +11,9 @@ declare module 'vitest' {
     toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
   }
 }
+
+// The first test waits until the sandbox has started.
+vi.setConfig({ testTimeout: 30_000 });
 
 /** One sandbox for each worker, and each test gets it as it started. */
 const test = base.extend<SandboxContext>(sandboxFixtures());
