@@ -110,7 +110,7 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       ]);
       expect(needNone.map(({ status }) => status)).toEqual([200, 200, 200]);
     }
-    expect(performance.now() - startedMs).toBeLessThan(2_500);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
     vault.end();
     expect(new Set(await Promise.all(needKeys))).toEqual(new Set(['unavailable', 200]));
     const after = await Promise.all([signing('sign 0'), creating('create 0'), signing(), creating()]);

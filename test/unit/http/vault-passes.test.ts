@@ -1,0 +1,111 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { describe, expect, test } from 'vitest';
+import { seededEntropy } from '../../../src/adapters/entropy.ts';
+import { makeIds } from '../../../src/adapters/ids.ts';
+import { createTurns } from '../../../src/http/overload/turns.ts';
+import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/vault-passes.ts';
+
+/** A unit of work that holds its connection. */
+const holding = {
+  isInTransaction: () => true,
+  getKysely: () => ({ executeQuery: async () => ({ rows: [{ isHeld: true }] }) }),
+} as unknown as SqlEntityManager;
+
+const sealed = { sealedSecret: new Uint8Array(), wrappedDataKey: new Uint8Array(), masterKeyId: 'one' };
+const binding = { purpose: 'ethereum', rowId: 'wallet', appId: 'app' };
+
+function servicesWith(methods: object) {
+  const entropy = seededEntropy('passes');
+  const vault = { currentMasterKeyId: 'one', ...methods } as unknown as KeyVault;
+  return { vault, entropy, ids: makeIds(entropy), machine: { now: () => 0 } };
+}
+
+/** What the pipeline does around a handler. */
+function run<T>(
+  services: ReturnType<typeof servicesWith>,
+  handler: (ports: ReturnType<VaultPass['portsFor']>) => Promise<T>,
+  takeTurn = createTurns(),
+): Promise<T> {
+  const work = async (pass: VaultPass): Promise<T> => {
+    const result = await handler(pass.portsFor(holding));
+    if (pass.isUnanswered()) throw new UnansweredCallError();
+    pass.hasCommitted();
+    return result;
+  };
+  return inVaultPasses(services, work, { takeTurn });
+}
+
+describe('the passes of a request', () => {
+  test('draw the same ids and bytes, and give a vault the secret that its caller has wiped', async () => {
+    const seals: [string, string][] = [];
+    const services = servicesWith({
+      async seal(secret: Uint8Array, { rowId }: { rowId: string }) {
+        seals.push([rowId, Buffer.from(secret).toString('hex')]);
+        return sealed;
+      },
+    });
+    const result = await run(services, async ({ ids, entropy, vault }) => {
+      const id = ids.cuid2();
+      const secret = entropy.bytes(8);
+      const text = Buffer.from(secret).toString('hex');
+      await vault.seal(secret, { ...binding, rowId: id }).finally(() => secret.fill(0));
+      return [id, text];
+    });
+    expect(seals).toEqual([result]);
+  });
+
+  test('end with the refusal of the vault, which is asked once', async () => {
+    let calls = 0;
+    const services = servicesWith({
+      async signWithWallet() {
+        calls += 1;
+        throw new Error('no such method');
+      },
+    });
+    const task = { method: 'personal_sign', params: { message: 'hi', encoding: 'utf-8' } } as const;
+    const signed = run(services, ({ vault }) => vault.signWithWallet(sealed, binding, task));
+    await expect(signed).rejects.toThrow('no such method');
+    expect(calls).toBe(1);
+  });
+
+  test('are not ended by work that catches the error of a call without an answer', async () => {
+    const services = servicesWith({ fingerprint: async () => 'digest' });
+    const results = await run(services, async ({ vault }) => {
+      try {
+        return await vault.fingerprint(sealed, binding, 'text');
+      } catch {
+        return 'stored as a failure';
+      }
+    });
+    expect(results).toBe('digest');
+  });
+
+  test('of many requests for one wallet take turns, so that few sign for a nonce that is taken', async () => {
+    let calls = 0;
+    const services = servicesWith({
+      async signWithWallet(_: unknown, __: unknown, { params }: { params: { nonce: number } }) {
+        calls += 1;
+        await new Promise((resolve) => setImmediate(resolve));
+        return params.nonce;
+      },
+    });
+    const stored: unknown[] = [];
+    const turns = createTurns();
+    const send = () =>
+      run(
+        services,
+        async ({ vault }) => {
+          const nonce = stored.length;
+          const task = { method: 'raw_sign', params: { nonce } } as never;
+          const signature = await vault.signWithWallet(sealed, binding, task);
+          expect(stored.length).toBe(nonce);
+          stored.push(signature);
+        },
+        turns,
+      );
+    await Promise.all(Array.from({ length: 50 }, send));
+    expect(stored).toEqual(Array.from({ length: 50 }, (_, nonce) => nonce));
+    expect(calls).toBe(50);
+  });
+});
