@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 
 /** A snapshot that stays as it is, also when another one gets its name. */
-export interface TakenSnapshot {
+interface TakenSnapshot {
   readonly content: Buffer;
   /** A file with this content, to move to another place in the data folder. Undefined in memory. */
   readonly file: string | undefined;

@@ -4,7 +4,7 @@ import type { Tables } from '../../domain/tables.ts';
 import type { Chains } from '../../ports/chains.ts';
 
 /** An account that has sent more than the database knows. */
-export interface AccountAhead {
+interface AccountAhead {
   /** CAIP-10. */
   readonly account: string;
   readonly wallet_id: string;
