@@ -72,7 +72,8 @@ export const changeCard: Script = async (scene) => {
   if (outcome.kind === 'unknown') return;
   card.changes -= 1;
   if (outcome.kind === 'refused') return;
-  if (wasCanceled && kind !== 'canceled') world.fail(`a canceled card was changed: ${card.id}`);
+  if (wasCanceled && (kind === 'active' || kind === 'inactive'))
+    world.fail(`a canceled card was changed: ${card.id}`);
   const status = kind === 'replace' ? 'canceled' : kind;
   if (status === 'canceled') card.isCanceled = true;
   else if (wasAlone && card.changes === 0) card.status = status;
