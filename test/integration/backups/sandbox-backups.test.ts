@@ -9,7 +9,7 @@ import { restoreFolder } from '../../../src/compose/backups/restore-folder.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { call, refusal } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
-import { temporaryFolder } from '../../support/run-custos.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { startScriptedNode } from '../../support/scripted-node.ts';
 
@@ -160,4 +160,38 @@ test('a backup that is damaged, incomplete or of a newer version is refused, and
   expect(await spoiled('newer', () => undefined)).toMatch(/is at version 900 of the schema/);
   expect(existsSync(target)).toBe(false);
   expect(readdirSync(parent).filter((name) => name.startsWith('target'))).toEqual([]);
+});
+
+test('the commands back up, restore and report', async () => {
+  const [folder, parent] = [temporaryFolder(), temporaryFolder()];
+  await (await start(folder)).close();
+  const [backup, restored] = [join(parent, 'backup'), join(parent, 'restored')];
+  expect(await runCommand(['backup', backup, '--data', folder])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+ files, \d+ bytes\n$/),
+  });
+  expect(await runCommand(['restore', backup, '--data', folder])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('replace it with --replace'),
+  });
+  const made = await runCommand(['restore', backup, '--data', restored, '--json']);
+  expect(JSON.parse(made.stdout)).toMatchObject({ replaced: null, made_at: expect.any(String) });
+  const report = await runCommand(['restored', 'report', '--data', restored]);
+  expect(report.stdout).toMatch(/^restored {5}marked, noticed .*\nnewest .*\nchanges {6}held\n/);
+  expect(await runCommand(['restored', 'accept', '--data', restored])).toMatchObject({ code: 2 });
+  expect(await runCommand(['restored', 'accept', 'wallet', '--data', restored])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('expected an account such as `eip155:1:0x52…`, got `wallet`'),
+  });
+  expect(await runCommand(['restored', 'release', '--deliveries', 'skip', '--data', restored])).toMatchObject(
+    {
+      code: 0,
+      stdout: 'changes are released\n',
+    },
+  );
+  expect(await runCommand(['restored', 'release', '--data', restored])).toMatchObject({ code: 1 });
+  expect(await runCommand(['restored', 'mark', '--data', restored])).toMatchObject({
+    code: 0,
+    stdout: 'changes are held\n',
+  });
 });

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { RestoreReport } from '../../../src/admin/restores/restored.ts';
 import { startAnvil } from '../../support/anvil.ts';
@@ -22,6 +23,8 @@ import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
  * recovery to that point, and a server that starts on it.
  */
 
+// Each request has a connection of its own: on a busy machine, servers close idle ones just before they are used.
+const dispatcher = new Agent({ pipelining: 0 });
 const isRun = process.env.TEST_LONG === '1' && hasDebianPostgres;
 const shop = '0x52908400098527886E0F7030069857D2E4169EE7';
 
@@ -31,8 +34,8 @@ async function serve(env: Record<string, string>, app: { id: string; secret: str
   const url = () => /"url":"([^"]+)"/.exec(custos.output().stdout)?.[1];
   await waitFor(() => url() !== undefined || custos.process.exitCode !== null, 60_000);
   const call = async <Body>(method: string, path: string, body?: object, key?: string) => {
-    const response = await fetch(`${url()}${path}`, {
-      method,
+    const response = await request(`${url()}${path}`, {
+      ...{ method: method as 'GET', dispatcher },
       headers: {
         authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
         'service-app-id': app.id,
@@ -42,7 +45,7 @@ async function serve(env: Record<string, string>, app: { id: string; secret: str
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return { status: response.status, body: (await response.json()) as Body };
+    return { status: response.statusCode, body: (await response.body.json()) as Body };
   };
   return { call, stop: () => custos.stop() };
 }

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
 import { serveSettings } from '../../support/postgres/serve-settings.ts';
@@ -15,6 +16,8 @@ import { runCommand, waitFor } from '../../support/run-custos.ts';
  */
 
 const root = join(import.meta.dirname, '../../..');
+// Each request has a connection of its own: on a busy machine, servers close idle ones just before they are used.
+const dispatcher = new Agent({ pipelining: 0 });
 const isRun = process.env.TEST_LONG === '1' && existsSync(join(root, '.git'));
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 
@@ -22,12 +25,14 @@ const git = (...args: string[]): string => execFileSync('git', args, { cwd: root
 async function serve(checkout: string, env: Record<string, string>) {
   const custos = spawn(process.execPath, [join(checkout, 'src/main.ts'), 'serve'], {
     env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
-  custos.stdout.on('data', (text: Buffer) => {
-    output += text.toString();
-  });
+  for (const stream of [custos.stdout, custos.stderr]) {
+    stream.on('data', (text: Buffer) => {
+      output += text.toString();
+    });
+  }
   const ready = () => /"url":"([^"]+)","admin":"([^"]+)"/.exec(output);
   await waitFor(() => ready() !== null || custos.exitCode !== null, 60_000);
   const [, url, admin] = ready() ?? [];
@@ -50,7 +55,8 @@ describe.runIf(isRun)('the version before beside this one', () => {
     const checkout = mkdtempSync(join(tmpdir(), 'custos-before-'));
     git('worktree', 'add', '--detach', '--force', checkout, before);
     try {
-      symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'));
+      // Copied with links: the signer may read no other folder than that of its program.
+      execFileSync('cp', ['-al', join(root, 'node_modules'), join(checkout, 'node_modules')]);
       await judge(checkout);
     } finally {
       git('worktree', 'remove', '--force', checkout);
@@ -77,8 +83,8 @@ async function judge(checkout: string): Promise<void> {
   };
   const older = await serve(checkout, env);
   const call = async <Body>(url: string, method: string, path: string, body?: object, key?: string) => {
-    const response = await fetch(`${url}${path}`, {
-      method,
+    const response = await request(`${url}${path}`, {
+      ...{ method: method as 'GET', dispatcher },
       headers: {
         authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
         'service-app-id': app.id,
@@ -88,7 +94,7 @@ async function judge(checkout: string): Promise<void> {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return { status: response.status, body: (await response.json()) as Body };
+    return { status: response.statusCode, body: (await response.body.json()) as Body };
   };
   const create = (url: string, key: string) =>
     call<{ id: string }>(url, 'POST', '/v1/wallets', { chain_type: 'ethereum' }, key);

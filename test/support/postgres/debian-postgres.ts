@@ -38,7 +38,7 @@ export async function makeNode(): Promise<PostgresNode> {
 export async function copyNode({ port }: PostgresNode, ...args: string[]): Promise<PostgresNode> {
   const copy = { port: await freePort(), folder: newFolder() };
   const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres'];
-  asPostgres('pg_basebackup', ...from, '-D', copy.folder, '-X', 'stream', ...args);
+  asPostgres('pg_basebackup', ...from, '-D', copy.folder, '-X', 'stream', '-c', 'fast', ...args);
   return copy;
 }
 
