@@ -84,11 +84,13 @@ function payment(name: string, to: string) {
 }
 
 /** The headers of a request with the credentials of the comparison. */
-function headersFor({ appId, appSecret }: Address, hasBody: boolean): Record<string, string> {
+function headersFor(address: Address, hasBody: boolean): Record<string, string> {
+  const { appId, appSecret, isBehindProxy = false } = address;
   return {
     authorization: `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`,
     'service-app-id': appId,
     ...(hasBody ? { 'content-type': 'application/json' } : {}),
+    ...(isBehindProxy ? { 'x-forwarded-proto': 'https' } : {}),
   };
 }
 

@@ -68,19 +68,15 @@ async function measure(servers: readonly RunningServer[], bench: Bench): Promise
 }
 
 async function requestsTo(address: Address): Promise<Record<string, LoadRequest[]>> {
-  const behindProxy = (request: LoadRequest): LoadRequest => ({
-    ...request,
-    headers: { ...request.headers, 'x-forwarded-proto': 'https' },
-  });
-  const createWallet = behindProxy(postRequest(address, '/v1/wallets', { chain_type: 'ethereum' }));
+  const createWallet = postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
   const ids: string[] = [];
   for (let made = 0; made < WALLETS; made += 1)
     ids.push((await ask<{ id: string }>(address, createWallet)).id);
   return {
-    getWallet: ids.map((id) => behindProxy(getRequest(address, `/v1/wallets/${id}`))),
-    listWallets: [behindProxy(getRequest(address, '/v1/wallets?limit=50'))],
+    getWallet: ids.map((id) => getRequest(address, `/v1/wallets/${id}`)),
+    listWallets: [getRequest(address, '/v1/wallets?limit=50')],
     createWallet: [createWallet],
-    personal_sign: ids.map((id) => behindProxy(personalSignRequest(address, id, 'hello'))),
+    personal_sign: ids.map((id) => personalSignRequest(address, id, 'hello')),
   };
 }
 

@@ -115,7 +115,7 @@ async function launchOnPort(
         () => true,
         () => false,
       );
-      return isUp ? { origin, ...app } : undefined;
+      return isUp ? { origin, ...app, isBehindProxy: true } : undefined;
     },
   });
 }

@@ -15,6 +15,8 @@ export interface Address {
   readonly appId: string;
   readonly appSecret: string;
   readonly caPem?: string | undefined;
+  /** Whether requests are sent as a proxy that terminates TLS forwards them. */
+  readonly isBehindProxy?: boolean | undefined;
 }
 
 /** A compared server in its own process. */

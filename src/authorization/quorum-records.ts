@@ -18,8 +18,8 @@ interface QuorumMembers {
 /** A key quorum as it was before its first change. Its digest is its reference, which no other key quorum has. */
 export interface QuorumBase extends QuorumMembers {
   readonly appId: string;
-  /** The id of the key quorum; of one that was made for an owner, its only member as `key:` or `user:` and the member. */
-  readonly name: string;
+  /** The id of the key quorum. */
+  readonly id: string;
 }
 
 /** A change of a key quorum, with all that its members from before it are known by. */
@@ -36,21 +36,39 @@ export type UserKeys = Readonly<Record<string, readonly string[]>>;
 
 /** A key quorum with the signed requests that made it what it is. */
 export interface QuorumRecord {
-  readonly id: string;
   readonly base: QuorumBase;
   readonly changes: readonly QuorumChange[];
 }
 
 /** SHA-256 of the canonical JSON, hex. */
 export function quorumReference(base: QuorumBase): string {
-  const { appId, name, threshold, publicKeys, userIds, quorums } = base;
-  return hash('sha256', canonicalJson({ appId, name, threshold, publicKeys, userIds, quorums }));
+  const { appId, id, threshold, publicKeys, userIds, quorums } = base;
+  return hash('sha256', canonicalJson({ appId, id, threshold, publicKeys, userIds, quorums }));
 }
 
-/** The base of the key quorum that is made for an owner who is named by a public key or as a user. */
-export function baseOfOne(appId: string, kind: 'key' | 'user', member: string): QuorumBase {
-  const [publicKeys, userIds] = kind === 'key' ? [[member], []] : [[], [member]];
-  return { appId, name: `${kind}:${member}`, threshold: 1, publicKeys, userIds, quorums: [] };
+/** The base of the key quorum that is made for an owner who is named by a public key. */
+export function baseOfKey(appId: string, id: string, publicKey: string): QuorumBase {
+  return { appId, id, threshold: 1, publicKeys: [publicKey], userIds: [], quorums: [] };
+}
+
+/**
+ * The reference of the key quorum that was made for an owner, whom a signed body names by a public key or as a user.
+ *
+ * NOTE: which one it is, of those with this single member, is what the server says.
+ */
+export function referenceOfOwner(
+  records: readonly QuorumRecord[],
+  owner: { readonly publicKey: string } | { readonly userId: string },
+): string {
+  const [publicKeys, userIds] = 'publicKey' in owner ? [[owner.publicKey], []] : [[], [owner.userId]];
+  const wanted = canonicalJson({ threshold: 1, publicKeys, userIds, quorums: [] });
+  const record = records.find(({ base, changes }) => {
+    const { appId: _, id: __, ...members } = base;
+    return changes.length === 0 && canonicalJson(members) === wanted;
+  });
+  if (record === undefined)
+    throw new UnauthorizedUseError('expected a record of the key quorum of the owner');
+  return quorumReference(record.base);
 }
 
 /** Key quorums by their references. */
@@ -66,16 +84,11 @@ export function byReference(records: readonly QuorumRecord[]): QuorumsByReferenc
  * NOTE: the id is signed, the content behind it is what the server says.
  */
 export function referenceOfId(records: readonly QuorumRecord[], id: string): string {
-  const record = records.find((each) => each.id === id && mayHaveId(each));
+  const record = records.find(({ base }) => base.id === id);
   if (record === undefined) {
     throw new UnauthorizedUseError(`expected a record of the key quorum \`${id}\``);
   }
   return quorumReference(record.base);
-}
-
-/** NOTE: the id of a key quorum that was made for an owner is not in its base: it was drawn after the wallet's key. */
-function mayHaveId({ id, base: { name } }: QuorumRecord): boolean {
-  return name === id || /^(key|user):/.test(name);
 }
 
 /** Key quorums nest one level deep; what is deeper never counts. */
@@ -133,10 +146,9 @@ interface ChangeOfRecord {
 
 /** The members after a change that the members from before it have signed. */
 function membersAfter(members: QuorumMembers, { record, change, depth }: ChangeOfRecord): QuorumMembers {
-  const { id, base } = record;
+  const { id, appId: ownAppId } = record.base;
   const { method, path, body, appId } = readEvidence(change.evidence);
-  const isOfQuorum = path === `/v1/key_quorums/${id}` && mayHaveId(record);
-  if (method !== 'PATCH' || !isOfQuorum || appId !== base.appId) {
+  if (method !== 'PATCH' || path !== `/v1/key_quorums/${id}` || appId !== ownAppId) {
     throw new UnauthorizedUseError(`expected a change of the key quorum \`${id}\``);
   }
   const { userKeys, quorums } = change;

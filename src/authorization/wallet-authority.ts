@@ -3,13 +3,12 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { parseP256PublicKey } from '../crypto/p256.ts';
 import { countQuorum, quorumKeys } from './quorum.ts';
 import {
-  baseOfOne,
   byReference,
   currentQuorum,
   neutralUserId,
   type QuorumRecord,
-  quorumReference,
   referenceOfId,
+  referenceOfOwner,
   type UserKeys,
 } from './quorum-records.ts';
 import { isTransactionTask, requireRequested, type WalletTask } from './requested-task.ts';
@@ -92,7 +91,7 @@ export function changedAuthority(use: AuthorizedUse, occasion: UseOccasion): Wal
   if (request.method === 'POST' && rest === '/automations/attach') return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
-  const owner = ownerAfter(request.body, { authority, quorums, appId: occasion.appId });
+  const owner = ownerAfter(request.body, authority, quorums);
   const { additional_signers: signers } = request.body;
   return {
     owner,
@@ -136,22 +135,17 @@ function requireParty(
   throw new UnauthorizedUseError('the signed request lacks signatures of those who may use the wallet');
 }
 
-interface OwnerChange {
-  readonly authority: WalletAuthority;
-  readonly quorums: readonly QuorumRecord[];
-  readonly appId: string;
-}
-
 function ownerAfter(
   { owner, owner_id: ownerId }: EvidentRequest['body'],
-  { authority, quorums, appId }: OwnerChange,
+  authority: WalletAuthority,
+  quorums: readonly QuorumRecord[],
 ): string | null {
   if (owner === null || (owner === undefined && ownerId === null)) return null;
   if (typeof ownerId === 'string') return referenceOfId(quorums, ownerId);
   if (owner === undefined) return authority.owner;
   const { public_key: key, user_id: userId } = owner as { public_key?: unknown; user_id?: unknown };
-  if (typeof key === 'string') return quorumReference(baseOfOne(appId, 'key', parseP256PublicKey(key)));
-  if (typeof userId === 'string') return quorumReference(baseOfOne(appId, 'user', neutralUserId(userId)));
+  if (typeof key === 'string') return referenceOfOwner(quorums, { publicKey: parseP256PublicKey(key) });
+  if (typeof userId === 'string') return referenceOfOwner(quorums, { userId: neutralUserId(userId) });
   throw new UnauthorizedUseError('expected an owner');
 }
 

@@ -1,4 +1,4 @@
-import { createPrivateKey, sign } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
@@ -111,6 +111,18 @@ describe('the owner of a wallet', () => {
       authorization_keys: [{ public_key: carolKey.publicKey, display_name: null }],
       user_ids: null,
     });
+  });
+
+  test('is the same key quorum for wallets of a new key that are created at once, and uses each of them', async () => {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const der = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    const key = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+    const made = await Promise.all([1, 2, 3].map(() => newWallet({ owner: { public_key: der } })));
+    expect(new Set(made.map(({ owner_id }) => owner_id)).size).toBe(1);
+    for (const { id } of made) {
+      expect(await outcome(id, [key])).toBe(200);
+      expect(await outcome(id, [alice])).toBe('401 zero_correct_authorization_signatures');
+    }
   });
 
   test('shares signing, but not ownership, with additional signers', async () => {

@@ -10,7 +10,7 @@ import { connectTo, type SignerConnection } from '../../../src/adapters/signer/s
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import {
-  baseOfOne,
+  baseOfKey,
   type QuorumBase,
   type QuorumRecord,
   quorumReference,
@@ -55,12 +55,12 @@ interface Wallet {
 
 /** The key quorum of one public key, as the server makes it. */
 function ofKey({ publicKey }: Owner, id = 'quorum'): QuorumRecord {
-  return { id, base: baseOfOne('acme', 'key', publicKey), changes: [] };
+  return { base: baseOfKey('acme', id, publicKey), changes: [] };
 }
 
 function quorum(id: string, members: Partial<QuorumBase>): QuorumRecord {
   const empty = { threshold: null, publicKeys: [], userIds: [], quorums: [] };
-  return { id, base: { appId: 'acme', name: id, ...empty, ...members }, changes: [] };
+  return { base: { appId: 'acme', id, ...empty, ...members }, changes: [] };
 }
 
 async function walletOf(
@@ -336,8 +336,11 @@ test('only its owner gives a wallet to another owner, and the former one has los
     const { authority } = changed as { authority: WalletAuthority };
     return { ...wallet, parts, authority, quorums: [...wallet.quorums, ...quorums] };
   };
-  const given = await change(owner, { owner: { public_key: next.publicKey }, additional_signers: [] });
-  const after = { ...given, quorums: [ofKey(next), ofKey(owner), clerks] };
+  const nextOwner = ofKey(next, 'next');
+  const handOver = { owner: { public_key: next.publicKey }, additional_signers: [] };
+  const given = await change(owner, handOver, [nextOwner]);
+  const after = { ...given, quorums: [nextOwner, ofKey(owner), clerks] };
+  await expect(change(owner, handOver, [ofKey(attacker, 'next')])).rejects.toThrow('of the owner');
   const request = { path: rpc(wallet), body: hello };
   await expect(signs(after, hello, useOf(after, signedBy([next], request)))).resolves.toHaveProperty(
     'signature',
@@ -349,9 +352,9 @@ test('only its owner gives a wallet to another owner, and the former one has los
     await expect(signs(after, hello, old)).rejects.toThrow();
   }
   for (const by of [clerk, attacker]) {
-    await expect(change(by, { owner: { public_key: attacker.publicKey } })).rejects.toThrow(
-      'lacks signatures',
-    );
+    await expect(
+      change(by, { owner: { public_key: attacker.publicKey } }, [ofKey(attacker)]),
+    ).rejects.toThrow('lacks signatures');
   }
   // Signers are those that the owner named, by their ids.
   const withClerk = await change(owner, { additional_signers: [{ signer_id: 'clerks' }] });
@@ -415,7 +418,7 @@ test('a key quorum changes by requests of its members, one after the other', asy
   await expect(attempt(attacker, [handOver(attacker, attacker)])).rejects.toThrow('lacks signatures');
   await expect(attempt(attacker, [...chain, handOver(first, attacker)])).rejects.toThrow('lacks signatures');
   // Not even with the id of another key quorum, whose members are the same, in its record.
-  const other = { ...owners, id: 'other', changes: [handOver(first, attacker, 'other')] };
+  const other = { base: { ...owners.base, id: 'other' }, changes: [handOver(first, attacker, 'other')] };
   const renamed = { ...wallet, quorums: [other] };
   const byAttacker = signedBy([attacker], { path: rpc(wallet), body: hello });
   await expect(signs(renamed, hello, useOf(renamed, byAttacker))).rejects.toThrow();

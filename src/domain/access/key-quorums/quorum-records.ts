@@ -35,7 +35,7 @@ export async function loadQuorumRecords(
     const stored = ofRow[0]?.base;
     const base = stored == null ? baseOf(context, row, records) : (JSON.parse(stored) as QuorumBase);
     const parsed = ofRow.map(({ change }) => JSON.parse(change) as QuorumChange);
-    records.set(row.id, { id: row.id, base, changes: parsed });
+    records.set(row.id, { base, changes: parsed });
   }
   return all.map(({ id }) => records.get(id)!);
 }
@@ -89,7 +89,6 @@ export async function recordQuorumChange(
 
 interface QuorumRow {
   readonly id: string;
-  readonly name: string;
   readonly threshold: number | null;
   readonly publicKeys: string[];
   readonly userIds: string[];
@@ -104,7 +103,7 @@ async function readQuorums({ app, em }: RecordContext, ids: readonly string[]): 
     .getKysely<Tables>()
     .selectFrom('key_quorums as quorum')
     .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select(['quorum.id', 'quorum.implicit_for', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
+    .select(['quorum.id', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
     .select(({ exists, selectFrom }) =>
       exists(
         selectFrom('key_quorum_changes as change')
@@ -117,9 +116,9 @@ async function readQuorums({ app, em }: RecordContext, ids: readonly string[]): 
     .orderBy('row.position')
     .execute();
   const found = new Map<string, QuorumRow>();
-  for (const { id, implicit_for, authorization_threshold: threshold, kind, member, has_changes } of rows) {
+  for (const { id, authorization_threshold: threshold, kind, member, has_changes } of rows) {
     const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes) };
-    const quorum = found.get(id) ?? { id, name: implicit_for ?? id, threshold, ...empty };
+    const quorum = found.get(id) ?? { id, threshold, ...empty };
     found.set(id, quorum);
     if (member === null) continue;
     if (kind === 'public_key') quorum.publicKeys.push(member);
@@ -149,13 +148,13 @@ async function readChanges({ em }: RecordContext, rows: readonly QuorumRow[]) {
 
 function baseOf(
   { app }: RecordContext,
-  { name, threshold, publicKeys, userIds, quorums }: QuorumRow,
+  { id, threshold, publicKeys, userIds, quorums }: QuorumRow,
   records: ReadonlyMap<string, QuorumRecord>,
 ): QuorumBase {
-  const references = quorums.map((id) => {
-    const nested = records.get(id);
+  const references = quorums.map((inner) => {
+    const nested = records.get(inner);
     // A key quorum that was deleted while it was nested: no record has this reference, so it never counts.
-    return nested === undefined ? id : quorumReference(nested.base);
+    return nested === undefined ? inner : quorumReference(nested.base);
   });
-  return { appId: app.id, name, threshold, publicKeys, userIds, quorums: references };
+  return { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
 }

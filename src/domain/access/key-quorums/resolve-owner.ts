@@ -21,15 +21,17 @@ export interface OwnerFields {
  *
  * Result: the key quorum's id; null when the owner is removed; undefined when neither field is given.
  *
+ * @param newId the id of the key quorum if it is created. Default: a new one.
  * @throws ApiError invalid_data when both are given or what they name does not exist.
  */
 export async function resolveOwner(
   context: OperationContext,
   fields: OwnerFields,
+  newId?: string,
 ): Promise<string | null | undefined> {
   const owner = await readOwner(context, fields);
   if (owner === undefined || owner === null || typeof owner === 'string') return owner;
-  return quorumOfOne(context, owner.kind, owner.member);
+  return quorumOfOne(context, owner, newId);
 }
 
 /** Placeholder for a key quorum that is created only when the change is executed. It owns nothing yet. */
@@ -68,12 +70,18 @@ async function readOwner(
 }
 
 // INVARIANT: a unique index over app and `implicit_for` lets exactly one of several concurrent requests create it.
-async function quorumOfOne(context: OperationContext, kind: MemberKind, member: string): Promise<string> {
+async function quorumOfOne(
+  context: OperationContext,
+  { kind, member }: { kind: MemberKind; member: string },
+  newId: string | undefined,
+): Promise<string> {
   const implicitFor = implicitName(kind, member);
   const known = await findImplicit(context, implicitFor);
   if (known !== undefined) return known;
   const database = context.em.getKysely<Tables>();
-  const id = context.ids.cuid2();
+  // Drawn in any case: what a seeded sandbox draws later does not depend on it.
+  const drawn = context.ids.cuid2();
+  const id = newId ?? drawn;
   const { numInsertedOrUpdatedRows } = await database
     .insertInto('key_quorums')
     .values({
@@ -96,6 +104,21 @@ async function quorumOfOne(context: OperationContext, kind: MemberKind, member: 
   const made = await findImplicit(context, implicitFor);
   if (made === undefined) throw new Error('the key quorum made by a concurrent request is gone');
   return made;
+}
+
+/** The key quorum that was made for this public key as an owner, as it is now. */
+export async function findQuorumOfKey(
+  { app, em }: KeyQuorumContext,
+  publicKey: string,
+): Promise<string | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('key_quorums')
+    .select('id')
+    .where('app_id', '=', app.id)
+    .where('implicit_for', '=', implicitName('public_key', publicKey))
+    .executeTakeFirst();
+  return row?.id;
 }
 
 function implicitName(kind: MemberKind, member: string): string {

@@ -40,6 +40,8 @@ export async function checkWalletFields(
  * Resolves the key quorum that owns a new wallet, and locks the user or organization that the wallet is assigned to
  * until the transaction ends. Without an explicit owner, an organization's default key quorum owns its wallets.
  *
+ * @param newOwnerId the id of a key quorum that is made for the owner. Default: a new one.
+ *
  * Result: null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
  * organization.
  *
@@ -48,9 +50,10 @@ export async function checkWalletFields(
 export async function resolveWalletOwner(
   context: OperationContext,
   body: OwnerFields & { readonly entity?: AssignWalletEntityRequest | undefined },
+  newOwnerId?: string,
 ): Promise<string | null> {
   const defaultOwnerId = body.entity === undefined ? null : await admitEntity(context, body.entity);
-  const ownerId = await resolveOwner(context, body);
+  const ownerId = await resolveOwner(context, body, newOwnerId);
   return ownerId === undefined ? defaultOwnerId : ownerId;
 }
 

@@ -1,15 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
-import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { NewWalletKey } from '../../../ports/key-vault.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { type NewAuthority, type SealedFor, sealedFor } from './wallet-authority.ts';
 
 /** A new key, sealed for the wallet that will have it. */
-export interface KeyOfWallet extends NewWalletKey {
+export interface KeyOfWallet extends NewWalletKey, SealedFor {
   readonly walletId: string;
-  /** What the key is sealed under; undefined without one. */
-  readonly authority?: WalletAuthority | undefined;
 }
 
 type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'vault'>;
@@ -18,11 +16,12 @@ type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'vault'>;
 export async function createWalletKey(
   { app, ids, vault }: KeyContext,
   chainType: WalletChainType,
-  authority?: WalletAuthority | undefined,
+  planned?: NewAuthority,
 ): Promise<KeyOfWallet> {
   const walletId = ids.cuid2();
   const binding = walletKeyBinding({ id: walletId, app_id: app.id, chain_type: chainType });
-  return { ...(await vault.createWalletKey(binding, authority)), walletId, authority };
+  const owned = sealedFor(app.id, walletId, planned);
+  return { ...(await vault.createWalletKey(binding, owned.authority)), ...owned, walletId };
 }
 
 /** How many keys are derived, or wallets stored, before other requests run: each takes a millisecond or more. */
@@ -32,7 +31,7 @@ export const KEYS_AT_ONCE = 10;
 export async function createWalletKeys(
   context: KeyContext,
   chainTypes: readonly WalletChainType[],
-  authorities: readonly (WalletAuthority | undefined)[] = [],
+  authorities: readonly NewAuthority[] = [],
 ): Promise<KeyOfWallet[]> {
   const keys: KeyOfWallet[] = [];
   for (let from = 0; from < chainTypes.length; from += KEYS_AT_ONCE) {

@@ -4,7 +4,7 @@ import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { createWalletKey, type KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
-import type { NewAuthority } from './wallet-authority.ts';
+import { authorityWithOwner, type NewAuthority } from './wallet-authority.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 /**
@@ -36,7 +36,7 @@ export async function createWallet(
   // that.
   const drawn = await key;
   await checkWalletFields(context, input, input.chain_type);
-  const ownerId = await resolveWalletOwner(context, input);
+  const ownerId = await resolveWalletOwner(context, input, drawn.newOwnerId);
   const wallet = {
     chainType: input.chain_type,
     ownerId,
@@ -46,5 +46,16 @@ export async function createWallet(
     additionalSigners: input.additional_signers,
     entity: input.entity,
   };
-  return insertWallet(context, wallet, drawn);
+  return insertWallet(context, wallet, await keyFor(context, input.chain_type, { drawn, ownerId }));
+}
+
+/** The drawn key, unless another key quorum than the expected one became the owner meanwhile, which is rare. */
+async function keyFor(
+  context: OperationContext,
+  chainType: CreateWalletRequest['chain_type'],
+  { drawn, ownerId }: { drawn: KeyOfWallet; ownerId: string | null },
+): Promise<KeyOfWallet> {
+  if (drawn.authority === undefined || ownerId === null || drawn.ownerId === ownerId) return drawn;
+  const planned = await authorityWithOwner(context, drawn.authority, ownerId);
+  return createWalletKey(context, chainType, planned);
 }

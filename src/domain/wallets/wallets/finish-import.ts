@@ -1,6 +1,5 @@
-import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import { HpkeError, type HpkeParameters } from '../../../crypto/hpke.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
+import { ApiError, invalidField, StaleReadError } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { InvalidImportedKeyError } from '../../../signing/signing-errors.ts';
@@ -11,7 +10,7 @@ import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import type { KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
-import { authorityOfNewWallet } from './wallet-authority.ts';
+import { authorityOfNewWallet, type NewAuthority, sealedFor } from './wallet-authority.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 import type { WalletRow } from './wallet-row.ts';
 
@@ -36,18 +35,23 @@ export async function finishImport(
   const { wallet } = request;
   const chainType = wallet.chain_type as WalletChainType;
   const address = normalizeAddress(wallet.address);
-  const authority = await authorityOfNewWallet(context, request);
-  const key = await importKey(context, wallet, { address, authority });
+  const planned = await authorityOfNewWallet(context, request);
+  const key = await importKey(context, wallet, { address, planned });
   if (key.address !== address) {
     throw invalidField(`${AT}/address`, `expected the address of the key, \`${key.address}\``);
   }
   await requireNewAddress(context, chainType, address);
   await checkWalletFields(context, request, chainType);
+  const ownerId = await resolveWalletOwner(context, request, key.newOwnerId);
+  if (key.authority !== undefined && key.ownerId !== ownerId) {
+    // The request is retried and sees the change.
+    throw new StaleReadError('the key quorum of the owner changed during the import');
+  }
   return insertWallet(
     context,
     {
       chainType,
-      ownerId: await resolveWalletOwner(context, request),
+      ownerId,
       displayName: request.display_name,
       externalId: request.external_id,
       policyIds: request.policy_ids,
@@ -62,7 +66,7 @@ export async function finishImport(
 async function importKey(
   context: OperationContext,
   wallet: SealedImport,
-  { address, authority }: { address: string; authority: WalletAuthority | undefined },
+  { address, planned }: { address: string; planned: NewAuthority },
 ): Promise<KeyOfWallet> {
   const ofAddress = { appId: context.app.id, chainType: wallet.chain_type, address };
   const begun = await context.em.findOne(WalletImportEntity, ofAddress, lockForUpdate);
@@ -71,6 +75,7 @@ async function importKey(
   }
   await context.em.remove(begun).flush();
   const walletId = context.ids.cuid2();
+  const owned = sealedFor(context.app.id, walletId, planned);
   const ofApp = { app_id: context.app.id, chain_type: wallet.chain_type };
   const submitted = {
     encapsulatedKey: base64(wallet.encapsulated_key),
@@ -86,9 +91,9 @@ async function importKey(
       walletImportBinding({ ...ofApp, id: begun.id }),
       submitted,
       walletKeyBinding({ ...ofApp, id: walletId }),
-      authority,
+      owned.authority,
     );
-    return { ...key, walletId, authority };
+    return { ...key, ...owned, walletId };
   } catch (error) {
     const isRefusal = error instanceof HpkeError || error instanceof InvalidImportedKeyError;
     if (isRefusal) throw invalidField(`${AT}/ciphertext`, error.message);

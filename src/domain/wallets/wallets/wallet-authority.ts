@@ -1,5 +1,6 @@
+import { hash } from 'node:crypto';
 import {
-  baseOfOne,
+  baseOfKey,
   type QuorumRecord,
   quorumReference,
   type UserKeys,
@@ -9,7 +10,7 @@ import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.
 import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { loadQuorumRecords, userKeysOf } from '../../access/key-quorums/quorum-records.ts';
-import type { OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
+import { findQuorumOfKey, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
 import { evidenceOf } from '../../access/owners/request-evidence.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
@@ -18,15 +19,30 @@ import type { WalletRow } from './wallet-row.ts';
 
 // HOT: the authorized use is built for every signature of a wallet with an authority.
 
-/** Undefined for a wallet whose key is sealed without one. */
-export type NewAuthority = WalletAuthority | undefined;
+/** Who will own a new wallet; undefined for one whose key is sealed without an authority. */
+export type NewAuthority =
+  | { readonly ownerId: string; readonly authority: WalletAuthority }
+  | {
+      /** Canonical base64 SubjectPublicKeyInfo: its key quorum is made with the wallet. */
+      readonly newOwner: string;
+      readonly signers: readonly string[];
+    }
+  | undefined;
+
+/** What the key of a new wallet is sealed under, and the key quorum that must own the wallet then. */
+export interface SealedFor {
+  readonly authority?: WalletAuthority | undefined;
+  readonly ownerId?: string | undefined;
+  /** Set if the key quorum is made with the wallet. */
+  readonly newOwnerId?: string | undefined;
+}
 
 interface AuthorityFields extends OwnerFields {
   readonly additional_signers?: AdditionalSignerInput | undefined;
 }
 
 /**
- * The authority under which the key of a new wallet is sealed. Reads only where the body names key quorums.
+ * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
  *
  * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the server
  * hands out, or by the default key quorum of an organization; and for a body that will be refused.
@@ -36,15 +52,52 @@ export async function authorityOfNewWallet(
   { owner, owner_id: ownerId, additional_signers: inputs = [] }: AuthorityFields,
 ): Promise<NewAuthority> {
   const signerIds = inputs.map((signer) => signer.signer_id);
-  if (owner != null && 'public_key' in owner) {
-    const reference = referenceOfKey(context.app.id, owner.public_key);
+  if (owner != null && 'public_key' in owner && ownerId === undefined) {
+    const key = readKey(owner.public_key);
+    if (key === undefined) return undefined;
+    const known = await findQuorumOfKey(context, key);
+    if (known !== undefined) return authorityOf(context, known, signerIds);
     const signers = await referencesOf(context, signerIds);
-    if (reference === undefined || signers === undefined || ownerId !== undefined) return undefined;
-    return { owner: reference, signers, isAutomated: false };
+    return signers === undefined ? undefined : { newOwner: key, signers };
   }
   if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
-  const [reference, ...signers] = (await referencesOf(context, [ownerId, ...signerIds])) ?? [];
-  return reference === undefined ? undefined : { owner: reference, signers, isAutomated: false };
+  return authorityOf(context, ownerId, signerIds);
+}
+
+/** Undefined when one of these key quorums does not exist. */
+async function authorityOf(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  ownerId: string,
+  signerIds: readonly string[],
+): Promise<NewAuthority> {
+  const [owner, ...signers] = (await referencesOf(context, [ownerId, ...signerIds])) ?? [];
+  return owner === undefined ? undefined : { ownerId, authority: { owner, signers, isAutomated: false } };
+}
+
+/** The authority of a wallet whose id is known. */
+export function sealedFor(appId: string, walletId: string, planned: NewAuthority): SealedFor {
+  if (planned === undefined) return {};
+  if ('authority' in planned) return planned;
+  const newOwnerId = quorumIdWith(walletId);
+  const owner = quorumReference(baseOfKey(appId, newOwnerId, planned.newOwner));
+  const authority = { owner, signers: planned.signers, isAutomated: false };
+  return { authority, ownerId: newOwnerId, newOwnerId };
+}
+
+/** The id of a key quorum that is made with a wallet: known before it is stored, and as random as the wallet's. */
+function quorumIdWith(walletId: string): string {
+  const digits = BigInt(`0x${hash('sha256', `key quorum made with ${walletId}`)}`).toString(36);
+  return `q${digits.slice(-23)}`;
+}
+
+/** The authority with another owner: the one that was expected is not the owner any more. */
+export async function authorityWithOwner(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  authority: WalletAuthority,
+  ownerId: string,
+): Promise<NewAuthority> {
+  const [owner] = (await referencesOf(context, [ownerId])) ?? [];
+  return owner === undefined ? undefined : { ownerId, authority: { ...authority, owner } };
 }
 
 /** `authorityOfNewWallet` of each. */
@@ -57,9 +110,9 @@ export async function authoritiesOfNewWallets(
   return authorities;
 }
 
-function referenceOfKey(appId: string, key: string): string | undefined {
+function readKey(key: string): string | undefined {
   try {
-    return quorumReference(baseOfOne(appId, 'key', parseP256PublicKey(key)));
+    return parseP256PublicKey(key);
   } catch (error) {
     if (error instanceof InvalidPublicKeyError) return undefined;
     throw error;
@@ -73,7 +126,7 @@ async function referencesOf(
 ): Promise<string[] | undefined> {
   if (ids.length === 0) return [];
   const records = await loadQuorumRecords(context, [...new Set(ids)]);
-  const byId = new Map(records.map((record) => [record.id, record]));
+  const byId = new Map(records.map((record) => [record.base.id, record]));
   const found = ids.flatMap((id) => byId.get(id) ?? []);
   return found.length < ids.length ? undefined : found.map(({ base }) => quorumReference(base));
 }
