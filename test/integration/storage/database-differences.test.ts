@@ -32,6 +32,7 @@ const key = {
   entropy_type: 'hd',
   derivation_path: null,
   wallet_index: 7,
+  authority: null,
 };
 
 const insertAppAndKey = prepareInsertPair<typeof app, typeof key>({
@@ -46,6 +47,7 @@ const insertAppAndKey = prepareInsertPair<typeof app, typeof key>({
       entropy_type: 'text',
       derivation_path: 'text',
       wallet_index: 'integer',
+      authority: 'text',
     },
   },
 });

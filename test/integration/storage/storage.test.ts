@@ -88,6 +88,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       entropy_type: 'hd',
       derivation_path: null,
       wallet_index: 0,
+      authority: null,
     };
     await db.insertInto('wallet_keys').values(key).execute();
     expect(await db.selectFrom('wallet_keys').selectAll().executeTakeFirst()).toEqual(key);
