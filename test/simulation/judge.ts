@@ -237,6 +237,18 @@ export function makeJudge(scene: Scene): Judge {
     }
   }
 
+  /** What was proposed about something that has changed since cannot be executed any more. */
+  function checkDismissed(): void {
+    // The clock may be set back by some seconds, to before an expiry.
+    const pending = disk.all<{ id: string }>(
+      "select id from intents where status = 'pending' and expires_at_ms > ?",
+      world.clock.nowMs + 10_000,
+    );
+    const open = new Set(pending.map(({ id }) => id));
+    for (const { id, isDismissed } of model.intents)
+      require(!isDismissed || !open.has(id), () => `${id} is pending, and its resource has changed`);
+  }
+
   /** Every event has reached the endpoint, in the order of its resource, with a valid signature. */
   function checkDeliveries(): void {
     const { secret } = scene.ids.endpoint;
@@ -289,6 +301,7 @@ export function makeJudge(scene: Scene): Judge {
       checkEvents();
       checkTotals();
       checkAuthority();
+      checkDismissed();
       // Those that may still change.
       await checkPayments(model.payments.slice(-8));
     },
