@@ -58,7 +58,7 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
   let failure: { readonly error: unknown } | undefined;
   const current = new AsyncLocalStorage<Task>();
   const running = new Set<Task>();
-  const timers = makeVirtualTimers(startMs);
+  const timers = makeVirtualTimers(startMs, current);
 
   const leave = ({ task }: Waiter): void => {
     if (task !== undefined) task.waiting -= 1;
@@ -139,24 +139,37 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
   };
 }
 
-/** Timers that follow the clock of the simulation. They replace those of the process. */
-function makeVirtualTimers(startMs: number) {
+/**
+ * Timers that follow the clock of the simulation. They replace those of the process. A task with a timer waits: for the
+ * timer, or for another task that ends it, such as the request before it whose turn it is.
+ */
+function makeVirtualTimers(startMs: number, current: AsyncLocalStorage<Task>) {
   const { setTimeout: kept, clearTimeout: keptClear } = globalThis;
   let nowMs = startMs;
   let count = 0;
-  const waiting = new Map<number, { readonly atMs: number; readonly run: () => void }>();
+  const waiting = new Map<
+    number,
+    { readonly atMs: number; readonly run: () => void; readonly task: Task | undefined }
+  >();
+  const remove = (id: number): void => {
+    const task = waiting.get(id)?.task;
+    if (task !== undefined) task.waiting -= 1;
+    waiting.delete(id);
+  };
   const handleOf = (id: number) => {
     const handle = { id, unref: () => handle, ref: () => handle, hasRef: () => false, refresh: () => handle };
     return handle;
   };
   const set = (run: (...values: unknown[]) => void, delayMs = 0, ...values: unknown[]) => {
     count += 1;
-    waiting.set(count, { atMs: nowMs + delayMs, run: () => run(...values) });
+    const task = current.getStore();
+    if (task !== undefined) task.waiting += 1;
+    waiting.set(count, { atMs: nowMs + delayMs, run: () => run(...values), task });
     return handleOf(count);
   };
   globalThis.setTimeout = set as unknown as typeof setTimeout;
   globalThis.clearTimeout = ((handle: { id?: number } | undefined) => {
-    if (handle?.id !== undefined) waiting.delete(handle.id);
+    if (handle?.id !== undefined) remove(handle.id);
   }) as typeof clearTimeout;
   return {
     *due(toMs: number): Generator<() => void> {
@@ -165,7 +178,7 @@ function makeVirtualTimers(startMs: number) {
           .filter(([, { atMs }]) => atMs <= toMs)
           .sort(([, x], [, y]) => x.atMs - y.atMs)[0];
         if (next === undefined) break;
-        waiting.delete(next[0]);
+        remove(next[0]);
         nowMs = Math.max(nowMs, next[1].atMs);
         yield next[1].run;
       }
