@@ -57,7 +57,7 @@ export interface RunInput {
   readonly body?: unknown;
   /** Private P-256 keys, base64 PKCS#8, that sign the request. */
   readonly signWith?: readonly string[];
-  /** The signed text, which replaces the canonical payload. Default: the same for all requests. */
+  /** The signed text. Default: the canonical payload of the request, without its idempotency key. */
   readonly payload?: string;
   /** Unix ms. */
   readonly expiryMs?: number;
@@ -88,9 +88,8 @@ type RunAnswer<Id extends OperationId> =
       readonly body: ReturnType<ApiError['toBody']>;
     };
 
-/** Signatures over a text that replaces the canonical payload: other tests cover how requests are signed. */
-function signedProof(privateKeys: readonly string[], payload = 'the request') {
-  const text = new TextEncoder().encode(payload);
+/** Signatures over one payload: other tests cover how requests are signed. */
+function signedProof(privateKeys: readonly string[], text: Uint8Array) {
   const signatures = privateKeys.map((privateKey) => {
     const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
     return sign('sha256', text, key).toString('base64');
@@ -204,10 +203,18 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     },
     async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, ...rest }) {
       const { idempotencyKey, as, publicClientNetwork } = rest;
+      const { method, path: template } = operations[id];
+      const signedText = (): Uint8Array => {
+        if (payload !== undefined) return new TextEncoder().encode(payload);
+        const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => path[name] ?? '');
+        const expiry = expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
+        const headers = { 'service-app-id': app.id, ...expiry };
+        return canonicalPayloads({ method, urls: [`https://api.acme.example${filled}`], body, headers })[0]!;
+      };
       const exchange = {
         id: randomUUID(),
         response: { destroyed: false },
-        method: operations[id].method,
+        method,
         headers: idempotencyKey === undefined ? {} : { 'service-idempotency-key': idempotencyKey },
         nowMs: clock.nowMs,
         route: { operation: operations[id], params: path },
@@ -216,7 +223,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         body,
         proof: {
           ...proof,
-          ...signedProof(signWith, payload),
+          ...signedProof(signWith, signedText()),
           expiryMs,
           ...as,
           publicClientNetwork,
