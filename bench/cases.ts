@@ -1,4 +1,5 @@
 import type { BenchCase } from './bench-case.ts';
+import { audit } from './cases/audit.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
@@ -28,6 +29,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   routing,
   recorder,
   'request-log': requestLog,
+  audit,
   sqlite,
   postgres,
   growth,

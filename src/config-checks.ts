@@ -98,14 +98,19 @@ export function proxies(faults: Faults, name: string, list: string): string[] {
 }
 
 /** Checks DATABASE_URL. Faults never repeat the value, which may contain a password. */
-export function databaseUrl(faults: Faults, text: string | undefined): string {
+export function databaseUrl(faults: Faults, text: string | undefined, name = 'DATABASE_URL'): string {
   const example = '`postgresql://user:password@host:5432/custos`';
   if (text === undefined || text === '') {
-    faults.push(`DATABASE_URL is missing: the PostgreSQL database, e.g. ${example}`);
+    faults.push(`${name} is missing: the PostgreSQL database, e.g. ${example}`);
   } else if (!/^postgres(ql)?:\/\/.+\/.+/.test(text) || !URL.canParse(text)) {
-    faults.push(`DATABASE_URL: expected a URL such as ${example}`);
+    faults.push(`${name}: expected a URL such as ${example}`);
   }
   return text ?? '';
+}
+
+/** A replica is a setting that may be left out. */
+export function replicaUrl(faults: Faults, text: string | undefined): string | undefined {
+  return text === undefined ? undefined : databaseUrl(faults, text, 'CUSTOS_DATABASE_REPLICA_URL');
 }
 
 /**

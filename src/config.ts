@@ -105,6 +105,8 @@ export interface SandboxFlags {
 export interface ServeConfig extends ListenConfig {
   databaseUrl: string;
   databasePoolSize: number;
+  /** A streaming replica of the database that lists are read from. */
+  replicaUrl: string | undefined;
   adminHost: string;
   /** Undefined: a trusted proxy terminates TLS. */
   tls: { cert: string; key: string } | undefined;
@@ -206,6 +208,7 @@ const serveNames = [
   'CUSTOS_ADMIN_PORT',
   'CUSTOS_WORKERS',
   'CUSTOS_DATABASE_POOL',
+  'CUSTOS_DATABASE_REPLICA_URL',
   'CUSTOS_TLS_CERT',
   'CUSTOS_TLS_KEY',
   'CUSTOS_TRUST_PROXY',
@@ -270,6 +273,7 @@ export function readServeConfig(
   const config: ServeConfig = {
     databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
     databasePoolSize,
+    replicaUrl: check.replicaUrl(faults, env.CUSTOS_DATABASE_REPLICA_URL),
     admission: admission(faults, env, databasePoolSize),
     host: env.CUSTOS_HOST ?? '0.0.0.0',
     port: check.port(faults, 'CUSTOS_PORT', env.CUSTOS_PORT ?? '8443'),

@@ -1,9 +1,11 @@
+import { systemClock } from '../adapters/clock.ts';
 import { requireInForce } from '../domain/access/operators/find-operator.ts';
 import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
 import { includesRole, type OperatorRole } from '../domain/access/operators/operator-role.ts';
-import { recordCall } from '../domain/access/operators/record-operator-action.ts';
+import { recordCall, recordWrongSecret } from '../domain/access/operators/record-operator-action.ts';
 import { ApiError } from '../errors.ts';
 import type { Mount } from '../http/app.ts';
+import { createDenialBudget } from '../http/audit/denial-budget.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { requireLocalCaller } from '../http/origins/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
@@ -81,6 +83,18 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     if (result === 'done' && changes.has(call.action)) return;
     await context.change((em) => recordCall({ em, nowMs: exchange.nowMs, by }, call));
   };
+  const budget = createDenialBudget(systemClock);
+  /** Callers without a credential guess nothing, so only wrong secrets are recorded. */
+  const refuseStranger = async (exchange: HttpExchange, error: unknown): Promise<never> => {
+    if (error instanceof ApiError && exchange.headers.authorization !== undefined && budget.take()) {
+      const { nowMs, id: requestId, route } = exchange;
+      const call = { operation: route!.operation.id, requestId, code: error.code, status: error.status };
+      await budget.write((omitted) =>
+        context.change((em) => recordWrongSecret({ em, nowMs }, { ...call, omitted })),
+      );
+    }
+    throw error;
+  };
   return createPipeline({
     ...http,
     operations: Object.keys(handlers).map((id) => operations[id as AdminOperation]),
@@ -93,7 +107,9 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
       await requireLocal(exchange);
       if (exchange.route === undefined) return;
       const { authorization } = exchange.headers;
-      const by = await context.read((em) => identifyOperator(em, authorization));
+      const by = await context
+        .read((em) => identifyOperator(em, authorization))
+        .catch((error: unknown) => refuseStranger(exchange, error));
       callers.set(exchange, by);
       const id = exchange.route.operation.id as AdminOperation;
       const needed = roleNeeded[id];

@@ -43,8 +43,17 @@ export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration
 
 async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; bytes: number }>> {
   const tables = await orm.em.fork().execute<{ name: string; rows: number; bytes: number }[]>(
-    `select relname as name, greatest(reltuples, 0)::bigint as rows, pg_total_relation_size(oid) as bytes
-     from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace`,
+    // A partitioned table has the rows of its partitions.
+    `select whole.relname as name, sum(greatest(part.reltuples, 0))::bigint as rows,
+       sum(pg_total_relation_size(part.oid))::bigint as bytes
+     from pg_class whole
+     join lateral (
+       select whole.oid as oid, whole.reltuples union all
+       select child.oid, child.reltuples from pg_inherits join pg_class child on child.oid = inhrelid
+       where inhparent = whole.oid and whole.relkind = 'p'
+     ) part on true
+     where whole.relkind in ('r', 'p') and whole.relnamespace = current_schema()::regnamespace
+     group by whole.relname`,
   );
   return new Map(tables.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]));
 }

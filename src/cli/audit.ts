@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config.ts';
 
 interface AuditFlags {
@@ -11,6 +11,7 @@ interface AuditFlags {
   proof?: string;
   record?: string;
   since?: string;
+  keepDays?: number;
 }
 
 const examples = `
@@ -23,6 +24,7 @@ Examples:
   $ custos audit export /var/backups/audit
   $ custos audit verify /var/backups/audit --key "$(cat trusted.vkey)" \\
       --witnessed checkpoint-of-last-week
+  $ custos audit trim /var/backups/audit --keep-days 90
   $ custos audit prove /var/backups/audit 42
   $ custos audit prove /var/backups/audit --since checkpoint-of-last-week
   $ custos audit verify --proof it.tlog-proof --record it.json \\
@@ -33,7 +35,7 @@ Exit codes: 0 success, 1 failure or a log that was changed, 2 invalid usage.`;
 /** `custos audit …`: the audit log as files that can be verified offline. */
 export function auditCommand(): Command {
   const audit = new Command('audit')
-    .description('export the audit log, verify an export, prove that a record is in it')
+    .description('export the audit log, trim it, verify an export, prove that a record is in it')
     .addHelpText('after', examples);
   audit.addCommand(
     new Command('export')
@@ -48,6 +50,26 @@ export function auditCommand(): Command {
         const exported = await exportLog(config, resolve(folder));
         const { size, from, verifier_key } = exported;
         print(flags, exported, `${size} records, ${size - from} of them new\nkey  ${verifier_key}`);
+      }),
+  );
+  audit.addCommand(
+    new Command('trim')
+      .description('export the log, verify the export, and delete old records from the database')
+      .argument('<folder>', 'as of `export`; it is the only place of what is deleted')
+      .requiredOption('--keep-days <count>', 'records that are younger stay in the database', wholeDays)
+      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .option('--json', 'print JSON')
+      .addHelpText('after', examples)
+      .action(async (folder: string, flags: AuditFlags) => {
+        const config = readDatabaseConfig(flags);
+        const { trimLog } = await import('../admin/audit/trim-log.ts');
+        const trimmed = await trimLog(config, resolve(folder), flags.keepDays!);
+        const { size, kept_from } = trimmed;
+        print(
+          flags,
+          trimmed,
+          `${size} records exported and verified; the database has those from ${kept_from} on`,
+        );
       }),
   );
   audit.addCommand(
@@ -75,6 +97,11 @@ export function auditCommand(): Command {
       ),
   );
   return audit;
+}
+
+function wholeDays(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('expected a number of days, at least 1');
 }
 
 async function verify(folder: string | undefined, flags: AuditFlags): Promise<void> {

@@ -47,6 +47,9 @@ Settings (environment):
   CUSTOS_AFTER_PROMOTION (default: hold)
       what a server does that starts on a promoted replica: hold changes until
       \`custos restored release\`, or trust that the replica lost nothing
+  CUSTOS_DATABASE_REPLICA_URL
+      a streaming replica that lists are read from while it is at most a
+      second behind; as many connections again
   CUSTOS_RATE_LIMIT (default: 100/200)
       requests per second and burst for each app; 0 means no limit
   CUSTOS_USERS_PER_MINUTE (default: 240)

@@ -11,6 +11,7 @@ import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
+import { keepPartitions } from '../jobs/keep-partitions.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
@@ -71,6 +72,7 @@ export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay, a
     sweepExpired(contextOf('sweep-expired')),
     expireIntents(contextOf('expire-intents')),
     sequenceAudit({ ...contextOf('sequence-audit'), openReader }),
+    keepPartitions(contextOf('keep-partitions')),
   ];
 }
 

@@ -53,6 +53,7 @@ import { jobUnits, startBesideRequests } from './jobs.ts';
 import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
 import { telemetryFor } from './monitoring/telemetry.ts';
+import { openReplica } from './replica.ts';
 import { strictSafeguards } from './safeguards.ts';
 
 /** What a production server is given besides its settings. */
@@ -98,9 +99,10 @@ export async function startProduction(
     onConnectionError,
     defaultTimeouts,
   );
+  const replica = await openReplica(config, database, log);
   const units = unitsOf(database, metrics?.transaction);
   const signer = await openingSigner.catch(async (error: unknown) => {
-    await Promise.all([database.close(), counters.end()]);
+    await Promise.all([database.close(), replica?.close(), counters.end()]);
     throw error;
   });
   const vault = measuredVault(signer.vault, metrics?.vault);
@@ -159,6 +161,7 @@ export async function startProduction(
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
     await telemetry?.close();
+    await replica?.close();
     await Promise.all([services.webhooks.close(), database.close(), pulse.close(), counters.end()]);
     await signer.close();
   };
@@ -188,6 +191,7 @@ export async function startProduction(
       admission,
       audit,
       hold: restores.hold,
+      replica: replica?.readsBeside(openUnit),
     });
     const newRequestId = requestIdsFrom(entropy);
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies };

@@ -20,23 +20,9 @@ import { createTurns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
+import type { AnyHandlerFile, Input } from './run/handler-file.ts';
+import type { ReplicaReads } from './run/replica-reads.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
-
-interface Input {
-  readonly path: Record<string, string>;
-  readonly query: Record<string, unknown>;
-  readonly body: unknown;
-}
-
-/** A handler file without its specific types, which the compiler checks in the registry. */
-interface AnyHandlerFile {
-  readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
-  readonly run: (
-    input: Input,
-    context: OperationContext,
-    prepared: Prepared<unknown> | undefined,
-  ) => Promise<unknown>;
-}
 
 export interface RunOptions {
   readonly services: Services;
@@ -52,6 +38,8 @@ export interface RunOptions {
   readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
   /** Undefined where changes never wait. */
   readonly hold?: ChangeHold | undefined;
+  /** Where lists are read; by default from the same database as everything else. */
+  readonly replica?: ReplicaReads | undefined;
   /** What a unit of work has stored; undefined where requests are not recorded. */
   readonly effectsOf?: ((em: SqlEntityManager) => readonly StoredEffects[]) | undefined;
 }
@@ -92,11 +80,17 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const noted = { ...options, openUnit: notingEffects(exchange, options) };
     const work = { handler, use, prepared, place, options: noted };
     const asking = { whileAsking: place.whileAsking, takeTurn };
+    const runOn = ({ openUnit }: Pick<RunOptions, 'openUnit'>): Promise<Answer> => {
+      const own = { ...work, options: { ...noted, openUnit } };
+      return inVaultPasses(options.services, (pass) => runOnce(exchange, { ...own, pass }), asking);
+    };
     try {
+      const answer = await options.replica?.answer(exchange, (openUnit) => runOn({ openUnit }));
+      if (answer !== undefined) return answer;
       for (let attempt = 1; ; attempt += 1) {
         try {
           return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
-            inVaultPasses(options.services, (pass) => runOnce(exchange, { ...work, pass }), asking),
+            runOn(noted),
           );
         } catch (error) {
           if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
@@ -104,6 +98,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
       }
     } finally {
       if (use !== undefined) options.idempotency.end(use);
+      options.replica?.noteChange(exchange);
     }
   };
 }

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { SEQUENCED_AT_ONCE, sequenceRecords } from '../domain/base/audit/sequence-records.ts';
-import { signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
+import { type SeenLog, signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -16,14 +16,18 @@ export function sequenceAudit({
   /** Reads outside any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
 }): Job {
+  let seen: SeenLog | undefined;
   return {
     name: 'sequence-audit',
     everyMs: EVERY_MS,
+    async forget() {
+      seen = undefined;
+    },
     async run() {
       const nowMs = services.clock.now();
       const placed = await inUnit((em) => sequenceRecords(em, nowMs));
       if (placed === SEQUENCED_AT_ONCE) return true;
-      await signCheckpoint({ vault: services.vault, em: await openReader(), inUnit });
+      seen = await signCheckpoint({ vault: services.vault, em: await openReader(), inUnit }, seen);
       return false;
     },
   };

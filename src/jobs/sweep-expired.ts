@@ -1,5 +1,5 @@
 import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
-import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
+import { dropOldDeliveries } from '../domain/access/webhooks/drop-old-deliveries.ts';
 import { dropOldCheckpoints } from '../domain/base/audit/sign-checkpoint.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
 import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';

@@ -41,3 +41,8 @@ export function kindOfFailure(error: unknown): FailureKind {
 function hasCode(error: unknown, codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
+
+/** Whether a statement gave up waiting for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return hasCode(error, ['55P03']);
+}

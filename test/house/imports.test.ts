@@ -160,6 +160,7 @@ const storageForDomain = [
   'locks',
   'prepared-query',
   'savepoint',
+  'schema/partitions',
 ].map((name) => `src/storage/${name}.ts`);
 
 // The layers of the domain, lowest first, and the nouns on each. A noun imports nouns of lower layers, and those of its
@@ -174,6 +175,7 @@ const layers: Record<string, string[][]> = {
       'events',
       'idempotency',
       'lookup-keys',
+      'partitions',
       'processes',
       'public-keys',
       'resource-changes',

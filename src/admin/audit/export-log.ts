@@ -3,9 +3,10 @@ import { dirname, join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { DatabaseConfig } from '../../config.ts';
 import { type Checkpoint, openCheckpoint, writeVerifierKey } from '../../crypto/tlog/checkpoint.ts';
-import { rootOf } from '../../crypto/tlog/merkle-tree.ts';
+import { leafHash, rootOf } from '../../crypto/tlog/merkle-tree.ts';
 import {
   HASH_BYTES,
+  hashesOf,
   type ReadTile,
   subtreesOf,
   TILE_WIDTH,
@@ -62,7 +63,7 @@ export async function exportFrom(em: SqlEntityManager, folder: string): Promise<
   const known = before === undefined ? undefined : openCheckpoint(before, verifier);
   const from = before === undefined ? 0 : await requireContinued(readTile, checkpoint, known);
   await writeTiles(folder, readTile, { from, size });
-  await writeBundles(em, folder, { from, size });
+  await writeBundles(em, folder, { from, size, readTile });
   const key = writeVerifierKey(verifier);
   write(folder, files.verifier, `${key}\n`);
   write(folder, files.checkpoint, note);
@@ -83,8 +84,9 @@ async function requireContinued(
       `the folder has ${before.size} records, the database only ${checkpoint.size}: the log was truncated`,
     );
   }
-  const root = await rootOf(subtreesOf(readTile), before.size);
-  if (Buffer.compare(root, before.root) === 0) return before.size;
+  // Undefined: the database lacks tiles.
+  const root = await rootOf(subtreesOf(readTile), before.size).catch(() => undefined);
+  if (root !== undefined && Buffer.compare(root, before.root) === 0) return before.size;
   throw new StartError(
     `the first ${before.size} records in the database are not those of the folder: one was changed`,
   );
@@ -108,12 +110,26 @@ async function writeTiles(folder: string, readTile: ReadTile, { from, size }: Gr
   }
 }
 
-async function writeBundles(em: SqlEntityManager, folder: string, { from, size }: Growth): Promise<void> {
+/** Writes only what the tree has: a record that was changed in the database never replaces an exported one. */
+async function writeBundles(
+  em: SqlEntityManager,
+  folder: string,
+  { from, size, readTile }: Growth & { readonly readTile: ReadTile },
+): Promise<void> {
   for (let index = tilesAt(0, from).full; index * TILE_WIDTH < size; index += 1) {
     const width = widthOf(0, index, size);
-    const entries = await readEntries(em, index * TILE_WIDTH, width);
-    const bundle = writeBundle(entries.map((entry) => Buffer.from(entry)));
-    writeTile(folder, { level: 'entries', index, width }, bundle);
+    const first = index * TILE_WIDTH;
+    const entries = (await readEntries(em, first, width)).map((entry) => Buffer.from(entry));
+    if (entries.length < width) {
+      throw new StartError(
+        `the database has ${entries.length} of the records ${first} to ${first + width - 1}: export to the folder of the export before they were trimmed, or restore them`,
+      );
+    }
+    const hashes = hashesOf(await readTile(0, index));
+    const changed = entries.findIndex((entry, at) => !leafHash(entry).equals(hashes[at] ?? Buffer.alloc(0)));
+    if (changed !== -1)
+      throw new StartError(`record ${first + changed} in the database is not the one that was logged`);
+    writeTile(folder, { level: 'entries', index, width }, writeBundle(entries));
   }
 }
 

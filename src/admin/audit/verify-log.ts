@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Checkpoint, type NoteVerifier, openCheckpoint } from '../../crypto/tlog/checkpoint.ts';
 import { leafHash, rootOf, rootOfHashes, rootOfInclusion } from '../../crypto/tlog/merkle-tree.ts';
 import { readProof } from '../../crypto/tlog/proof.ts';
-import { hashesOf, readBundle, subtreesOf, TILE_WIDTH, tilesAt } from '../../crypto/tlog/tiles.ts';
+import { hashesOf, readBundle, subtreesOf, TILE_WIDTH } from '../../crypto/tlog/tiles.ts';
 import { StartError } from '../../start-error.ts';
 import { files, readFileOf, readTileOf, verifierFor, widthOf } from './log-folder.ts';
 
@@ -43,8 +43,11 @@ export async function verifyLog(
   }
   const faults: string[] = [];
   const tree = hashRecords(folder, checkpoint.size, faults);
+  // The tiles of the lowest level have the hashes of the records, or there are faults. They would not fit into memory.
   const readTile = async (level: number, index: number): Promise<Uint8Array> =>
-    Buffer.concat(tree[level]?.slice(index * TILE_WIDTH, (index + 1) * TILE_WIDTH) ?? []);
+    level === 0
+      ? (readTileOf(folder, checkpoint.size, { level, index }) ?? Buffer.alloc(0))
+      : Buffer.concat(tree[level]?.slice(index * TILE_WIDTH, (index + 1) * TILE_WIDTH) ?? []);
   const rootAt = async (size: number): Promise<Buffer> =>
     Buffer.from(await rootOf(subtreesOf(readTile), size));
   if (faults.length === 0 && !(await rootAt(checkpoint.size)).equals(checkpoint.root)) {
@@ -58,9 +61,12 @@ export async function verifyLog(
   return { size, root: Buffer.from(root).toString('base64'), faults: faults.slice(0, MAX_FAULTS) };
 }
 
-/** The hashes at each level of the tree, computed from the records, and compared with the stored tiles. */
+/**
+ * The hashes at each level of the tree above the lowest, computed from the records, and compared with the stored tiles.
+ * Those of the lowest are only compared.
+ */
 function hashRecords(folder: string, size: number, faults: string[]): Uint8Array[][] {
-  const tree: Uint8Array[][] = [[]];
+  const roots: Uint8Array[] = [];
   for (let index = 0; index * TILE_WIDTH < size; index += 1) {
     const bundle = readTileOf(folder, size, { level: 'entries', index });
     const tile = readTileOf(folder, size, { level: 0, index });
@@ -83,8 +89,10 @@ function hashRecords(folder: string, size: number, faults: string[]): Uint8Array
       faults.push(`record ${first + at}: it is not the one that was logged`);
     }
     if (tile.length !== width * 32) faults.push(`${range}: expected a tile of ${width} hashes`);
-    for (const hash of hashes) tree[0]!.push(hash);
+    if (faults.length >= MAX_FAULTS) break;
+    if (faults.length === 0 && width === TILE_WIDTH) roots.push(rootOfHashes(hashes));
   }
+  const tree = [[], roots];
   if (faults.length === 0) addLevels(folder, { size, tree, faults });
   return tree;
 }
@@ -96,20 +104,18 @@ interface Growing {
 }
 
 function addLevels(folder: string, { size, tree, faults }: Growing): void {
-  for (let level = 0; tilesAt(level, size).full > 0; level += 1) {
-    const below = tree[level]!;
-    const hashes: Uint8Array[] = [];
-    for (let at = 0; at + TILE_WIDTH <= below.length; at += TILE_WIDTH) {
-      hashes.push(rootOfHashes(below.slice(at, at + TILE_WIDTH)));
-    }
-    tree.push(hashes);
+  for (let level = 1; tree[level]!.length > 0; level += 1) {
+    const hashes = tree[level]!;
+    const roots: Uint8Array[] = [];
     for (let index = 0; index * TILE_WIDTH < hashes.length; index += 1) {
-      const computed = Buffer.concat(hashes.slice(index * TILE_WIDTH, (index + 1) * TILE_WIDTH));
-      const stored = readTileOf(folder, size, { level: level + 1, index });
-      if (stored === undefined || !computed.equals(stored)) {
-        faults.push(`tile ${level + 1}/${index}: it has other hashes than the records`);
+      const tile = hashes.slice(index * TILE_WIDTH, (index + 1) * TILE_WIDTH);
+      const stored = readTileOf(folder, size, { level, index });
+      if (stored === undefined || !Buffer.concat(tile).equals(stored)) {
+        faults.push(`tile ${level}/${index}: it has other hashes than the records`);
       }
+      if (tile.length === TILE_WIDTH) roots.push(rootOfHashes(tile));
     }
+    tree.push(roots);
   }
 }
 

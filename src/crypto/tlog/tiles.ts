@@ -8,7 +8,7 @@ const HEIGHT = 8;
 export const HASH_BYTES = 32;
 
 /** The largest entry that a bundle can contain: its length is a 16-bit number. */
-const MAX_ENTRY_BYTES = 65_535;
+export const MAX_ENTRY_BYTES = 65_535;
 
 /** The hashes of a tile, concatenated: at level 0 of entries, above it of full tiles of the level below. */
 export type ReadTile = (level: number, index: number) => Promise<Uint8Array>;

@@ -90,14 +90,20 @@ export function beginningOf(
 const ownId =
   /^(?:(?:[a-z]+_)*[a-z0-9]{24,25}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|did:[a-z][a-z0-9-]*:c[a-z0-9]{24})$/;
 
+const ownName = /^[a-z][a-z0-9_]{0,63}$/;
+
 /**
  * The ids in a request and its response: parameters of the path, `…_id` at the top of both bodies, and of the response
  * `id`, those of items, and those of resources that it wraps, such as `fiat_deposit_account`. Only what has the form of our ids: anything else could be personal data.
  */
 function idsOf({ route, body }: HttpExchange, response: unknown): Record<string, string | string[]> {
   const ids: Record<string, string | string[]> = {};
+  let count = 0;
   const add = (name: string, value: unknown): void => {
-    if (typeof value === 'string' && ownId.test(value)) ids[name] = value;
+    // Bodies of some operations have members with names that callers choose.
+    if (typeof value !== 'string' || !ownId.test(value) || !ownName.test(name) || count >= MAX_IDS) return;
+    count += 1;
+    ids[name] = value;
   };
   for (const given of [body, response]) {
     if (!isObject(given)) continue;

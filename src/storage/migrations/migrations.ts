@@ -20,6 +20,7 @@ import { takeOverWork } from './0019-take-over-work.ts';
 import { auditLog } from './0020-audit-log.ts';
 import { restores } from './0021-restores.ts';
 import { authoritiesOfWallets } from './0022-authorities-of-wallets.ts';
+import { partitions } from './0023-partitions-contract-0021.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -46,4 +47,5 @@ export const migrations: readonly SchemaMigration[] = [
   auditLog,
   restores,
   authoritiesOfWallets,
+  partitions,
 ];

@@ -63,6 +63,10 @@ const kinds: readonly Kind[] = [
     lock: ALL,
     contracts: 'servers that run leave the column out: it needs a default',
   },
+  { pattern: /^alter table "(\w+)" add primary key/, lock: ALL_WHILE_READING },
+  { pattern: /^alter (?:index|sequence) "(\w+)"/, lock: `${ALL} for a moment` },
+  // A block names its table first.
+  { pattern: /^do \$\$.*?"(\w+)_p0"/, lock: ALL_WHILE_READING },
   { pattern: /^alter table "(\w+)" .*\badd (?:column )?"/, lock: `${ALL} for a moment` },
   { pattern: /^alter table "(\w+)" .*\b(?:drop not null|set default|drop constraint)\b/, lock: ALL },
   { pattern: /^insert into "(\w+)"/, lock: 'none but on the new rows' },
@@ -97,7 +101,7 @@ export function readStatements(postgres: string): MigrationStatement[] {
 
 /** Statements end with a semicolon outside of quotes. */
 function splitStatements(sql: string): string[] {
-  const statements = sql.match(/(?:'[^']*'|"[^"]*"|--[^\n]*|[^;'"])+/g) ?? [];
+  const statements = sql.match(/(?:\$\$.*?\$\$|'[^']*'|"[^"]*"|--[^\n]*|[^;'"$])+/gs) ?? [];
   return statements.map((text) => text.replaceAll(/--[^\n]*/g, '').trim()).filter((text) => text !== '');
 }
 

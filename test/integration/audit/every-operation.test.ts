@@ -134,6 +134,18 @@ describe('a request', () => {
 
 const [operation] = changing as [Operation];
 
+test('names that callers choose are not recorded, however many they are', async () => {
+  handle = async () => ({});
+  const id = 'p'.repeat(24);
+  const chosen = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`n${at}_id`, id]));
+  const body = { ...chosen, 'alice@example.com_id': id, [`${'n'.repeat(100)}_id`]: id };
+  const exchange = Object.assign(exchangeOf(operation), { body });
+  await runOperation(exchange);
+  const [record] = await recordsOf(exchange);
+  expect(Object.keys(record!.ids as object)).toHaveLength(100);
+  expect(Object.keys(record!.ids as object).every((name) => /^[a-z0-9_]{1,64}$/.test(name))).toBe(true);
+});
+
 test('a refused request leaves neither a change nor a record of one', async () => {
   handle = async (context) => {
     await insertApp(context);

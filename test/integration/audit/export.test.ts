@@ -82,6 +82,17 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
     }
   };
 
+  /** The faults of the log with another file, which is put back. */
+  const withFile = async (name: string, change: (bytes: Buffer) => Uint8Array) => {
+    const bytes = readFileSync(join(log, name));
+    writeFileSync(join(log, name), change(Buffer.from(bytes)));
+    try {
+      return await verifyLog(log, { key });
+    } finally {
+      writeFileSync(join(log, name), bytes);
+    }
+  };
+
   test('is verified, also against an earlier checkpoint, and its root is that of RFC 6962', async () => {
     const root = naiveRoot(entriesOf(log)).toString('base64');
     expect(await verifyLog(log, { key })).toEqual({ size: RECORDS, root, faults: [] });
@@ -105,10 +116,9 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
     });
     await fc.assert(
       fc.asyncProperty(anyByte, async ({ name, at, flip }) => {
-        const { faults } = await changed((folder) => {
-          const bytes = readFileSync(join(folder, name));
+        const { faults } = await withFile(name, (bytes) => {
           bytes[Math.floor(at * bytes.length)]! ^= flip;
-          writeFileSync(join(folder, name), bytes);
+          return bytes;
         });
         expect(faults).not.toEqual([]);
       }),
@@ -141,9 +151,7 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
           if (kind === 'insert') entries.splice(at, 0, other);
           if (kind === 'replace') entries[at] = other;
           if (kind === 'swap') [entries[at], entries[to]] = [entries[to]!, entries[at]!];
-          const { faults } = await changed((folder) =>
-            writeFileSync(join(folder, name), writeBundle(entries)),
-          );
+          const { faults } = await withFile(name, () => writeBundle(entries));
           // Nothing takes the place of the last record of a bundle; their number differs.
           const expected =
             kind === 'drop' && isLast

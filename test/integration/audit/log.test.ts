@@ -6,6 +6,7 @@ import { sequenceAll, sequenceRecords } from '../../../src/domain/base/audit/seq
 import {
   dropOldCheckpoints,
   getSignedCheckpoint,
+  type SeenLog,
   signCheckpoint,
 } from '../../../src/domain/base/audit/sign-checkpoint.ts';
 import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
@@ -71,8 +72,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ]);
 
     expect(await getSignedCheckpoint(fork())).toBeUndefined();
-    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit })).toBe(true);
-    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit })).toBe(false);
+    const seen = await signCheckpoint({ vault: services.vault, em: fork(), inUnit });
+    expect(seen).toMatchObject({ size: 301 });
+    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit }, seen)).toEqual(seen);
     const checkpoint = openCheckpoint((await getSignedCheckpoint(fork()))!, verifier!);
     expect(checkpoint).toEqual({
       origin: verifier!.name,
@@ -95,6 +97,51 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ]);
     expect(placed.filter((count) => count === 40).length).toBeLessThanOrEqual(1);
     expect(operationsIn(await log())).toEqual(Array.from({ length: 40 }, (_, at) => `number ${at + 1}`));
+  });
+
+  test('a log that was rewritten under a running server is not signed', async () => {
+    const { services } = world;
+    const context = { em: fork(), vault: services.vault, entropy: services.entropy, inUnit };
+    await ensureAuditKeys(context);
+    const sign = (seen?: SeenLog) => signCheckpoint({ vault: services.vault, em: fork(), inUnit }, seen);
+    const grow = async (begin: number, end: number) => {
+      await inUnit(async (em) => {
+        for (let number = begin; number < end; number += 1) await write(em, number);
+      });
+      await inUnit((em) => sequenceAll(em, 1));
+    };
+    await grow(0, 300);
+    const seen = await sign();
+    await grow(300, 310);
+    const later = await sign(seen);
+    expect(later).toMatchObject({ size: 310 });
+    // Everything is written again, with one other record.
+    for (const table of ['audit_records', 'audit_tiles', 'audit_checkpoints']) {
+      await fork().execute(`delete from ${table}`);
+    }
+    await grow(1, 321);
+    await expect(sign(later)).rejects.toThrow('the first 310 records of the audit log were changed');
+    expect(await getSignedCheckpoint(fork())).toBeUndefined();
+    await fork().execute('delete from audit_checkpoints where size > 300');
+    await expect(sign(later)).rejects.toThrow('the first 310 records of the audit log were changed');
+  });
+
+  test('a record that would be too long for an export is not written', async () => {
+    const ids = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`id_${at}`, 'x'.repeat(700)]));
+    await expect(
+      inUnit((em) =>
+        writeRecord(em, {
+          ...{
+            atMs: 1,
+            appId: null,
+            by: { kind: 'job', job: 'test' },
+            operation: 'long',
+            ids,
+            decision: 'allow',
+          },
+        }),
+      ),
+    ).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   test('a record that cannot be written fails what it records', async () => {

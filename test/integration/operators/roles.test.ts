@@ -40,6 +40,23 @@ const recordsOf = async (appId: string): Promise<readonly OperatorRecord[]> =>
   (await control<{ data: OperatorRecord[] }>(sandbox, 'GET', `apps/${appId}/operator_records?limit=100`))
     .data;
 
+const denied = {
+  ...{ operation: 'getPolicyTrace', decision: 'deny', code: 'missing_or_invalid_token', status: 401 },
+  ...{ by: { kind: 'operator', origin: 'admin_port' }, ids: {}, version: 1 },
+  ...{ at_ms: expect.any(Number), request_id: expect.any(String) },
+};
+
+/** What the audit log has of secrets that are not those of operators. */
+async function wrongSecrets(): Promise<object[]> {
+  await sandbox.settle();
+  const rows = await sandbox.database.orm.em
+    .fork()
+    .execute<{ entry: string }[]>('select entry from audit_records where entry like \'%"admin_port"%\'');
+  return rows
+    .map(({ entry }) => JSON.parse(entry) as { decision: string; code?: string })
+    .filter(({ decision, code }) => decision === 'deny' && code === 'missing_or_invalid_token');
+}
+
 async function addOperator(appId: string, name: string, role: string): Promise<string> {
   const { secret } = await control<{ secret: string }>(sandbox, 'POST', `apps/${appId}/operators`, {
     name,
@@ -88,6 +105,7 @@ describe('the admin port', () => {
       const refused = await admin('GET', `/policies/traces/${traceId}`, { secret });
       expect(refused).toMatchObject({ status: 401, body: { code: 'missing_or_invalid_token' } });
     }
+    expect(await wrongSecrets()).toEqual([denied, denied]);
     // Probes have no credentials.
     for (const path of ['/healthz', '/readyz', '/metrics']) {
       expect((await fetch(`${sandbox.adminUrl}${path}`)).status).toBe(200);

@@ -213,17 +213,19 @@ describe.each(databaseKinds)('%s', (kind) => {
     await house.services.uses.flush();
     const sweepAt = (nowMs: number) =>
       sweepExpired({ services: { ...services, clock: { now: () => nowMs } }, inUnit }).run(() => undefined);
-    expect(await sweepAt(startMs + 30 * dayMs - 1)).toBe(false);
+    // One by one on PostgreSQL only a week later, because most are dropped with their partition.
+    const expiredMs = startMs + (kind === 'postgres' ? 37 : 30) * dayMs;
+    expect(await sweepAt(expiredMs - 1)).toBe(false);
     expect(await usesKept()).toHaveLength(2503);
     const rounds = [];
     for (let round = 0; round < 3; round += 1)
-      rounds.push([await sweepAt(startMs + 30 * dayMs), (await usesKept()).length]);
+      rounds.push([await sweepAt(expiredMs), (await usesKept()).length]);
     expect(rounds).toEqual([
       [true, 1503],
       [true, 503],
       [false, 3],
     ]);
-    expect(await sweepAt(startMs + 30 * dayMs + 2501)).toBe(false);
+    expect(await sweepAt(expiredMs + 2501)).toBe(false);
     expect((await usesKept()).map(({ request_id: id }) => id)).toEqual(['2502']);
   });
 

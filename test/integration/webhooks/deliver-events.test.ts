@@ -500,7 +500,8 @@ describe.each(databaseKinds)('%s', (kind) => {
       events: (await database.orm.em.fork().execute('select type from outbox_events')).length,
     });
     expect(await rows()).toEqual({ deliveries: ['delivered', 'pending'], events: 2 });
-    clock.advance(28 * dayMs);
+    // One by one on PostgreSQL only a week later, because most are dropped with their partition.
+    clock.advance((kind === 'postgres' ? 35 : 28) * dayMs);
     await inTransaction(database, ({ em }) => em.execute("update webhook_endpoints set status = 'disabled'"));
     await process.finish();
     expect(await rows()).toEqual({ deliveries: ['pending'], events: 1 });

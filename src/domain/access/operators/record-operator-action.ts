@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { AuditRecord } from '../../../ports/audit/audit-trail.ts';
 import { writeRecord } from '../../base/audit/write-record.ts';
 import type { OperatorCaller } from './operator-caller.ts';
 
@@ -36,6 +37,15 @@ export async function recordCall(
   const { operator } = context.by;
   if (operator === undefined) return;
   await record(context, { ...call, appId: operator.appId });
+}
+
+/** Records that a call on the admin port had a secret that is not that of an operator. */
+export function recordWrongSecret(
+  { em, nowMs }: Pick<RecordingContext, 'em' | 'nowMs'>,
+  call: Pick<AuditRecord, 'operation' | 'requestId' | 'code' | 'status' | 'omitted'>,
+): Promise<void> {
+  const by = { kind: 'operator', origin: 'admin_port' } as const;
+  return writeRecord(em, { ...call, atMs: nowMs, appId: null, by, ids: {}, decision: 'deny' });
 }
 
 interface Action {

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
+import { noteChange } from '../../base/events/stored-effects.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
@@ -182,7 +183,7 @@ async function recordHealth(
     health.lastDay === known.lastDay;
   if (isSame) return false;
   const mustDisable = isTooLong(health);
-  const { numUpdatedRows } = await em
+  const changed = await em
     .getKysely<Tables>()
     .updateTable('webhook_endpoints')
     .set({
@@ -197,6 +198,9 @@ async function recordHealth(
     })
     .where('id', '=', id)
     .where('status', '=', 'enabled')
+    .returning('app_id')
     .executeTakeFirst();
-  return mustDisable && numUpdatedRows > 0n;
+  if (!mustDisable || changed === undefined) return false;
+  noteChange(em, { appId: changed.app_id, what: 'webhook_endpoint.disabled', id });
+  return true;
 }

@@ -38,9 +38,6 @@ const columns = [
 
 const MAX_PAGE = 100;
 const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
-/** CHOICE: long enough to investigate past failures. */
-const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
-const DROPPED_AT_ONCE = 5_000;
 
 /**
  * One page of the deliveries to an endpoint, newest event first.
@@ -161,44 +158,6 @@ export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
     next_attempt_at: row.next_attempt_at_ms,
     created_at: row.created_at_ms,
   };
-}
-
-/**
- * Deletes deliveries that ended more than a month ago, then events of that age without pending deliveries; returns
- * how many.
- */
-export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
-  const database = em.getKysely<Tables>();
-  const beforeMs = nowMs - RETENTION_MS;
-  const oldDeliveries = database
-    .selectFrom('webhook_deliveries')
-    .select('id')
-    .where('finished_at_ms', '<=', beforeMs)
-    .limit(DROPPED_AT_ONCE);
-  const deliveries = await database
-    .deleteFrom('webhook_deliveries')
-    .where('id', 'in', oldDeliveries)
-    .executeTakeFirst();
-  const oldEvents = database
-    .selectFrom('outbox_events as e')
-    .select('e.sequence')
-    .where('e.created_at_ms', '<=', beforeMs)
-    .where('e.fanned_out_at_ms', 'is not', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('webhook_deliveries as d')
-            .select('d.id')
-            .whereRef('d.event_sequence', '=', 'e.sequence'),
-        ),
-      ),
-    )
-    .limit(DROPPED_AT_ONCE);
-  const events = await database
-    .deleteFrom('outbox_events')
-    .where('sequence', 'in', oldEvents)
-    .executeTakeFirst();
-  return Number(deliveries.numDeletedRows) + Number(events.numDeletedRows);
 }
 
 async function getDelivery(

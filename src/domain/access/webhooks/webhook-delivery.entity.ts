@@ -8,7 +8,8 @@ export const WebhookDeliveryEntity = defineEntity({
     /** Derived from event and endpoint, so that an event is not delivered to an endpoint twice. */
     id: p.text().primary(),
     endpointId: p.text(),
-    eventSequence: p.bigint('number'),
+    /** In the key because PostgreSQL partitions the table by it; an id has one. */
+    eventSequence: p.bigint('number').primary().autoincrement(false),
     eventId: p.text(),
     eventType: p.text(),
     /** `pending`, `delivered` or `failed`. */

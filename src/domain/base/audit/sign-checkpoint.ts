@@ -1,8 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { checkpointText } from '../../../crypto/tlog/checkpoint.ts';
+import { rootOf } from '../../../crypto/tlog/merkle-tree.ts';
+import { subtreesOf } from '../../../crypto/tlog/tiles.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { AuditCheckpointEntity } from './audit-checkpoint.entity.ts';
 import { signNote } from './audit-keys.ts';
+import { tileReader } from './sequence-records.ts';
 
 interface SigningContext {
   readonly vault: KeyVault;
@@ -11,21 +14,57 @@ interface SigningContext {
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
+/** The log as this process has seen it last. */
+export interface SeenLog {
+  readonly size: number;
+  /** Base64. */
+  readonly root: string;
+}
+
+/** The log in the database does not begin with what this process has seen of it. */
+class RewrittenLogError extends Error {
+  constructor({ size }: SeenLog) {
+    super(
+      `the first ${size} records of the audit log were changed in the database; its checkpoint is not signed`,
+    );
+    this.name = 'RewrittenLogError';
+  }
+}
+
 /**
  * Signs the newest checkpoint unless it is signed. Between transactions: the key may be kept by another system. Two
  * processes that do it at the same time write the same note, because Ed25519 is deterministic.
  *
- * Result: whether there was one to sign.
+ * @param seen what this process has seen before: a log that does not continue it is not signed, so that rewriting the
+ * tables of a running server does not give a valid log.
+ * @returns the newest checkpoint, signed now or before; undefined without one.
+ * @throws RewrittenLogError
  */
-export async function signCheckpoint({ vault, em, inUnit }: SigningContext): Promise<boolean> {
+export async function signCheckpoint(
+  { vault, em, inUnit }: SigningContext,
+  seen?: SeenLog,
+): Promise<SeenLog | undefined> {
   const [newest] = await em.find(AuditCheckpointEntity, {}, { orderBy: { size: 'desc' }, limit: 1 });
-  if (newest === undefined || newest.note !== null) return false;
+  if (newest === undefined) {
+    if (seen !== undefined) throw new RewrittenLogError(seen);
+    return undefined;
+  }
   const { size, root } = newest;
+  if (seen !== undefined && seen.size !== size) await requireContinued(em, seen, size);
+  if (seen?.size === size && seen.root !== root) throw new RewrittenLogError(seen);
+  if (newest.note !== null) return { size, root };
   const note = await signNote({ em, vault }, (origin) =>
     checkpointText({ origin, size, root: Buffer.from(root, 'base64') }),
   );
   await inUnit((unit) => unit.nativeUpdate(AuditCheckpointEntity, { size }, { note }));
-  return true;
+  return { size, root };
+}
+
+async function requireContinued(em: SqlEntityManager, seen: SeenLog, size: number): Promise<void> {
+  const root =
+    seen.size > size ? undefined : await rootOf(subtreesOf(tileReader(em)), seen.size).catch(() => undefined);
+  if (root === undefined || Buffer.from(root).toString('base64') !== seen.root)
+    throw new RewrittenLogError(seen);
 }
 
 /** The newest signed checkpoint, as a note. */

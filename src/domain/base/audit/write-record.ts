@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { MAX_ENTRY_BYTES } from '../../../crypto/tlog/tiles.ts';
 import { ApiError, isUnavailable } from '../../../errors.ts';
 import type { AuditActor, AuditRecord } from '../../../ports/audit/audit-trail.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
@@ -51,6 +52,12 @@ export async function writeRecord(em: SqlEntityManager, record: AuditRecord): Pr
     recorded_at_ms: record.atMs,
     entry: entryOf(record),
   };
+  // The log could not be exported with it.
+  if (Buffer.byteLength(row.entry) > MAX_ENTRY_BYTES) {
+    throw new ApiError('unavailable', 'the audit log cannot be written', {
+      cause: new Error('a record is too long'),
+    });
+  }
   try {
     const { rows } = await insertRow(em, row);
     written.set(em, { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs });

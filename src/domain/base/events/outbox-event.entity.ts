@@ -21,6 +21,8 @@ export const OutboxEventEntity = defineEntity({
   },
   indexes: [
     { name: 'outbox_events_by_app', properties: ['appId', 'sequence'] },
+    // Not unique: a unique index of a partitioned table must contain its key.
+    { name: 'outbox_events_id', properties: ['id'] },
     { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
     // A partial index that stays small, however large the table is.
     {
@@ -29,5 +31,4 @@ export const OutboxEventEntity = defineEntity({
       where: 'fanned_out_at_ms is null',
     },
   ],
-  uniques: [{ name: 'outbox_events_id', properties: ['id'] }],
 });

@@ -3,6 +3,7 @@ import type { Services } from '../../../operation-context.ts';
 import type { CardEnvironment, CardStatus, IssuedCard } from '../../../ports/card-issuers.ts';
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
+import { noteChange } from '../../base/events/stored-effects.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { CardEntity, type StoredCard } from './card.entity.ts';
 
@@ -71,5 +72,6 @@ export async function settleCard(
   card.revision = Math.max(card.revision, revision);
   if (status === 'canceled') card.status = 'canceled';
   if (card.nextCheckAtMs === nextCheckAtMs) card.nextCheckAtMs = null;
+  noteChange(em, { appId: card.appId, what: `card.reported_${status}`, id });
   await em.flush();
 }

@@ -1,6 +1,7 @@
 import type { OperationContext } from '../../../operation-context.ts';
 import type { CustomerSnapshot } from '../../../ports/fiat-providers.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { noteChange } from '../../base/events/stored-effects.ts';
 import { eventData } from './customer-view.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import { changesBetween, storedSnapshot } from './snapshot.ts';
@@ -57,6 +58,8 @@ export async function storeSnapshot(
   if (taken === 0) {
     return em.findOneOrFail(FiatCustomerEntity, { id: known.id }, { disableIdentityMap: true });
   }
+  // Not every change has an event.
+  if (isChanged) noteChange(em, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
   await tell(context, known, next.snapshot);
   return { ...known, ...next };
 }

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { TransactionMovements } from '../../../ports/chains.ts';
+import { noteChange } from '../../base/events/stored-effects.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -18,6 +19,7 @@ export const includedStatuses = ['confirmed', 'finalized'] as const;
 
 /** A step that is due for a check. */
 interface DueStep {
+  readonly appId: string;
   readonly actionId: string;
   readonly position: number;
 }
@@ -59,7 +61,9 @@ export async function claimDueExternalSteps(
         .on((on) => on('deposits.position', '=', on('steps.position', '-', on.lit(1)))),
     )
     .innerJoin('transactions', 'transactions.id', 'deposits.transaction_id')
+    .innerJoin('wallet_actions', 'wallet_actions.id', 'steps.action_id')
     .select([
+      'wallet_actions.app_id as appId',
       'steps.action_id as actionId',
       'steps.position',
       'steps.external_kind as kind',
@@ -111,7 +115,13 @@ export async function advanceExternalStep(
     .where('position', '=', step.position)
     .where('external_status', '=', 'waiting')
     .executeTakeFirstOrThrow();
-  return numUpdatedRows === 1n;
+  if (numUpdatedRows !== 1n) return false;
+  noteChange(em, {
+    appId: step.appId,
+    what: `wallet_action.external_step_${progress.kind}`,
+    id: step.actionId,
+  });
+  return true;
 }
 
 /** A step whose transaction is in a block, and whose effects there are not read yet. */
@@ -125,7 +135,9 @@ const selectUnread = prepareQuery<{ nowMs: number; limit: number }, UnreadStep>(
     database
       .selectFrom('wallet_action_steps as steps')
       .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+      .innerJoin('wallet_actions', 'wallet_actions.id', 'steps.action_id')
       .select([
+        'wallet_actions.app_id as appId',
         'steps.action_id as actionId',
         'steps.position',
         'transactions.caip2',
@@ -161,7 +173,7 @@ export async function claimUnreadSteps(
  */
 export async function storeEffects(
   em: SqlEntityManager,
-  { actionId, position }: UnreadStep,
+  { appId, actionId, position }: UnreadStep,
   { found, nowMs }: { found: TransactionMovements | undefined; nowMs: number },
 ): Promise<void> {
   const effects = found?.movements.map((moved) => ({ ...moved, rawAmount: String(moved.rawAmount) }));
@@ -178,6 +190,7 @@ export async function storeEffects(
     .where('position', '=', position)
     .where('next_check_at_ms', 'is not', null)
     .execute();
+  if (found !== undefined) noteChange(em, { appId, what: 'wallet_action.effects_read', id: actionId });
 }
 
 /** The external id of an action's payout; undefined for other actions and unknown ones. */

@@ -1,7 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
+import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import type { Tables } from '../../tables.ts';
 import { dropOldVolumes } from './use-volume.ts';
 
@@ -45,6 +46,15 @@ const columns = [
 
 /** CHOICE: no retention is published; a month of requests is enough to evaluate a policy change. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Uses are needed for their lifetime. */
+export const expiringUses: ExpiringTable = {
+  ...{ table: 'wallet_uses', key: 'sequence', time: 'judged_at_ms', keptMs: LIFETIME_MS },
+  isNeeded: ({ name }, beforeMs) => sql<boolean>`
+    exists (select from ${sql.table(name)} where judged_at_ms > ${beforeMs})
+  `,
+};
+
 /** Rows read or deleted per statement. */
 export const USES_AT_ONCE = 1000;
 
@@ -96,7 +106,8 @@ export async function* usesOfWallet(
 }
 
 /**
- * Deletes the oldest uses, at most `USES_AT_ONCE`, that have expired; returns how many.
+ * Deletes the oldest uses, at most `USES_AT_ONCE`, that have expired; returns how many. On PostgreSQL it is only for
+ * uses whose partition has not expired as a whole.
  *
  * NOTE: they are deleted in their order, so that no index on time is needed. After a clock was set back, a use with a
  * later time therefore delays the deletion of those behind it.
@@ -110,7 +121,8 @@ export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Prom
     .orderBy('sequence')
     .limit(USES_AT_ONCE)
     .execute();
-  const young = oldest.findIndex(({ judged_at_ms: atMs }) => atMs > nowMs - LIFETIME_MS);
+  const beforeMs = nowMs - LIFETIME_MS - graceOf(em);
+  const young = oldest.findIndex(({ judged_at_ms: atMs }) => atMs > beforeMs);
   const last = oldest.at(young === -1 ? oldest.length - 1 : young - 1);
   if (young === 0 || last === undefined) return 0;
   const { numDeletedRows } = await database

@@ -1,0 +1,72 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemClock } from '../../adapters/clock.ts';
+import type { DatabaseConfig } from '../../config.ts';
+import { TILE_WIDTH } from '../../crypto/tlog/tiles.ts';
+import {
+  deleteRecordsBelow,
+  dropRecordsBelow,
+  firstRecordSince,
+} from '../../domain/base/audit/trim-records.ts';
+import { writeRecord } from '../../domain/base/audit/write-record.ts';
+import { StartError } from '../../start-error.ts';
+import type { Database } from '../../storage/open-database.ts';
+import { commandLine, requireMigrated, withDatabase } from '../administration.ts';
+import { exportFrom } from './export-log.ts';
+import { verifyLog } from './verify-log.ts';
+
+/** What was trimmed. */
+export interface Trimmed {
+  /** How many records the log has. */
+  readonly size: number;
+  /** Records with a smaller index are only in the export. */
+  readonly kept_from: number;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+interface TrimOptions {
+  /** Unix ms: older records are deleted. */
+  readonly beforeMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay: the
+ * log goes on, later exports to the same folder continue it, and the export proves what was deleted.
+ *
+ * @param keepDays younger records stay.
+ * @throws StartError when the log cannot be exported, or the export is not the log: then nothing is deleted.
+ */
+export function trimLog(config: DatabaseConfig, folder: string, keepDays: number): Promise<Trimmed> {
+  const nowMs = systemClock.now();
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    return trimTo(database, folder, { beforeMs: nowMs - keepDays * DAY_MS, nowMs });
+  });
+}
+
+/** As `trimLog`, in an open database. */
+export async function trimTo(
+  { orm }: Pick<Database, 'orm'>,
+  folder: string,
+  { beforeMs, nowMs }: TrimOptions,
+): Promise<Trimmed> {
+  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
+    orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+  const { size, verifier_key: key } = await exportFrom(orm.em.fork(), folder);
+  const { faults } = await verifyLog(folder, { key });
+  if (faults[0] !== undefined)
+    throw new StartError(`the export is not the log, nothing was deleted: ${faults[0]}`);
+  const first = await firstRecordSince(orm.em.fork(), beforeMs, size);
+  // The bundle that is not full is written again by the next export, from the records in the database.
+  const keptFrom = Math.floor(first / TILE_WIDTH) * TILE_WIDTH;
+  await inUnit((em) =>
+    writeRecord(em, {
+      ...{ atMs: nowMs, appId: null, by: { kind: 'operator', ...commandLine }, operation: 'trimAuditLog' },
+      ...{ ids: { kept_from: String(keptFrom) }, decision: 'allow' },
+    }),
+  );
+  while (await inUnit((em) => dropRecordsBelow(em, keptFrom)));
+  while ((await inUnit((em) => deleteRecordsBelow(em, keptFrom))) > 0);
+  return { size, kept_from: keptFrom };
+}

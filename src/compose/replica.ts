@@ -1,0 +1,46 @@
+import type { ServeConfig } from '../config.ts';
+import { entities } from '../domain/tables.ts';
+import { createReplicaReads, type ReplicaReads } from '../http/run/replica-reads.ts';
+import { type OpenUnit, unitsOf } from '../http/unit-of-work.ts';
+import type { Log } from '../ports/log.ts';
+import { type Database, openDatabase } from '../storage/open-database.ts';
+import { watchReplica } from '../storage/replicas/replica-lag.ts';
+
+/** A replica of the database that lists are read from. */
+interface OpenedReplica {
+  /** @param primary units of work on the database itself. */
+  readsBeside(primary: OpenUnit): ReplicaReads;
+  close(): Promise<void>;
+}
+
+const now = (): number => performance.now();
+
+/** Undefined without one. The server starts without waiting for it: until it is seen, everything is read from the primary. */
+export async function openReplica(
+  { replicaUrl, databasePoolSize }: Pick<ServeConfig, 'replicaUrl' | 'databasePoolSize'>,
+  primary: Database,
+  log: Log,
+): Promise<OpenedReplica | undefined> {
+  if (replicaUrl === undefined) return undefined;
+  const replica = await openDatabase(entities, {
+    kind: 'postgres',
+    url: replicaUrl,
+    poolSize: databasePoolSize,
+    onConnectionError: (err) => log.warn({ err }, 'a connection to the replica broke'),
+  });
+  const lag = watchReplica({
+    ...{ primary, replica, now },
+    onChange: (isKnown) =>
+      isKnown
+        ? log.info({}, 'lists are read from the replica')
+        : log.warn({}, 'the replica cannot be used; lists are read from the primary'),
+  });
+  return {
+    readsBeside: (openPrimary) =>
+      createReplicaReads({ primary: openPrimary, replica: unitsOf(replica), lagMs: lag.lagMs, now }),
+    async close() {
+      await lag.close();
+      await replica.close();
+    },
+  };
+}

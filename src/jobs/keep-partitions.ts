@@ -1,0 +1,29 @@
+import { expiringDeliveries, expiringEvents } from '../domain/access/webhooks/drop-old-deliveries.ts';
+import { partitionedRecords } from '../domain/base/audit/trim-records.ts';
+import { dropOldest, extendTable } from '../domain/base/partitions/keep-table.ts';
+import { expiringUses } from '../domain/wallets/wallet-uses/find-uses.ts';
+import type { JobContext } from './job-context.ts';
+import type { Job } from './runner.ts';
+
+const EVERY_MS = 60_000;
+
+/** Deliveries before events, which are needed while they have deliveries. */
+const expiring = [expiringDeliveries, expiringEvents, expiringUses];
+
+/** On PostgreSQL, adds partitions to the tables that only grow and drops those whose rows have expired. */
+export function keepPartitions({ services, inUnit }: JobContext): Job {
+  return {
+    name: 'keep-partitions',
+    everyMs: EVERY_MS,
+    async run() {
+      const nowMs = services.clock.now();
+      let dropped = 0;
+      for (const table of [partitionedRecords, ...expiring]) await extendTable(inUnit, table);
+      for (const table of expiring) {
+        if (await dropOldest(inUnit, table, nowMs)) dropped += 1;
+      }
+      if (dropped > 0) services.log.debug({ dropped }, 'dropped partitions that had expired');
+      return dropped > 0;
+    },
+  };
+}

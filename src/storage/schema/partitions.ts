@@ -1,0 +1,172 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type RawBuilder, sql } from 'kysely';
+import { isPostgres } from '../is-postgres.ts';
+
+// Tables that only grow are partitioned on PostgreSQL, so that old rows are dropped with their partition instead of
+// being deleted one by one. A partition is a range of the key that increases with every row, not of the time: primary
+// keys stay as they are, pages by cursor read one or two partitions, and clocks that differ put no row in a wrong one.
+// Ranges are cut so that one has about a week of rows.
+//
+// What no range covers is in the default partition, so writing never depends on this having run.
+
+/** A table that is partitioned by ranges of its key. */
+export interface PartitionedTable {
+  readonly table: string;
+  /** A column that increases with every row. */
+  readonly key: string;
+  /** A column with the time of a row, Unix ms. */
+  readonly time: string;
+}
+
+/** A table whose rows expire. */
+export interface ExpiringTable extends PartitionedTable {
+  readonly keptMs: number;
+  /** Whether a partition has rows that are needed, as an expression. `beforeMs`: older rows have expired. */
+  isNeeded(partition: Partition, beforeMs: number): RawBuilder<boolean>;
+}
+
+/** A range of keys: `from` inclusive, null for no bound; `to` exclusive. */
+export interface Partition {
+  readonly name: string;
+  readonly from: number | null;
+  readonly to: number;
+}
+
+/** About as many rows as a partition has. */
+const SPAN_MS = 7 * 24 * 60 * 60 * 1000;
+
+/**
+ * CHOICE: rows that have expired are dropped with their partition, at most a week later. Only where a partition spans
+ * more than that, because few rows are written, they are deleted one by one.
+ *
+ * Result: how much later than they expire rows are deleted one by one; 0 on SQLite.
+ */
+export function graceOf(em: SqlEntityManager): number {
+  return isPostgres(em.getKysely()) ? SPAN_MS : 0;
+}
+
+/** A range has at least as many keys as the busiest server writes between two runs; a multiple of 256. */
+const LEAST_ROWS = 102_400;
+const MOST_ROWS = 51_200_000;
+
+/** How long adding or dropping a partition waits for queries on the table, which wait behind it. */
+const LOCK_TIMEOUT = '250ms';
+
+/** The ranges of a table by increasing key, without the default partition; none on SQLite. */
+export async function partitionsOf(em: SqlEntityManager, table: string): Promise<Partition[]> {
+  const database = em.getKysely();
+  if (!isPostgres(database)) return [];
+  const { rows } = await sql<{ name: string; bound: string }>`
+    select child.relname as name, pg_get_expr(child.relpartbound, child.oid) as bound
+    from pg_inherits join pg_class child on child.oid = inhrelid
+    where inhparent = to_regclass(${table})
+  `.execute(database);
+  return rows
+    .flatMap(({ name, bound }) => {
+      const [, from, to] = /FROM \((MINVALUE|'\d+')\) TO \('(\d+)'\)/.exec(bound) ?? [];
+      if (from === undefined) return [];
+      return { name, from: from === 'MINVALUE' ? null : Number(from.slice(1, -1)), to: Number(to) };
+    })
+    .sort((one, other) => one.to - other.to);
+}
+
+/** Adds the next range once rows are written to the newest one. Result: whether one was added. */
+export async function extendPartitions(
+  em: SqlEntityManager,
+  partitioned: PartitionedTable,
+): Promise<boolean> {
+  const ranges = await partitionsOf(em, partitioned.table);
+  const newest = ranges.at(-1);
+  if (newest === undefined) return false;
+  const { table } = partitioned;
+  const last = await rowAtEnd(em, partitioned, { end: 'desc' });
+  if (last === undefined || last.key < (newest.from ?? 0)) return false;
+  // The range before has a rate that is not only of its first minutes.
+  const begin = (ranges.at(-2) ?? newest).from ?? 0;
+  const first = await rowAtEnd(em, partitioned, { end: 'asc', from: begin });
+  const size =
+    first === undefined
+      ? LEAST_ROWS
+      : sizeOf({ rows: last.key - first.key + 1, elapsedMs: last.atMs - first.atMs });
+  const database = em.getKysely();
+  await waitBriefly(em);
+  // So that nothing is added to it while it is compared with the new range.
+  const rest = `${table}_default`;
+  await sql`lock table ${sql.table(rest)} in access exclusive mode`.execute(database);
+  const { rows } = await sql<{ last: string | null }>`
+    select max(${sql.ref(partitioned.key)}) as last from ${sql.table(rest)}
+  `.execute(database);
+  const from = Math.max(newest.to, roundUp(Number(rows[0]?.last ?? -1) + 1));
+  const name = `${table}_p${from}`;
+  await sql`create table ${sql.table(name)} (like ${sql.table(table)} including all)`.execute(database);
+  await sql`
+    alter table ${sql.table(table)} attach partition ${sql.table(name)}
+    for values from (${sql.lit(from)}) to (${sql.lit(from + size)})
+  `.execute(database);
+  return true;
+}
+
+/** Drops the oldest partition whose rows have all expired. Result: whether there was one. */
+export async function dropExpiredPartition(
+  em: SqlEntityManager,
+  expiring: ExpiringTable,
+  nowMs: number,
+): Promise<boolean> {
+  const beforeMs = nowMs - expiring.keptMs;
+  const last = await rowAtEnd(em, expiring, { end: 'desc' });
+  for (const partition of await partitionsOf(em, expiring.table)) {
+    if (last === undefined || partition.to > last.key) return false;
+    // The newest row first, because the whole check reads a partition that is partly expired.
+    const newest = await rowAtEnd(em, { ...expiring, table: partition.name }, { end: 'desc' });
+    if (newest !== undefined && newest.atMs > beforeMs) return false;
+    if (await dropPartition(em, partition, expiring.isNeeded(partition, beforeMs))) return true;
+  }
+  return false;
+}
+
+/** Drops a partition unless one of its rows is needed. Result: whether it was dropped. */
+export async function dropPartition(
+  em: SqlEntityManager,
+  { name }: Partition,
+  isNeeded: RawBuilder<boolean>,
+): Promise<boolean> {
+  const database = em.getKysely();
+  await waitBriefly(em);
+  await sql`lock table ${sql.table(name)} in access exclusive mode`.execute(database);
+  const { rows } = await sql<{ needed: boolean }>`select (${isNeeded}) as needed`.execute(database);
+  if (rows[0]?.needed !== false) return false;
+  await sql`drop table ${sql.table(name)}`.execute(database);
+  return true;
+}
+
+interface EndRow {
+  readonly key: number;
+  readonly atMs: number;
+}
+
+async function rowAtEnd(
+  em: SqlEntityManager,
+  { table, key, time }: PartitionedTable,
+  { end, from = 0 }: { readonly end: 'asc' | 'desc'; readonly from?: number },
+): Promise<EndRow | undefined> {
+  const { rows } = await sql<{ key: string; at_ms: string }>`
+    select ${sql.ref(key)} as key, ${sql.ref(time)} as at_ms from ${sql.table(table)}
+    where ${sql.ref(key)} >= ${from} order by ${sql.ref(key)} ${sql.raw(end)} limit 1
+  `.execute(em.getKysely());
+  const [row] = rows;
+  return row === undefined ? undefined : { key: Number(row.key), atMs: Number(row.at_ms) };
+}
+
+function sizeOf({ rows, elapsedMs }: { readonly rows: number; readonly elapsedMs: number }): number {
+  const wanted = elapsedMs <= 0 ? LEAST_ROWS : (rows * SPAN_MS) / elapsedMs;
+  return roundUp(Math.min(MOST_ROWS, Math.max(LEAST_ROWS, wanted)));
+}
+
+/** To whole bundles of the audit log. */
+function roundUp(count: number): number {
+  return Math.ceil(count / 256) * 256;
+}
+
+async function waitBriefly(em: SqlEntityManager): Promise<void> {
+  await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(em.getKysely());
+}
