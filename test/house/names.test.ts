@@ -80,7 +80,12 @@ test('files stay small enough to be seen whole', () => {
 
 test('folders stay small enough to be seen whole', () => {
   // The pipeline is one module; `wallets` is the noun that the whole contract is about.
-  const larger: Record<string, number> = { 'src/http': 30, 'src/domain/wallets/wallets': 30 };
+  // Migrations only grow in number.
+  const larger: Record<string, number> = {
+    'src/http': 30,
+    'src/domain/wallets/wallets': 30,
+    'src/storage/migrations': 999,
+  };
   const limitOf = (folder: string): number =>
     /^src\/(sandbox\/)?handlers\b/.test(folder) ? Number.POSITIVE_INFINITY : (larger[folder] ?? 25);
   const counts = new Map<string, number>();
