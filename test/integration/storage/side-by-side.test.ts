@@ -19,7 +19,7 @@ async function migrateToTomorrow(url: string): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
   const { rows } = await client.query<{ name: string }>(
-    "select relname as name from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace and relname <> 'schema_migrations'",
+    "select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = current_schema()::regnamespace and relname <> 'schema_migrations'",
   );
   for (const { name } of rows) {
     const migration = `
