@@ -88,7 +88,7 @@ export function changedAuthority(use: AuthorizedUse, occasion: UseOccasion): Wal
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
   if (authority.owner !== null) requireParty(use, evidence, [authority.owner]);
-  if (request.method === 'POST' && rest === '/automations/attach') return { ...authority, isAutomated: true };
+  if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
   const owner = ownerAfter(request.body, authority, quorums);
@@ -98,6 +98,14 @@ export function changedAuthority(use: AuthorizedUse, occasion: UseOccasion): Wal
     signers: signers === undefined ? authority.signers : referencesOfSigners(quorums, signers),
     isAutomated: authority.isAutomated && owner === authority.owner,
   };
+}
+
+/** Deposits that are converted at the wallet's own address are converted by automations that it gets for this. */
+function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
+  if (method !== 'POST') return false;
+  if (rest === '/automations/attach') return true;
+  const { deposit_address_strategy: strategy = 'dedicated' } = body;
+  return rest === '/deposit_accounts/crypto' && strategy !== 'dedicated';
 }
 
 function requireOccasion({ appId, expiryMs }: EvidentRequest, occasion: UseOccasion): void {

@@ -376,13 +376,23 @@ test('an automation signs transactions without a request, after the owner agreed
   const [owner, attacker] = [newOwner(), newOwner()];
   const wallet = await walletOf(ofKey(owner));
   const path = `/v1/wallets/${wallet.binding.rowId}/automations/attach`;
-  const agree = async (by: Owner): Promise<Wallet> => {
-    const use = useOf(wallet, signedBy([by], { path, body: { automation_ids: ['sweep'] } }));
+  const attach = { path, body: { automation_ids: ['sweep'] } };
+  const agree = async (by: Owner, request: { path: string; body: object } = attach): Promise<Wallet> => {
+    const use = useOf(wallet, signedBy([by], request));
     const json = { key: 'test', binding: wallet.binding, use };
     const { parts, json: changed } = await call('changeAuthority', wallet.parts, json);
     return { ...wallet, parts, authority: (changed as { authority: WalletAuthority }).authority };
   };
   await expect(agree(attacker)).rejects.toThrow('lacks signatures');
+  const deposits = (strategy: string) => ({
+    path: `/v1/wallets/${wallet.binding.rowId}/deposit_accounts/crypto`,
+    body: { deposit_address_strategy: strategy },
+  });
+  await expect(agree(owner, deposits('dedicated'))).rejects.toThrow('expected a change of a wallet');
+  await expect(agree(owner, deposits('prefer_destination'))).resolves.toHaveProperty(
+    'authority.isAutomated',
+    true,
+  );
   const automated = await agree(owner);
   const transaction = {
     ...{ type: 0, to: newAddress(), value: 1, chain_id: 1 },

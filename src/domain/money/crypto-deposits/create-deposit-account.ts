@@ -18,6 +18,7 @@ import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { createWalletKey } from '../../wallets/wallets/create-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { insertWallet, type NewWalletRow } from '../../wallets/wallets/insert-wallet.ts';
+import { changeAuthority } from '../../wallets/wallets/wallet-authority.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { accountView } from './list-deposit-accounts.ts';
 import { overlaps, type ResolvedRoute, resolveRoute, routeKey } from './resolve-route.ts';
@@ -84,6 +85,7 @@ export async function createDepositAccount(
   await lockWallet(context, wallet);
   const accounts: CryptoDepositAddressRoute[] = [];
   for (const route of routes) accounts.push(accountView(await openRoute(context, { wallet, route, isOwn })));
+  if (isOwn) await changeAuthority(context, wallet, wallet);
   return accounts;
 }
 
