@@ -123,18 +123,22 @@ function withMembers(
   };
 }
 
-/** The members that records, by their digests, were found to have. */
+/** The members after the changes of a record, by the digest of these. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
-/** Follows the changes of a key quorum and verifies each. */
+/** Follows the changes of a key quorum and verifies each that it has not verified before. */
 function currentMembers(record: QuorumRecord, depth: number): QuorumMembers {
   if (record.changes.length === 0) return record.base;
-  const digest = hash('sha256', JSON.stringify([depth, record]));
-  const known = followed.get(digest);
-  if (known !== undefined) return known;
-  let members: QuorumMembers = record.base;
-  for (const change of record.changes) members = membersAfter(members, { record, change, depth });
-  followed.set(digest, members);
+  const digests: string[] = [];
+  for (const change of record.changes) {
+    digests.push(hash('sha256', JSON.stringify([digests.at(-1) ?? [depth, record.base], change])));
+  }
+  const last = digests.findLastIndex((digest) => followed.has(digest));
+  let members = followed.get(digests[last] ?? '') ?? record.base;
+  for (const change of record.changes.slice(last + 1)) {
+    members = membersAfter(members, { record, change, depth });
+  }
+  followed.set(digests.at(-1)!, members);
   return members;
 }
 

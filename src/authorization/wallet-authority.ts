@@ -135,11 +135,12 @@ function requireParty(
   parties: readonly string[],
 ): void {
   const records = byReference(quorums);
-  const eligible = parties
-    .filter((reference) => records.has(reference))
-    .map((reference) => currentQuorum(reference, { records, userKeys, depth: 0 }));
-  const keys = keysOf(evidence, eligible.flatMap(quorumKeys));
-  if (eligible.some((quorum) => countQuorum(quorum, keys).satisfied)) return;
+  // One by one: the owner is the first, and mostly the one who has signed.
+  for (const reference of parties) {
+    if (!records.has(reference)) continue;
+    const quorum = currentQuorum(reference, { records, userKeys, depth: 0 });
+    if (countQuorum(quorum, keysOf(evidence, quorumKeys(quorum))).satisfied) return;
+  }
   throw new UnauthorizedUseError('the signed request lacks signatures of those who may use the wallet');
 }
 

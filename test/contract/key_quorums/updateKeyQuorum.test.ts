@@ -97,3 +97,34 @@ test('refuses a change that leaves no members, or a threshold above their number
   }
   expect((await call(sandbox, 'getKeyQuorum', { path })).body).toEqual(made.body);
 });
+
+test('can be changed 64 times, and is then replaced by another one', async () => {
+  await using sandbox = await startSandbox();
+  const made = await call(sandbox, 'createKeyQuorum', {
+    body: { public_keys: [alice.publicKey, bob.publicKey], authorization_threshold: 1 },
+  });
+  const wallet = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', owner_id: made.body.id },
+  });
+  const path = { key_quorum_id: made.body.id };
+  const signWith = [alice.privateKey];
+  const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
+  const use = { path: { wallet_id: wallet.body.id }, body: hello };
+  const other = (index: number) => (index % 2 === 0 ? carol : bob).publicKey;
+  for (let index = 0; index < 64; index += 1) {
+    const body = { public_keys: [alice.publicKey, other(index)] };
+    await call(sandbox, 'updateKeyQuorum', { path, body }, { signWith });
+    // The vault follows some changes by the way, and the others at the end.
+    if (index === 20) await call(sandbox, 'walletRpc', use, { signWith: [carol.privateKey] });
+  }
+  const change = { path, body: { public_keys: [alice.publicKey] } };
+  const refused = await refusal(sandbox, 'updateKeyQuorum', change, { signWith });
+  expect([refused.status, refused.body.code]).toEqual([400, 'invalid_state']);
+
+  // What does not change who may sign is not counted.
+  await call(sandbox, 'updateKeyQuorum', { path, body: { display_name: 'Treasury' } }, { signWith });
+  const [first, second] = [bob, carol].map(({ privateKey }) => ({ signWith: [privateKey] }));
+  await call(sandbox, 'walletRpc', use, first);
+  const former = await refusal(sandbox, 'walletRpc', use, second!);
+  expect(former.body.code).toBe('zero_correct_authorization_signatures');
+});

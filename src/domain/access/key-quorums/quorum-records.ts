@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type {
   QuorumBase,
@@ -56,12 +57,26 @@ function keysOfUsers({ users, quorums }: LoadedQuorum): [string, readonly string
   ];
 }
 
-/** Stores a change of a key quorum with the request that its members signed. Call it before the change is stored. */
+/**
+ * CHOICE: how often a key quorum can be changed before another one has to take its place. Each use of a wallet carries
+ * all changes of its key quorums, and the vault verifies them when it sees them for the first time.
+ */
+const MAX_CHANGES = 64;
+const MAX_CHANGES_BYTES = 512 * 1024;
+
+/**
+ * Stores a change of the members or the threshold with the request that the members signed. Call it before the change is
+ * stored.
+ *
+ * @throws ApiError invalid_state for one change too many, and for an intent that an earlier version has collected the
+ * signatures of.
+ */
 export async function recordQuorumChange(
   context: OperationContext,
   before: StoredKeyQuorum,
   after: StoredKeyQuorum,
 ): Promise<void> {
+  if (isDeepStrictEqual(membersOf(before), membersOf(after))) return;
   const evidence = evidenceOf(context);
   if (evidence === undefined) {
     throw new ApiError(
@@ -75,6 +90,13 @@ export async function recordQuorumChange(
   ]);
   const [own, ...quorums] = records as [QuorumRecord, ...QuorumRecord[]];
   const change: QuorumChange = { evidence, userKeys: await userKeysOf(context, [before.id]), quorums };
+  const changes = [...own.changes, change];
+  if (changes.length > MAX_CHANGES || Buffer.byteLength(JSON.stringify(changes)) > MAX_CHANGES_BYTES) {
+    throw new ApiError(
+      'invalid_state',
+      'the key quorum was changed too often; create another one and make it the owner',
+    );
+  }
   await context.em
     .getKysely<Tables>()
     .insertInto('key_quorum_changes')
@@ -85,6 +107,10 @@ export async function recordQuorumChange(
       change: JSON.stringify(change),
     })
     .execute();
+}
+
+function membersOf({ threshold, publicKeys, userIds, keyQuorumIds }: StoredKeyQuorum): unknown {
+  return { threshold, publicKeys, userIds, keyQuorumIds };
 }
 
 interface QuorumRow {
