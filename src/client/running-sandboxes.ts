@@ -25,6 +25,7 @@ export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'proce
   const { pid } = process;
   const folder = folderOfRunning();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  removeLeftovers();
   const file = join(folder, `${portOf(sandbox)}.json`);
   const temporaryFile = `${file}.${pid}`;
   const announcement: RunningSandboxFile = { ...sandbox, pid, process_started: startOf(pid) };
@@ -52,6 +53,14 @@ export function listRunningSandboxes(): RunningSandboxFile[] {
   return listFiles()
     .map((file) => readAnnouncement(file))
     .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found));
+}
+
+/** Removes the announcements of sandboxes that were killed. */
+function removeLeftovers(): void {
+  for (const file of listFiles()) {
+    const found = readAnnouncement(file);
+    if (found !== undefined && !isRunning(found)) rmSync(file, { force: true });
+  }
 }
 
 function folderOfRunning(): string {
@@ -89,7 +98,7 @@ function isRunning({ pid, process_started: started }: RunningSandboxFile): boole
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
-  return started === undefined || startOf(pid) === started;
+  return startOf(pid) === started;
 }
 
 /** In clock ticks since the machine was booted (proc(5), field 22 of `stat`); undefined outside Linux. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -37,3 +37,16 @@ test.runIf(process.platform === 'linux')('the id of its process belongs to anoth
   writeFileSync(announced(), JSON.stringify(killed));
   expect(findRunningSandbox(undefined)).toBeUndefined();
 });
+
+test.runIf(process.platform === 'linux')(
+  'what killed sandboxes left is removed when another one starts',
+  () => {
+    announceSandbox(sandbox);
+    const left = { ...JSON.parse(readFileSync(announced(), 'utf8')), pid: process.ppid };
+    const file = announced().replace('4711', '4712');
+    writeFileSync(file, JSON.stringify(left));
+    announceSandbox(sandbox);
+    expect(existsSync(file)).toBe(false);
+    expect(existsSync(announced())).toBe(true);
+  },
+);
