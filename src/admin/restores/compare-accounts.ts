@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { selectHighestNonce } from '../../domain/money/sending/require-known-account.ts';
+import { knownNonces } from '../../domain/money/sending/require-known-account.ts';
 import type { Tables } from '../../domain/tables.ts';
 import type { Chains } from '../../ports/chains.ts';
 
@@ -14,7 +14,10 @@ interface AccountAhead {
 
 export interface ComparedAccounts {
   readonly ahead: readonly AccountAhead[];
-  /** Accounts that could not be compared, because their nodes did not answer. */
+  /**
+   * Accounts that could not be compared, because their nodes did not answer; the id of a chain (CAIP-2) for all of its
+   * accounts from the moment at which it was given up.
+   */
   readonly unanswered: readonly string[];
   /** How many accounts were compared. */
   readonly compared: number;
@@ -24,6 +27,8 @@ export interface ComparedAccounts {
 
 const PAGE = 500;
 const AT_ONCE = 16;
+/** A chain that leaves so many questions in a row unanswered is given up: each waits for a timeout. */
+const MOST_UNANSWERED = 32;
 /** Chain types whose wallets send, and whose transactions have no nonces. */
 const WITHOUT_NONCES = ['solana', 'tron', 'spark'];
 
@@ -41,26 +46,29 @@ export async function compareAccounts(
   let compared = 0;
   const evm = caip2s.flatMap((caip2) => {
     const chain = chains.find(caip2);
-    return chain?.kind === 'evm' ? chain : [];
+    return chain?.kind === 'evm' ? { chain, silence: 0 } : [];
   });
   for await (const wallets of pagesOfWallets(em)) {
-    const pairs = wallets.flatMap((wallet) => evm.map((chain) => ({ wallet, chain })));
+    const pairs = wallets.flatMap((wallet) => evm.map((asked) => ({ wallet, asked })));
     for (let at = 0; at < pairs.length; at += AT_ONCE) {
+      const batch = pairs.slice(at, at + AT_ONCE).filter(({ asked }) => asked.silence < MOST_UNANSWERED);
       const nonces = await Promise.allSettled(
-        pairs.slice(at, at + AT_ONCE).map(({ wallet, chain }) => chain.nonce(wallet.address)),
+        batch.map(({ wallet, asked }) => asked.chain.nonce(wallet.address)),
       );
       for (const [index, nonce] of nonces.entries()) {
-        const { wallet, chain } = pairs[at + index]!;
-        const account = `${chain.caip2}:${wallet.address}`;
+        const { wallet, asked } = batch[index]!;
+        const { caip2 } = asked.chain;
+        const account = `${caip2}:${wallet.address}`;
         compared += 1;
-        if (nonce.status === 'rejected') unanswered.push(account);
-        else if (nonce.value > 0n) {
-          const [known] = (await selectHighestNonce(em, { caip2: chain.caip2, address: wallet.address }))
-            .rows;
-          const knownNonce = known === undefined || known.highest === null ? 0 : Number(known.highest) + 1;
+        asked.silence = nonce.status === 'rejected' ? asked.silence + 1 : 0;
+        if (nonce.status === 'rejected') {
+          unanswered.push(account);
+          if (asked.silence === MOST_UNANSWERED) unanswered.push(caip2);
+        } else if (nonce.value > 0n) {
+          const known = await knownNonces(em, { caip2, address: wallet.address });
           const chainNonce = Number(nonce.value);
-          if (chainNonce > knownNonce) {
-            ahead.push({ account, wallet_id: wallet.id, known_nonce: knownNonce, chain_nonce: chainNonce });
+          if (chainNonce > known) {
+            ahead.push({ account, wallet_id: wallet.id, known_nonce: known, chain_nonce: chainNonce });
           }
         }
       }

@@ -26,7 +26,7 @@ const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: s
 );
 
 /** The highest nonce that a transaction of ours uses. */
-export const selectHighestNonce = prepareQuery<Account, { highest: number | null }>(
+const selectHighestNonce = prepareQuery<Account, { highest: number | null }>(
   (database, { caip2, address }) =>
     database
       .selectFrom((from) =>
@@ -82,7 +82,7 @@ export async function requireKnownAccount(
 }
 
 /** How many nonces of the account are used, as far as the database knows. */
-async function knownNonces(em: OperationContext['em'], account: Account): Promise<number> {
+export async function knownNonces(em: OperationContext['em'], account: Account): Promise<number> {
   const [used] = (await selectHighestNonce(em, account)).rows;
   return used?.highest === null || used === undefined ? 0 : Number(used.highest) + 1;
 }
