@@ -9,6 +9,7 @@ import {
 } from '../../domain/base/audit/trim-records.ts';
 import { writeRecord } from '../../domain/base/audit/write-record.ts';
 import { StartError } from '../../start-error.ts';
+import { isLockTimeout } from '../../storage/database-errors.ts';
 import type { Database } from '../../storage/open-database.ts';
 import { commandLine, requireMigrated, withDatabase } from '../administration.ts';
 import { exportFrom } from './export-log.ts';
@@ -66,7 +67,13 @@ export async function trimTo(
       ...{ ids: { kept_from: String(keptFrom) }, decision: 'allow' },
     }),
   );
-  while (await inUnit((em) => dropRecordsBelow(em, keptFrom)));
+  while (await inUnit((em) => dropRecordsBelow(em, keptFrom)).catch(whileInUse));
   while ((await inUnit((em) => deleteRecordsBelow(em, keptFrom))) > 0);
   return { size, kept_from: keptFrom };
+}
+
+/** A partition that queries are using is left, and its records are deleted like those of a younger one. */
+function whileInUse(error: unknown): false {
+  if (isLockTimeout(error)) return false;
+  throw error;
 }

@@ -1,12 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { systemClock } from '../../adapters/clock.ts';
 import { chainsOf, databaseOf, loadingOf, lockOf, readSandboxState } from '../../adapters/sandbox-folder.ts';
 import { packageVersion } from '../../package-root.ts';
 import { StartError } from '../../start-error.ts';
 import { imagesAtOnce } from '../../storage/images/images-at-once.ts';
 import { readSchemaVersion } from '../../storage/open-database.ts';
-import { type BackupManifest, manifestFile, manifestOf } from './backup-manifest.ts';
+import { type BackupManifest, manifestFile, manifestOf, writeFiles } from './backup-manifest.ts';
 
 /**
  * Writes a backup of a sandbox's folder into a new folder: both databases as of one moment, the master key, the
@@ -37,10 +37,7 @@ export async function backUpFolder(folder: string, target: string): Promise<Back
   });
   const temporary = `${target}.${process.pid}`;
   try {
-    for (const [path, content] of files) {
-      mkdirSync(dirname(join(temporary, path)), { recursive: true, mode: 0o700 });
-      writeFileSync(join(temporary, path), content, { mode: 0o600, flush: true });
-    }
+    writeFiles(temporary, files);
     writeFileSync(manifestFile(temporary), `${JSON.stringify(manifest, undefined, 2)}\n`, {
       mode: 0o600,
       flush: true,

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 
 const MANIFEST = 'backup.json';
@@ -42,6 +42,14 @@ export function manifestOf(
 
 export function manifestFile(folder: string): string {
   return join(folder, MANIFEST);
+}
+
+/** Writes files into a folder, which is created. Only this user can read them. */
+export function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
+  for (const [path, content] of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 });
+    writeFileSync(join(folder, path), content, { mode: 0o600, flush: true });
+  }
 }
 
 /**

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { systemEntropy } from '../../adapters/entropy.ts';
 import {
   chainsOf,
@@ -14,7 +13,7 @@ import { StartError } from '../../start-error.ts';
 import { damageOf } from '../../storage/images/images-at-once.ts';
 import { lockFile } from '../../storage/lock-file.ts';
 import { readSchemaVersion } from '../../storage/open-database.ts';
-import { type BackupManifest, readBackup } from './backup-manifest.ts';
+import { type BackupManifest, readBackup, writeFiles } from './backup-manifest.ts';
 
 /** What became of the folder. */
 export interface RestoredFolder {
@@ -41,10 +40,7 @@ export async function restoreFolder(
   }
   const temporary = `${folder}.${process.pid}`;
   try {
-    for (const [path, content] of files) {
-      mkdirSync(dirname(join(temporary, path)), { recursive: true, mode: 0o700 });
-      writeFileSync(join(temporary, path), content, { mode: 0o600, flush: true });
-    }
+    writeFiles(temporary, files);
     await checkRestored(temporary, backup);
     await markRestored({ kind: 'folder', folder: temporary });
     // Cursors of events that were lost must not lead to others.

@@ -121,6 +121,14 @@ describe.each(databaseKinds)('the log on %s', (kind) => {
     await grow(1100, 1500);
     const [first, ...rest] = await partitionsOf(fork(), 'audit_records');
     expect([first?.to, rest.length]).toEqual([1024, 1]);
+    // While a query uses the partition, its records are deleted one by one.
+    const query = fork();
+    await query.begin();
+    await query.execute('lock table audit_records in access share mode');
+    await trimTo(database, folder, { beforeMs: 1100, nowMs: 1500 });
+    await query.commit();
+    expect((await partitionsOf(fork(), 'audit_records'))[0]?.name).toBe(first?.name);
+    expect((await stored())[0]).toBe(1024);
     await trimTo(database, folder, { beforeMs: 1400, nowMs: 1500 });
     expect((await partitionsOf(fork(), 'audit_records')).map(({ name }) => name)).toEqual(
       rest.map(({ name }) => name),
