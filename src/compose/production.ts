@@ -178,7 +178,10 @@ export async function startProduction(
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);
-    await watchServer(metrics, { services, database, openUnit, admission, chains: config.rpc });
+    await watchServer(metrics, {
+      ...{ services, database, openUnit, admission, hold: restores.hold },
+      chains: config.rpc,
+    });
     const idempotency = answerOnce();
     const singleUse = acceptOnce(services.safeguards);
     const run = createRunOperation({

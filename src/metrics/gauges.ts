@@ -9,6 +9,13 @@ export function utilization(share: number): Family {
   );
 }
 
+/** @param isHeld whether changes are refused, because the database was restored or may be another one. */
+export function held(isHeld: boolean): Family {
+  return shared(
+    gauge('custos_changes_held', '1 while the changes of a restored database are held.', Number(isHeld)),
+  );
+}
+
 type ByKind = Readonly<Record<string, number>>;
 
 export function admission(

@@ -5,6 +5,7 @@ import { readBacklog } from '../../jobs/read-backlog.ts';
 import type { ServerMetrics } from '../../metrics/server-metrics.ts';
 import type { Services } from '../../operation-context.ts';
 import type { Chains } from '../../ports/chains.ts';
+import type { ChangeHold } from '../../ports/restores/change-hold.ts';
 import { kindOfFailure } from '../../storage/database-errors.ts';
 import type { Database } from '../../storage/open-database.ts';
 
@@ -32,6 +33,8 @@ interface Watched {
   readonly database: Pick<Database, 'connections'>;
   readonly openUnit: OpenUnit;
   readonly admission: Admission | undefined;
+  /** Of a server whose database may be restored. */
+  readonly hold?: Pick<ChangeHold, 'reason'> | undefined;
   /** The chains with nodes. */
   readonly chains: readonly { readonly caip2: string }[];
 }
@@ -40,12 +43,13 @@ interface Watched {
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../../metrics/gauges.ts');
-  const { admission, database } = watched;
+  const { admission, database, hold } = watched;
   const readUtilization = utilizationReader();
   metrics.add(() => [
     gauges.utilization(readUtilization()),
     ...gauges.admission(admission?.counts()),
     ...gauges.connections(database.connections?.()),
+    ...(hold === undefined ? [] : [gauges.held(hold.reason() !== undefined)]),
   ]);
   await watchBacklog(metrics, watched);
   await watchHeads(metrics, watched);

@@ -141,8 +141,12 @@ test('a server on a restored database repeats no payment, and the report names w
     },
   });
 
+  const metrics = async (): Promise<string> => (await fetch(`${server.adminUrl}/metrics`)).text();
+  expect(await metrics()).toContain('\ncustos_changes_held 1\n');
+
   await releaseChanges(config, false);
   await expect.poll(async () => (await pay(server, idler, 'idle')).status, { timeout: 20_000 }).toBe(200);
+  expect(await metrics()).toContain('\ncustos_changes_held 0\n');
   const refusal = {
     status: 400,
     body: {
