@@ -1,6 +1,5 @@
 import { recoverMessageAddress } from 'viem/utils';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { SignerUnavailableError } from '../../../src/adapters/signer/signer-errors.ts';
 import { isUnavailable } from '../../../src/errors.ts';

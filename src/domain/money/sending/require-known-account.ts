@@ -26,27 +26,26 @@ const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: s
 );
 
 /** The highest nonce that a transaction of ours uses. */
-const selectHighestNonce = prepareQuery<Account, { highest: number | null }>(
-  (database, { caip2, address }) =>
-    database
-      .selectFrom((from) =>
-        from
-          .selectFrom('transactions')
-          .select('nonce')
-          .where('caip2', '=', caip2)
-          .where('sender', '=', address)
-          .where('nonce', 'is not', null)
-          .where('status', 'not in', releasedStatuses)
-          .unionAll(
-            from
-              .selectFrom('transaction_authorizations')
-              .select('nonce')
-              .where('caip2', '=', caip2)
-              .where('authority', '=', address),
-          )
-          .as('used'),
-      )
-      .select((select) => select.fn.max('used.nonce').as('highest')),
+const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((database, { caip2, address }) =>
+  database
+    .selectFrom((from) =>
+      from
+        .selectFrom('transactions')
+        .select('nonce')
+        .where('caip2', '=', caip2)
+        .where('sender', '=', address)
+        .where('nonce', 'is not', null)
+        .where('status', 'not in', releasedStatuses)
+        .unionAll(
+          from
+            .selectFrom('transaction_authorizations')
+            .select('nonce')
+            .where('caip2', '=', caip2)
+            .where('authority', '=', address),
+        )
+        .as('used'),
+    )
+    .select((select) => select.fn.max('used.nonce').as('highest')),
 );
 
 /**
