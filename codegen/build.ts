@@ -213,7 +213,7 @@ async function emptyDatabase(): Promise<Buffer> {
   const [{ default: Sqlite }, { migrations }, { upgradeSqlite }] = await Promise.all([
     import('better-sqlite3'),
     import('../src/storage/migrations/migrations.ts'),
-    import('../src/storage/upgrade-sqlite.ts'),
+    import('../src/storage/sqlite/upgrade-sqlite.ts'),
   ]);
   const handle = new Sqlite(':memory:');
   upgradeSqlite(

@@ -10,7 +10,7 @@ import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
 import type { PersonalSignParams } from '../../src/signing/ethereum/personal-sign.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
-import { upgradeSqlite } from '../../src/storage/upgrade-sqlite.ts';
+import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
 import { statelessWork, type Work } from './work.ts';

@@ -115,6 +115,7 @@ async function openSqlite(
     { default: Sqlite },
     { MikroORM },
     dialect,
+    { createCommitSync },
     { sqliteImages },
     { bindValues },
     { upgradeSqlite },
@@ -122,19 +123,20 @@ async function openSqlite(
   ] = await Promise.all([
     import('better-sqlite3'),
     import('@mikro-orm/sqlite'),
-    import('./sqlite-dialect.ts'),
+    import('./sqlite/sqlite-dialect.ts'),
+    import('./sqlite/commit-sync.ts'),
     import('./images/sqlite-images.ts'),
     import('./bind-values.ts'),
-    import('./upgrade-sqlite.ts'),
+    import('./sqlite/upgrade-sqlite.ts'),
     import('./migrations/migrations.ts'),
   ]);
   const wanted = migrations ?? released.migrations;
   const isInMemory = file === ':memory:';
   const open = (content: Buffer | string) => {
     const opened = openHandle === undefined ? new Sqlite(content) : openHandle(content);
-    // The log is synced at every commit, so acknowledged changes survive a power loss.
     opened.pragma('journal_mode = WAL');
-    opened.pragma('synchronous = FULL');
+    // The dialect syncs the log before a commit is acknowledged, so acknowledged changes survive a power loss.
+    opened.pragma('synchronous = NORMAL');
     opened.pragma('foreign_keys = ON');
     opened.pragma('busy_timeout = 5000');
     return opened;
@@ -148,12 +150,17 @@ async function openSqlite(
       (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion),
     );
     if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
-    const slot = dialect.slotOf(handle, onFailure);
+    const sync = isInMemory ? undefined : createCommitSync(`${file}-wal`);
+    const slot = dialect.slotOf(handle, { sync, onFailure });
     const options = { ...settings, dbName: file, driverOptions: dialect.sqliteDialect(slot) };
     const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
     const images = sqliteImages(slot, isInMemory ? { open } : { file });
-    return { kind: 'sqlite', orm, images, close: () => closeAll(orm, () => slot.handle.close()) };
+    const closeFile = async (): Promise<void> => {
+      await sync?.close();
+      slot.handle.close();
+    };
+    return { kind: 'sqlite', orm, images, close: () => closeAll(orm, closeFile) };
   } catch (error) {
     handle.close();
     throw error;

@@ -139,7 +139,7 @@ const allowedImports: Record<string, string[]> = {
   'vault-passes': ['errors', 'type operation-context', 'type ports', 'storage'],
   'relocate-issues': ['errors'],
   errors: ['generated'],
-  storage: [],
+  storage: ['load-once'],
   simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
   adapters: ['type config', 'load-once', 'type ports', 'pure', 'spans', 'start-error'],
   // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.

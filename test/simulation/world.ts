@@ -5,7 +5,7 @@ import type { OperationId } from '../../src/generated/operations.ts';
 import type { Job } from '../../src/jobs/runner.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
-import { upgradeSqlite } from '../../src/storage/upgrade-sqlite.ts';
+import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { type CallInput, type CallOptions, type Outcome, requestOf } from './client.ts';
 import { type DiskFault, imageOf, type Moment, makeDisk } from './disk.ts';
 import { type Exchange, exchange } from './in-process-http.ts';

@@ -1,6 +1,6 @@
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import { imageOf, replaceContent } from '../../storage/images/sqlite-image.ts';
-import { upgradeSqlite } from '../../storage/upgrade-sqlite.ts';
+import { upgradeSqlite } from '../../storage/sqlite/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
 /*

@@ -1,6 +1,6 @@
 import type { Database as SqliteHandle } from 'better-sqlite3';
 import type { DatabaseImages } from '../open-database.ts';
-import { replaceHandle, type SqliteSlot } from '../sqlite-dialect.ts';
+import { replaceHandle, type SqliteSlot } from '../sqlite/sqlite-dialect.ts';
 import { imageOf, replaceContent } from './sqlite-image.ts';
 
 /** Where a database is: in memory, where `open` makes another one, or in a file. */

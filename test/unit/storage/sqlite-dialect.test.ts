@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { Kysely, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { slotOf, sqliteDialect } from '../../../src/storage/sqlite-dialect.ts';
+import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
 
 interface Notes {
   notes: { id: string };

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AuditTrail } from '../../../ports/audit/audit-trail.ts';
 import type { Entropy } from '../../../ports/entropy.ts';
@@ -22,11 +22,14 @@ export interface StoredAuditTrail extends AuditTrail {
 }
 
 export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOptions): StoredAuditTrail {
-  let key: Uint8Array | undefined;
+  let key: KeyObject | undefined;
   return {
     async open() {
       await ensureAuditKeys({ em: reader(), vault, entropy, inUnit });
-      key = await openDigestKey({ em: reader(), vault });
+      const bytes = await openDigestKey({ em: reader(), vault });
+      // NOTE: computing an HMAC with a raw key takes four times as long as with an imported one.
+      key = createSecretKey(bytes);
+      bytes.fill(0);
     },
     record: writeRecord,
     digest(method, target, body) {

@@ -9,18 +9,20 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
 } from 'kysely';
-import { addExactSum } from './exact-sum.ts';
-import { heldQuestion } from './held-connection.ts';
+import { addExactSum } from '../exact-sum.ts';
+import { heldQuestion } from '../held-connection.ts';
+import { markUnavailable } from '../unavailable.ts';
+import type { CommitSync } from './commit-sync.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 import { makeTurnstile, type Turnstile } from './turnstile.ts';
-import { markUnavailable } from './unavailable.ts';
 
 /** The maximum of prepared statements. Lists of different lengths make new texts. */
 const MAX_PREPARED = 500;
 
 interface SqliteConnection extends DatabaseConnection {
   begin(): void;
-  end(command: 'commit' | 'rollback'): void;
+  /** Resolves when the end is on the disk. */
+  end(command: 'commit' | 'rollback'): Promise<void>;
 }
 
 /** A better-sqlite3 handle that can be replaced, the statements prepared with it, and who uses it. */
@@ -28,14 +30,19 @@ export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, Statement<unknown[], unknown>>;
   readonly turnstile: Turnstile;
+  /** Undefined for a database in memory. */
+  readonly sync?: CommitSync | undefined;
   /** Called for every statement that fails. */
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
 /** A slot for a handle, which gets the functions that queries call. */
-export function slotOf(handle: Database, onFailure?: SqliteSlot['onFailure']): SqliteSlot {
+export function slotOf(
+  handle: Database,
+  { sync, onFailure }: Pick<SqliteSlot, 'sync' | 'onFailure'> = {},
+): SqliteSlot {
   addExactSum(handle);
-  return { handle, statements: new Map(), turnstile: makeTurnstile(), onFailure };
+  return { handle, statements: new Map(), turnstile: makeTurnstile(), sync, onFailure };
 }
 
 /** Puts another handle into the slot and returns the one before. Call it in the turnstile. */
@@ -48,11 +55,15 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in three ways: prepared
- * statements are kept, row locks are omitted, and a transaction begins with its first statement, so an operation
- * blocks no others before it uses the database (deriving a key takes milliseconds).
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in four ways: prepared
+ * statements are kept, row locks are omitted, a transaction begins with its first statement, so an operation
+ * blocks no others before it uses the database (deriving a key takes milliseconds), and it lets others in before its
+ * commit is on the disk.
  *
  * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
+ *
+ * INVARIANT: a change is on the disk before its caller goes on, and before anyone who has read it outside a transaction
+ * does. A transaction may read it earlier; what it writes comes later in the log, and never survives without it.
  */
 export function sqliteDialect(slot: SqliteSlot): Dialect {
   return {
@@ -91,12 +102,13 @@ function createDriver(slot: SqliteSlot): Driver {
 }
 
 function createConnection(slot: SqliteSlot): SqliteConnection {
-  const { turnstile } = slot;
+  const { turnstile, sync } = slot;
   let transaction: 'none' | 'announced' | 'open' = 'none';
+  let hasWritten = false;
 
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
-    if (transaction === 'open') return run<Row>(slot, query);
+    if (transaction === 'open') return runInside<Row>(query);
     const entered = turnstile.enter();
     if (entered !== undefined) await entered;
     if (transaction === 'announced') {
@@ -107,16 +119,27 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
         throw failed(slot, error);
       }
       transaction = 'open';
-      return run<Row>(slot, query);
+      hasWritten = false;
+      return runInside<Row>(query);
     }
+    let ran: Ran<Row>;
     try {
-      return run<Row>(slot, query);
+      ran = run<Row>(slot, query);
     } finally {
       turnstile.leave();
     }
+    const synced = ran.isWrite ? reachDisk(slot) : sync?.settled();
+    if (synced !== undefined) await synced;
+    return ran.result;
   }
 
-  function end(command: 'commit' | 'rollback'): void {
+  function runInside<Row>(query: CompiledQuery): QueryResult<Row> {
+    const { result, isWrite } = run<Row>(slot, query);
+    hasWritten ||= isWrite;
+    return result;
+  }
+
+  async function end(command: 'commit' | 'rollback'): Promise<void> {
     const wasOpen = transaction === 'open';
     transaction = 'none';
     if (!wasOpen) return;
@@ -129,6 +152,7 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
       if (slot.handle.inTransaction) slot.handle.exec('rollback');
       turnstile.leave();
     }
+    if (command === 'commit' && hasWritten) await reachDisk(slot);
   }
 
   return {
@@ -144,12 +168,28 @@ function createConnection(slot: SqliteSlot): SqliteConnection {
   };
 }
 
-function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): QueryResult<Row> {
-  const statement = prepare(slot, sql);
+async function reachDisk(slot: SqliteSlot): Promise<void> {
   try {
-    if (statement.reader) return { rows: statement.all(parameters) as Row[] };
+    await slot.sync?.reach();
+  } catch (error) {
+    throw failed(slot, error);
+  }
+}
+
+/** A statement that was run. */
+interface Ran<Row> {
+  readonly result: QueryResult<Row>;
+  readonly isWrite: boolean;
+}
+
+function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): Ran<Row> {
+  const statement = prepare(slot, sql);
+  const isWrite = !statement.readonly;
+  try {
+    if (statement.reader) return { result: { rows: statement.all(parameters) as Row[] }, isWrite };
     const { changes, lastInsertRowid } = statement.run(parameters);
-    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    const result = { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    return { result, isWrite };
   } catch (error) {
     throw failed(slot, error);
   }
