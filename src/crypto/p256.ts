@@ -1,4 +1,4 @@
-import { createECDH, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { createECDH, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
 /** The text is not a P-256 public key in an accepted format. */
@@ -32,6 +32,10 @@ const RAW_SIGNATURE_BYTES = 64;
 // Importing a key takes longer than verifying a signature. Only public keys are cached, never private ones.
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
+// A request is verified more than once: by its handler, by each further pass of it, and by a vault in this process. Few
+// are remembered, because requests are not repeated.
+const verifiedLately = new LRUCache<string, true>({ max: 128 });
+
 /**
  * Parses a P-256 public key given as a DER SubjectPublicKeyInfo, in base64 or as a PEM block.
  *
@@ -58,10 +62,17 @@ export function p256PublicKeyPoint(publicKey: string): Uint8Array {
  * or low. Source: FIPS 186-5 section 6.4.2.
  */
 export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
+  const digest = hash('sha256', message, 'base64');
+  const triple = `${publicKey} ${Buffer.from(signature).toString('base64')} ${digest}`;
+  if (verifiedLately.has(triple)) return true;
   const key = keyObjectOf(publicKey);
   // NOTE: one in 2^48 DER signatures is 64 bytes long; it is read as r || s and does not verify.
-  if (signature.length !== RAW_SIGNATURE_BYTES) return verify('sha256', message, key, signature);
-  return verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature);
+  const isValid =
+    signature.length === RAW_SIGNATURE_BYTES
+      ? verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
+      : verify('sha256', message, key, signature);
+  if (isValid) verifiedLately.set(triple, true);
+  return isValid;
 }
 
 export interface P256KeyPair {

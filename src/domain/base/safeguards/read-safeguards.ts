@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import { LRUCache } from 'lru-cache';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Safeguards } from '../../../ports/safeguards.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -19,7 +20,20 @@ export async function readSafeguards({
     rows: [row],
   } = await selectSettings(em, { appId: app.id });
   assert(row !== undefined, `app ${app.id} has sent a request and does not exist`);
-  const settings = JSON.parse(row.settings) as Record<string, unknown>;
+  return withSettings(defaults, row.settings);
+}
+
+/** What settings, as they are stored, make of the defaults of a server. */
+const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
+
+function withSettings(defaults: Safeguards, stored: string): Safeguards {
+  const ofDefaults = merged.get(defaults) ?? new LRUCache<string, Safeguards>({ max: 1000 });
+  merged.set(defaults, ofDefaults);
+  const known = ofDefaults.get(stored);
+  if (known !== undefined) return known;
+  const settings = JSON.parse(stored) as Record<string, unknown>;
   const set = Object.keys(defaults).filter((name) => settings[name] !== undefined);
-  return { ...defaults, ...Object.fromEntries(set.map((name) => [name, settings[name]])) };
+  const safeguards = { ...defaults, ...Object.fromEntries(set.map((name) => [name, settings[name]])) };
+  ofDefaults.set(stored, safeguards);
+  return safeguards;
 }
