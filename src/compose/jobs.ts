@@ -91,8 +91,8 @@ export function startBesideRequests(
     const unit = await units(write);
     return {
       ...unit,
-      async commit() {
-        await unit.commit();
+      async commit(last) {
+        await unit.commit(last);
         options.restores?.acknowledge(unit.em);
         if (hasAnnouncedDelivery(unit.em)) jobs.wake(DELIVER_EVENTS);
       },

@@ -10,7 +10,7 @@ import { keepPrepared, type Prepared } from '../prepared.ts';
 import { inSpan } from '../spans.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../vault-passes.ts';
 import { recordDenialWithChanges } from './audit/record-denials.ts';
-import { afterCommitUnits, keepChanges, recordLateRefusal, recordRequest } from './audit/record-request.ts';
+import { afterCommitUnits, keepChanges, lastRecord, recordLateRefusal } from './audit/record-request.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
@@ -110,8 +110,8 @@ function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptio
     const unit = await openUnit(write);
     return {
       ...unit,
-      async commit() {
-        await unit.commit();
+      async commit(last) {
+        await unit.commit(last);
         exchange.effects = [...exchange.effects, ...effectsOf(unit.em)];
       },
     };
@@ -202,9 +202,9 @@ async function openAdmitted(exchange: HttpExchange, { place, options }: WorkOfPa
     const unit = await options.openUnit(operationOf(exchange).method !== 'GET');
     return {
       em: unit.em,
-      async commit() {
+      async commit(last) {
         requireClient(exchange);
-        await unit.commit();
+        await unit.commit(last);
         leave();
       },
       async rollback() {
@@ -251,8 +251,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     answer = answerOf(status, body, fileType);
     const kept = { status, text: answer.text, signers: [...later.signers] };
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
-    await recordRequest(unit.em, exchange, { audit: options.audit, status, body });
-    await unit.commit();
+    await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
     pass.hasCommitted();
   } catch (error) {
     const isRefusal = error instanceof ApiError && !pass.isUnanswered();

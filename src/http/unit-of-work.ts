@@ -5,11 +5,18 @@ import { isDatabaseCollision } from '../storage/database-errors.ts';
 /** One fork of the EntityManager, inside a transaction when it may write. */
 export interface UnitOfWork {
   readonly em: SqlEntityManager;
-  /** Flushes and commits. */
-  commit(): Promise<void>;
+  /**
+   * Flushes and commits.
+   *
+   * @param last runs the last statement before the commit, marked as such: if nothing has begun the transaction, none
+   * is needed.
+   */
+  commit(last?: LastStatement): Promise<void>;
   /** Rolls back everything since the last commit; never throws. */
   rollback(): Promise<void>;
 }
+
+type LastStatement = (em: SqlEntityManager) => Promise<void>;
 
 /** Opens a unit of work; `write` begins a transaction. */
 export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
@@ -30,7 +37,11 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
     const startedMs = write && observe !== undefined ? performance.now() : 0;
     return {
       em,
-      async commit() {
+      async commit(last) {
+        if (last !== undefined) {
+          await em.flush();
+          await last(em);
+        }
         if (!em.isInTransaction()) return;
         await em.commit();
         observe?.('committed', performance.now() - startedMs);

@@ -11,6 +11,7 @@ import {
 } from 'kysely';
 import { Pool, type PoolClient, type PoolConfig, types } from 'pg';
 import { heldQuestion } from './held-connection.ts';
+import { isLast, statementAfterLast } from './last-statement.ts';
 import { isBrokenAtOnce, isConnectionLost, markUnavailable } from './unavailable.ts';
 
 /** The maximum of named statements per process. Lists of different lengths make new texts. */
@@ -175,7 +176,7 @@ function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): L
   let client: PoolClient | undefined;
   let connecting: Promise<PoolClient> | undefined;
   // `announced`: begun for Kysely; PostgreSQL follows with the first statement that is more than a plain read.
-  let transaction: 'none' | 'announced' | 'open' = 'none';
+  let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let beginning = `begin${settings}`;
   // An isolation level or access mode is for reads too.
   let hasModes = false;
@@ -245,11 +246,27 @@ function createConnection(pool: Pool, { nameOf, onFailure, settings }: Tools): L
     return transaction === 'open' || opening !== undefined;
   }
 
+  /** Settings are those of a transaction. */
+  function needsNoTransaction(): boolean {
+    return (
+      transaction === 'announced' && !hasModes && settings === '' && opening === undefined && statements === 0
+    );
+  }
+
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) {
       return { rows: [{ isHeld: isHeld() } as Row] };
     }
+    if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'open') return resultOf<Row>(await ask(query));
+    if (isLast(query) && needsNoTransaction()) {
+      transaction = 'ended';
+      try {
+        return resultOf<Row>(await ask(query));
+      } finally {
+        release();
+      }
+    }
     const isRead = isPlainRead(query.sql);
     if (transaction === 'announced' && (!isRead || hasModes || opening !== undefined)) {
       opening ??= open();

@@ -1,11 +1,13 @@
 import type { Platform } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Compilable, CompiledQuery, Kysely } from 'kysely';
+import { asLast } from './last-statement.ts';
 
-/** Runs a prepared query in the unit of work of `em`. */
+/** Runs a prepared query in the unit of work of `em`. `isLast`: as `asLast` says. */
 export type PreparedQuery<Input, Row> = (
   em: SqlEntityManager,
   input: Input,
+  options?: { readonly isLast?: boolean },
 ) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint }>;
 
 /** The placeholder of a value that is passed with each run. */
@@ -25,7 +27,7 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
 ): PreparedQuery<Input, Row> {
   // By the class of the platform, because the SQL of two SQLite databases is the same.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
-  return (em, input) => {
+  return (em, input, { isLast = false } = {}) => {
     const database = em.getKysely() as unknown as Kysely<Tables>;
     const platform = em.getPlatform().constructor;
     let query = compiled.get(platform);
@@ -36,7 +38,8 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
     const parameters = query.parameters.map((value) =>
       isSlot(value) ? input[value.slot as keyof Input] : value,
     );
-    return database.executeQuery({ ...query, parameters });
+    const filled = { ...query, parameters };
+    return database.executeQuery(isLast ? asLast(filled) : filled);
   };
 }
 

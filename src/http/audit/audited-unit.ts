@@ -15,9 +15,9 @@ export function recordingChanges(
     const unit = await openUnit(write);
     return {
       ...unit,
-      async commit() {
+      async commit(last) {
         await recordChanges(unit.em, audit, describe);
-        await unit.commit();
+        await unit.commit(last);
       },
     };
   };

@@ -28,7 +28,9 @@ export function recordDenials({ audit, openUnit, machine }: DenialOptions): Reco
     const record = denialRecord(exchange, audit, error);
     const isUnknown = record.by.kind === 'anonymous' || record.by.kind === 'web_page';
     if (isUnknown && !budget.take()) return;
-    await budget.write((omitted) => inUnit((em) => audit.record(em, { ...record, omitted })));
+    await budget.write((omitted) =>
+      inUnit((em) => audit.record(em, { ...record, omitted }, { isLast: true })),
+    );
   };
 }
 

@@ -12,14 +12,18 @@ interface Log {
   readonly audit: AuditTrail | undefined;
 }
 
-/** INVARIANT: every request that changes something or uses a key is recorded here, in the transaction of its change. */
-export async function recordRequest(
-  em: SqlEntityManager,
+/**
+ * The last statement of a request; undefined for one that is not recorded.
+ *
+ * INVARIANT: every request that changes something or uses a key is recorded by it, in the transaction of its change.
+ */
+export function lastRecord(
   exchange: HttpExchange,
   { audit, status, body }: Log & { readonly status: number; readonly body: unknown },
-): Promise<void> {
-  if (audit === undefined || !isRecorded(exchange)) return;
-  await audit.record(em, requestRecord(exchange, audit, { status, body, decision: 'allow' }));
+): Parameters<UnitOfWork['commit']>[0] {
+  if (audit === undefined || !isRecorded(exchange)) return undefined;
+  const record = requestRecord(exchange, audit, { status, body, decision: 'allow' });
+  return (em) => audit.record(em, record, { isLast: true });
 }
 
 /** Commits what a refused request has changed nevertheless. */

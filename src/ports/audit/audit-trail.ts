@@ -59,9 +59,10 @@ export interface AuditTrail {
   /**
    * Writes a record in the transaction of `em`, which is that of what it records.
    *
+   * @param options `isLast`: nothing follows in the unit of work but its commit.
    * @throws ApiError unavailable when it cannot be written, so that nothing happens without its record.
    */
-  record(em: SqlEntityManager, record: AuditRecord): Promise<void>;
+  record(em: SqlEntityManager, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
   /** The digest of a request; without the key of the log it cannot be inverted by trying all requests. */
   digest(method: string, target: string, body: Uint8Array): string;
   /** What the unit of work of `em` has changed. */

@@ -11,6 +11,7 @@ import {
 } from 'kysely';
 import { addExactSum } from '../exact-sum.ts';
 import { heldQuestion } from '../held-connection.ts';
+import { isLast, statementAfterLast } from '../last-statement.ts';
 import { markUnavailable } from '../unavailable.ts';
 import type { CommitSync } from './commit-sync.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
@@ -103,12 +104,14 @@ function createDriver(slot: SqliteSlot): Driver {
 
 function createConnection(slot: SqliteSlot): SqliteConnection {
   const { turnstile, sync } = slot;
-  let transaction: 'none' | 'announced' | 'open' = 'none';
+  let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let hasWritten = false;
 
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
+    if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'open') return runInside<Row>(query);
+    if (transaction === 'announced' && isLast(query)) transaction = 'ended';
     const entered = turnstile.enter();
     if (entered !== undefined) await entered;
     if (transaction === 'announced') {

@@ -1,6 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
+import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
+import { unitsOf } from '../../../src/http/unit-of-work.ts';
+import { holdsConnection } from '../../../src/storage/held-connection.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 let built = 0;
@@ -52,5 +55,51 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
     await expect(undone).rejects.toThrow('undo');
     expect((await selectApps(database.orm.em.fork(), { name: 'Acme', limit: 9 })).rows).toEqual([]);
+  });
+
+  describe('the last statement of a unit of work', () => {
+    const app = (id: string) => ({ id, createdAtMs: 1, name: 'Acme' });
+
+    test('needs no transaction if nothing has begun one: it is committed when it returns', async () => {
+      await using database = await openTestDatabase(kind);
+      const names = async () => (await selectApps(database.orm.em.fork(), { name: 'Acme', limit: 9 })).rows;
+      const unit = await unitsOf(database)(true);
+      // On SQLite a read begins the transaction.
+      if (kind === 'postgres') await selectApps(unit.em, { name: 'Acme', limit: 9 });
+      await insertApp(unit.em, app('a'), { isLast: true });
+      expect(await holdsConnection(unit.em)).toBe(false);
+      expect(await names()).toEqual([{ id: 'a' }]);
+      await expect(insertApp(unit.em, app('b'))).rejects.toThrow('follows the last one');
+      await unit.rollback();
+      expect(await names()).toEqual([{ id: 'a' }]);
+    });
+
+    test('is in the transaction that another statement has begun', async () => {
+      await using database = await openTestDatabase(kind);
+      const names = async () =>
+        (await selectApps(database.orm.em.fork(), { name: 'Acme', limit: 9 })).rows
+          .map(({ id }) => id)
+          .sort();
+      const undone = await unitsOf(database)(true);
+      await insertApp(undone.em, app('a'));
+      await insertApp(undone.em, app('b'), { isLast: true });
+      await undone.rollback();
+      expect(await names()).toEqual([]);
+      const done = await unitsOf(database)(true);
+      done.em.create(AppEntity, { id: 'a', name: 'Acme', secretHashes: [], settings: {}, createdAtMs: 1 });
+      await done.commit(async (em) => {
+        await insertApp(em, app('b'), { isLast: true });
+      });
+      expect(await names()).toEqual(['a', 'b']);
+    });
+
+    test('that fails leaves nothing', async () => {
+      await using database = await openTestDatabase(kind);
+      await insertApp(database.orm.em.fork(), app('a'));
+      const unit = await unitsOf(database)(true);
+      await expect(insertApp(unit.em, app('a'), { isLast: true })).rejects.toThrow();
+      await unit.rollback();
+      await insertApp(database.orm.em.fork(), app('b'));
+    });
   });
 });

@@ -45,7 +45,11 @@ export function lastRecordOf(em: SqlEntityManager): WrittenRecord | undefined {
  *
  * @throws ApiError unavailable when it cannot be written: what it records must then not happen.
  */
-export async function writeRecord(em: SqlEntityManager, record: AuditRecord): Promise<void> {
+export async function writeRecord(
+  em: SqlEntityManager,
+  record: AuditRecord,
+  options?: { readonly isLast?: boolean },
+): Promise<void> {
   const row = {
     app_id: record.appId,
     origin: record.by.origin ?? null,
@@ -59,7 +63,7 @@ export async function writeRecord(em: SqlEntityManager, record: AuditRecord): Pr
     });
   }
   try {
-    const { rows } = await insertRow(em, row);
+    const { rows } = await insertRow(em, row, options);
     written.set(em, { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs });
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
