@@ -1,11 +1,14 @@
 import type { BenchCase } from './bench-case.ts';
 import { audit } from './cases/audit.ts';
+import { burst } from './cases/burst.ts';
+import { connections } from './cases/connections.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
 import { isolatedSigner } from './cases/isolated-signer.ts';
 import { lists } from './cases/lists.ts';
 import { loopSweep } from './cases/loop-sweep.ts';
+import { onchainActions } from './cases/onchain-actions.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
@@ -35,6 +38,9 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   growth,
   users,
   https,
+  burst,
+  connections,
+  'onchain-actions': onchainActions,
   'isolated-signer': isolatedSigner,
   'working-set': workingSet,
   lists,

@@ -32,7 +32,13 @@ const fileNames = [
   'CUSTOS_PREVIOUS_MASTER_KEYS_FILE',
   'CUSTOS_KMS_TOKEN_FILE',
 ] as const;
-const keyNames = [...secretNames, ...fileNames, 'CUSTOS_KMS_URL', 'CUSTOS_KMS_KEY'] as const;
+const keyNames = [
+  ...secretNames,
+  ...fileNames,
+  'CUSTOS_KMS_URL',
+  'CUSTOS_KMS_KEY',
+  'CUSTOS_PREPARED_KEYS',
+] as const;
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
@@ -60,6 +66,27 @@ function picked(env: check.Environment): Record<string, string> {
     if (value !== undefined) found[name] = value;
   }
   return found;
+}
+
+/** The settings of a signer. */
+export interface SignerConfig extends MasterKeySettings {
+  readonly preparedKeys: number;
+}
+
+export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
+  const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
+  return { ...masterKeys(faults, env), preparedKeys: count };
+}
+
+/**
+ * The most wallet keys that are prepared in idle time.
+ *
+ * CHOICE: a sandbox prepares those of a burst of 500 wallets, in 0.5 MB; at most 10 MB. The signer of a production server
+ * prepares none by default: a prepared key is in its memory before any wallet has it, and a copy of the running machine
+ * would give it to a wallet too.
+ */
+export function preparedKeys(faults: check.Faults, name: string, text: string): number {
+  return check.count(faults, name, text, { least: 0, most: 10_000 });
 }
 
 /** Reads what opens sealed keys for a command. */

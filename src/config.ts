@@ -67,6 +67,7 @@ export interface SandboxConfig extends ListenConfig {
   /** Whether refusals contain `data.hint`. */
   hints: boolean;
   readyFile: string | undefined;
+  preparedKeys: number;
   quiet: boolean;
   json: boolean;
 }
@@ -93,6 +94,7 @@ export interface SandboxFlags {
   audit?: string;
   hints?: boolean;
   readyFile?: string;
+  preparedKeys?: string;
   quiet?: boolean;
   json?: boolean;
   rateLimit?: string;
@@ -185,6 +187,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     audit: check.oneOf(faults, '--audit', flags.audit ?? 'on', ['on', 'off']) === 'on',
     hints: flags.hints ?? true,
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
+    preparedKeys: signer.preparedKeys(faults, '--prepared-keys', flags.preparedKeys ?? '512'),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,
   };
@@ -340,10 +343,10 @@ export function readServeConfig(
   return Object.freeze(config);
 }
 
-/** Reads the settings of a signer: its master keys. Throws ConfigError. */
-export function readSignerConfig(env: Environment = process.env): signer.MasterKeySettings {
+/** Reads the settings of a signer. Throws ConfigError. */
+export function readSignerConfig(env: Environment = process.env): signer.SignerConfig {
   const faults: string[] = [];
-  const keys = signer.masterKeys(faults, env);
+  const keys = signer.signerConfig(faults, env);
   throwIfAny(faults, 'the signer cannot start with these settings:');
   return keys;
 }
@@ -375,9 +378,8 @@ export function readDatabaseConfig(flags: { data?: string }, env: Environment = 
 export function readOperatorSecret(env: Environment = process.env): string | undefined {
   const secret = env.CUSTOS_OPERATOR_SECRET;
   if (secret === undefined || /^[\x21-\x7e]{1,256}$/.test(secret)) return secret;
-  throw new ConfigError('invalid setting:', [
-    'CUSTOS_OPERATOR_SECRET: expected printable ASCII without spaces',
-  ]);
+  const fault = 'CUSTOS_OPERATOR_SECRET: expected printable ASCII without spaces';
+  throw new ConfigError('invalid setting:', [fault]);
 }
 
 /** Nodes of chains. */

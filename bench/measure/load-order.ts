@@ -21,6 +21,10 @@ export interface LoadOrder {
   readonly perSecond?: number;
   /** A status by which the server refuses requests that it does not admit. */
   readonly refusedStatus?: number;
+  /** Ends when so many requests are answered, or after `seconds`. */
+  readonly count?: number;
+  /** What each connection sends first, so that it is open when the time begins. */
+  readonly greeting?: LoadRequest;
   /** How long responses are not counted at the beginning. */
   readonly unmeasuredSeconds?: number;
 }
@@ -41,4 +45,4 @@ export interface LoadResult {
 /** The longest accepted load. */
 export const MAX_SECONDS = 60;
 /** The most accepted connections. */
-export const MAX_CONNECTIONS = 512;
+export const MAX_CONNECTIONS = 1_024;

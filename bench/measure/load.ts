@@ -5,12 +5,17 @@ import type { LoadOrder, LoadResult } from './load-order.ts';
 /** The process that sends the requests. */
 export interface Load {
   readonly pid: number;
-  /** Sends requests. Rejects when responses were wrong, because failures must not count as fast responses. */
-  run(order: LoadOrder): Promise<LoadResult>;
+  /**
+   * Sends requests. Rejects when responses were wrong, because failures must not count as fast responses.
+   *
+   * @param onOpen called when every connection has been greeted.
+   */
+  run(order: LoadOrder, onOpen?: () => void): Promise<LoadResult>;
   stop(): void;
 }
 
 type Reply = { result: LoadResult } | { error: string };
+type Message = Reply | { isOpen: true };
 
 /** Starts the load generator. */
 export function startLoad(): Load {
@@ -19,8 +24,8 @@ export function startLoad(): Load {
   });
   return {
     pid: child.pid as number,
-    async run(order) {
-      const reply = await ask(child, order);
+    async run(order, onOpen = () => undefined) {
+      const reply = await ask(child, order, onOpen);
       if ('error' in reply) throw new Error(`the load generator failed: ${reply.error}`);
       const { result } = reply;
       if (result.wrong > 0) {
@@ -34,14 +39,20 @@ export function startLoad(): Load {
   };
 }
 
-function ask(child: ChildProcess, order: LoadOrder): Promise<Reply> {
+function ask(child: ChildProcess, order: LoadOrder, onOpen: () => void): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const onExit = (): void => reject(new Error('the load generator ended'));
-    child.once('exit', onExit);
-    child.once('message', (reply: Reply) => {
+    const onMessage = (message: Message): void => {
+      if ('isOpen' in message) {
+        onOpen();
+        return;
+      }
       child.off('exit', onExit);
-      resolve(reply);
-    });
+      child.off('message', onMessage);
+      resolve(message);
+    };
+    child.once('exit', onExit);
+    child.on('message', onMessage);
     child.send(order);
   });
 }

@@ -8,6 +8,8 @@ export interface OwnOptions {
   readonly port: number;
   /** `stateless` or `stored`. */
   readonly work: string;
+  /** How many keys of new wallets stored work prepares while it is idle, as Custos does. */
+  readonly preparedKeys: number;
   /** Check answers against the contract. */
   readonly checkResponses: boolean;
 }
@@ -17,15 +19,21 @@ export function readOwnOptions(): OwnOptions {
     options: {
       port: { type: 'string', default: '0' },
       work: { type: 'string', default: 'stateless' },
+      'prepared-keys': { type: 'string', default: '0' },
       'check-responses': { type: 'boolean', default: false },
     },
   });
-  return { port: Number(values.port), work: values.work, checkResponses: values['check-responses'] };
+  return {
+    port: Number(values.port),
+    work: values.work,
+    preparedKeys: Number(values['prepared-keys']),
+    checkResponses: values['check-responses'],
+  };
 }
 
 /** The requested work. Loads only what it needs. */
-export async function chooseWork({ work }: OwnOptions): Promise<Work> {
-  if (work === 'stored') return (await import('./stored-work.ts')).storedWork();
+export async function chooseWork({ work, preparedKeys }: OwnOptions): Promise<Work> {
+  if (work === 'stored') return (await import('./stored-work.ts')).storedWork(preparedKeys);
   return (await import('./work.ts')).statelessWork;
 }
 

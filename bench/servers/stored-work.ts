@@ -3,6 +3,8 @@ import Sqlite, { type Database } from 'better-sqlite3';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
+import { randomPhrases } from '../../src/adapters/vault/phrase-entropy.ts';
+import { preparedKeys } from '../../src/adapters/vault/prepared-keys.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
 import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
@@ -53,12 +55,13 @@ interface KeyRow {
  * The wallet operations with prepared statements only. Keys are created, sealed and used by the same functions as in
  * Custos, so that only the rest differs.
  */
-export function storedWork(): Work {
+export function storedWork(preparedCount: number): Work {
   const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
   const ids = makeIds(systemEntropy);
   const vault = createKeyVault({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
+    phraseKeys: preparedKeys(randomPhrases(systemEntropy), { count: preparedCount }),
   });
   const columns = walletColumns.join(', ');
   const selectWallet = database.prepare(`select ${columns} from wallets where app_id = ? and id = ?`);

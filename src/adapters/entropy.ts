@@ -18,6 +18,8 @@ export interface SeededEntropy extends Entropy {
   position(): EntropyPosition;
   /** Continues at a position, which may be one of another seed. */
   goTo(position: EntropyPosition): void;
+  /** The bytes after the next `skipped` ones. They are still drawn later. */
+  peek(skipped: number, length: number): Uint8Array;
 }
 
 /** ChaCha20 makes 64 bytes of key stream from each value of its 32-bit counter. */
@@ -40,6 +42,10 @@ export function seededEntropy(seed: string): SeededEntropy {
     goTo(wanted) {
       position = { ...wanted };
       cipher = cipherAt(position);
+    },
+    peek(skipped, length) {
+      const later = cipherAt({ seed: position.seed, drawn: position.drawn + skipped });
+      return new Uint8Array(later.update(new Uint8Array(length)));
     },
   };
 }

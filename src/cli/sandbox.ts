@@ -66,6 +66,10 @@ export function addSandboxOptions(command: Command, defaults: ListenDefaults = {
       'confirm each transaction on simulated chains after this time, 0 immediately (default: with the next block)',
     )
     .option(
+      '--prepared-keys <count>',
+      'how many keys of new wallets to prepare while idle, 0 for none (default: 512)',
+    )
+    .option(
       '--rpc <caip2=url[,url]>',
       'use real nodes for this EVM or Solana chain instead of simulating it; repeatable',
       collect,

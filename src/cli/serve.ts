@@ -19,6 +19,8 @@ Settings (environment):
   CUSTOS_PREVIOUS_MASTER_KEYS, CUSTOS_PREVIOUS_MASTER_KEYS_FILE
       previous keys, comma-separated, or a file that contains them, until
       \`custos keys rotate\` has finished
+  CUSTOS_PREPARED_KEYS (default: 0)
+      how many keys of new wallets the signer prepares while it is idle
   CUSTOS_SIGNER_SOCKET
       or, instead of all these, the socket of \`custos signer\`,
   CUSTOS_SIGNER_UID (default: the user of this process)

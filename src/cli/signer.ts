@@ -6,6 +6,8 @@ Settings (environment):
   CUSTOS_MASTER_KEY_FILE, CUSTOS_PREVIOUS_MASTER_KEYS_FILE, CUSTOS_KMS_URL, …
       the keys, as for \`custos serve\`, which then has CUSTOS_SIGNER_SOCKET
       instead of them
+  CUSTOS_PREPARED_KEYS
+      how many keys of new wallets to prepare while idle (default: 0)
 
 Example:
   $ install -d -m 700 /run/custos-signer
@@ -19,15 +21,17 @@ export function signerCommand(): Command {
     .option('--group', 'the group of the folder may connect too: servers of another user')
     .addHelpText('after', help)
     .action(async ({ socket: path, group }: { socket: string; group?: boolean }) => {
-      const keys = readSignerConfig();
+      const config = readSignerConfig();
       const [{ servedVault }, { serveSocket }, { stopOnSignal }] = await Promise.all([
         import('../signer/serve-channel.ts'),
         import('../signer/serve-socket.ts'),
         import('./serve-until-stopped.ts'),
       ]);
-      const server = await serveSocket({ path, isForGroup: group === true }, servedVault(keys));
+      const served = servedVault(config);
+      const server = await serveSocket({ path, isForGroup: group === true }, served);
       console.log(JSON.stringify({ msg: 'ready', socket: path }));
       await stopOnSignal({ close: async () => void server.close() });
+      served.close();
       process.exit(0);
     });
 }

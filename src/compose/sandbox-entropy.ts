@@ -1,4 +1,5 @@
 import { type EntropyPosition, seededEntropy, systemEntropy } from '../adapters/entropy.ts';
+import { type PhraseEntropy, randomPhrases, seededPhrases } from '../adapters/vault/phrase-entropy.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import type { Entropy } from '../ports/entropy.ts';
 
@@ -7,12 +8,18 @@ interface EntropyPositions {
   readonly main: EntropyPosition;
   readonly requests: EntropyPosition;
   readonly faults: EntropyPosition;
+  /** Undefined in snapshots from before phrases had a stream of their own. */
+  readonly phrases?: EntropyPosition | undefined;
 }
 
-/** The randomness of a sandbox. Request ids and faults have their own, so that they change no other ids. */
+/**
+ * The randomness of a sandbox. Request ids and faults have their own, so that they change no other ids, and so have the
+ * phrases of wallets, so that those that come next are known.
+ */
 export interface SandboxEntropy {
   readonly entropy: Entropy;
   readonly faultEntropy: Entropy;
+  readonly phraseEntropy: PhraseEntropy;
   /** For the keys of the audit log, which are drawn once. */
   readonly auditEntropy: Entropy;
   newRequestId(): string;
@@ -34,6 +41,7 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
     const drawn = {
       entropy: systemEntropy,
       faultEntropy: systemEntropy,
+      phraseEntropy: randomPhrases(systemEntropy),
       auditEntropy: systemEntropy,
       newRequestId,
     };
@@ -42,23 +50,34 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
   const text = starts === 1 ? seed : `${seed}\n${starts}`;
   const [entropy, requestEntropy] = [seededEntropy(text), seededEntropy(`${text}\nrequests`)];
   const faultEntropy = seededEntropy(`${text}\nfaults`);
+  const phraseEntropy = seededEntropy(phraseSeedOf(text));
   let newRequestId = requestIdsFrom(requestEntropy);
   return {
     entropy,
     faultEntropy,
+    phraseEntropy: seededPhrases(phraseEntropy),
     auditEntropy: seededEntropy(`${text}\naudit`),
     newRequestId: () => newRequestId(),
     position() {
       newRequestId = requestIdsFrom(requestEntropy);
-      const [main, requests, faults] = [entropy, requestEntropy, faultEntropy].map((each) => each.position());
-      return { main: main!, requests: requests!, faults: faults! };
+      return {
+        main: entropy.position(),
+        requests: requestEntropy.position(),
+        faults: faultEntropy.position(),
+        phrases: phraseEntropy.position(),
+      };
     },
     goTo(positions) {
       if (positions === null) return;
       entropy.goTo(positions.main);
       requestEntropy.goTo(positions.requests);
       faultEntropy.goTo(positions.faults);
+      phraseEntropy.goTo(positions.phrases ?? { seed: phraseSeedOf(positions.main.seed), drawn: 0 });
       newRequestId = requestIdsFrom(requestEntropy);
     },
   };
+}
+
+function phraseSeedOf(seed: string): string {
+  return `${seed}\nphrases`;
 }

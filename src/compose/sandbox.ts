@@ -320,12 +320,14 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         await listening.close();
         await jobs.stop();
         await services.uses.flush();
+        made.vault.close();
         await Promise.all([services.webhooks.close(), database.close(), chains.close()]);
         kept.release();
       },
     };
   } catch (error) {
     await jobs.stop();
+    made.vault.close();
     await Promise.all([database.close(), chains.close()]);
     throw error;
   }

@@ -102,11 +102,12 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
 function startOf(randomness: SandboxEntropy): SnapshotState['entropy'] {
   const positions = randomness.position();
   if (positions === null) return null;
-  const { main, requests, faults } = positions;
+  const { main, requests, faults, phrases } = positions;
   return {
     main: { ...main, drawn: 0 },
     requests: { ...requests, drawn: 0 },
     faults: { ...faults, drawn: 0 },
+    ...(phrases === undefined ? {} : { phrases: { ...phrases, drawn: 0 } }),
   };
 }
 

@@ -12,8 +12,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 const channel = new Socket({ fd: CHANNEL });
 try {
-  const keys = readSignerConfig();
-  serveChannel(channel, servedVault(keys));
+  serveChannel(channel, servedVault(readSignerConfig()));
 } catch (error) {
   const faults =
     error instanceof ConfigError ? error.faults : [`the signer failed: ${(error as Error).name}`];

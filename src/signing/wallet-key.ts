@@ -29,12 +29,17 @@ export interface WalletKeyMaterial extends WalletKeyFacts {
 }
 
 /** 12 words. */
-const PHRASE_ENTROPY_BYTES = 16;
+export const PHRASE_ENTROPY_BYTES = 16;
 const PRIVATE_KEY_BYTES = 32;
 
 /** The random bytes that a new key of the chain type is made from. */
 export function keyBytesOf(chainType: ChainType): number {
-  return chains[chainType].fromPhrase ? PHRASE_ENTROPY_BYTES : PRIVATE_KEY_BYTES;
+  return isFromPhrase(chainType) ? PHRASE_ENTROPY_BYTES : PRIVATE_KEY_BYTES;
+}
+
+/** Whether new keys of the chain type have a phrase. */
+export function isFromPhrase(chainType: ChainType): boolean {
+  return chains[chainType].fromPhrase;
 }
 
 /**
@@ -44,7 +49,7 @@ export function keyBytesOf(chainType: ChainType): number {
  * Shape: `random` as long as `keyBytesOf` says; it is wiped.
  */
 export async function newWalletKey(chainType: ChainType, random: Uint8Array): Promise<WalletKeyMaterial> {
-  if (chains[chainType].fromPhrase) return walletKeyFromEntropy(chainType, random);
+  if (isFromPhrase(chainType)) return walletKeyFromEntropy(chainType, random);
   try {
     return await walletKeyFromPrivateKey(chainType, await generatePrivateKey(chainType, random));
   } finally {
@@ -94,9 +99,22 @@ async function walletKeyFromEntropy(
   entropy: Uint8Array,
   walletIndex = 0,
 ): Promise<WalletKeyMaterial> {
+  const seed = await entropyToSeed(entropy);
+  try {
+    return await walletKeyFromSeed(chainType, { entropy, seed }, walletIndex);
+  } finally {
+    for (const bytes of [entropy, seed]) bytes.fill(0);
+  }
+}
+
+/** The key of a phrase whose seed is known, at the chain's default path. The caller wipes both. */
+export async function walletKeyFromSeed(
+  chainType: ChainType,
+  { entropy, seed }: { readonly entropy: Uint8Array; readonly seed: Uint8Array },
+  walletIndex = 0,
+): Promise<WalletKeyMaterial> {
   const chain: Chain = chains[chainType];
   const derivationPath = chain.derivationPath(walletIndex);
-  const seed = await entropyToSeed(entropy);
   const privateKey = await deriveAtPath(chain.curve, seed, derivationPath);
   try {
     return {
@@ -107,7 +125,7 @@ async function walletKeyFromEntropy(
       walletIndex,
     };
   } finally {
-    for (const bytes of [entropy, seed, privateKey]) bytes.fill(0);
+    privateKey.fill(0);
   }
 }
 

@@ -128,7 +128,11 @@ const WAIT_FOR_EVENT_MS = 5_000;
 export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
   const { port = 0, seedData = true, seed = 'test' } = options;
   const given = 'seed' in options ? { seed: options.seed } : { seed };
-  const sandbox = await compose({ ...options, ...given, port, seedData, logLevel: 'silent' });
+  const sandbox = await compose({
+    ...{ ...options, ...given, port, seedData, logLevel: 'silent' },
+    // The process is that of the tests, and each of its sandboxes would prepare keys.
+    preparedKeys: 0,
+  });
   const connection = connect(sandbox, options.prefix ?? 'service');
   const close = async (): Promise<void> => {
     await connection.destroy();

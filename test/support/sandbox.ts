@@ -43,6 +43,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<TestSa
     seed: 'test',
     seedData: true,
     logLevel: 'silent',
+    // Most tests create a few wallets.
+    preparedKeys: 0,
     // Most tests compare whole bodies with those of production; refusal-hints.test.ts sends hints.
     hints: false,
     ...options,

@@ -295,6 +295,7 @@ describe('master keys', () => {
     expect(masterKeys).toEqual({
       local: [new Uint8Array(masterKey), other, new Uint8Array(masterKey)],
       transit: undefined,
+      preparedKeys: 0,
     });
   });
 
@@ -303,10 +304,12 @@ describe('master keys', () => {
     expect(readSignerConfig(setOnly(env))).toEqual({
       local: [other],
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
+      preparedKeys: 0,
     });
+    const { preparedKeys: _, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
-      vault: { kind: 'local', masterKeys: readSignerConfig(setOnly(env)) },
+      vault: { kind: 'local', masterKeys },
     });
   });
 
@@ -377,6 +380,20 @@ describe('master keys', () => {
     expect(faultsOf({ ...whole, ...socket })).toEqual([
       'expected either CUSTOS_SIGNER_SOCKET, whose signer has the keys, or CUSTOS_MASTER_KEY',
     ]);
+  });
+
+  test('the signer that a server starts gets the number of keys to prepare', () => {
+    const { signer } = readServeConfig({}, { ...whole, CUSTOS_PREPARED_KEYS: '500' });
+    const environment = signer.kind === 'child' ? signer.environment() : {};
+    expect(readSignerConfig(environment).preparedKeys).toBe(500);
+    expect(readSignerConfig(setOnly(whole)).preparedKeys).toBe(0);
+    for (const text of ['-1', '10001', 'many', '']) {
+      expect(keyFaultsOf({ ...whole, CUSTOS_PREPARED_KEYS: text })).toEqual([
+        `CUSTOS_PREPARED_KEYS: expected a whole number from 0 to 10000, got \`${text}\``,
+      ]);
+    }
+    expect(readSandboxConfig({}).preparedKeys).toBe(512);
+    expect(readSandboxConfig({ preparedKeys: '0' }).preparedKeys).toBe(0);
   });
 
   test('previous keys and the token of a service can be in files', () => {

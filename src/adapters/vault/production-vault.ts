@@ -4,16 +4,25 @@ import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { localMasterKey } from './master-key-local.ts';
 import { transitKeyId, transitMasterKey } from './master-key-transit.ts';
+import type { PhraseKeys } from './prepared-keys.ts';
 import type { MasterKey } from './vault-master-key.ts';
 import { createKeyVault } from './vault-operations.ts';
 
 /** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
-export function productionVault(settings: MasterKeySettings, entropy: Entropy): KeyVault {
+export function productionVault(
+  settings: MasterKeySettings,
+  entropy: Entropy,
+  phraseKeys?: PhraseKeys,
+): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
   const [current, ...earlier] = keys;
   if (current === undefined) throw new Error('expected at least one master key, got none');
-  return createKeyVault({ masterKeys: [current, ...earlier], entropy });
+  return createKeyVault({
+    masterKeys: [current, ...earlier],
+    entropy,
+    phraseKeys,
+  });
 }
 
 /** The ids of all master keys in use. */

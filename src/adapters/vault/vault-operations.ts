@@ -17,6 +17,7 @@ import { signWithKey } from '../../signing/sign-with-key.ts';
 import {
   exportedWalletKey,
   importedWalletKey,
+  isFromPhrase,
   keyBytesOf,
   newWalletKey,
   type WalletKeyMaterial,
@@ -24,6 +25,7 @@ import {
 import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
 import { systemClock } from '../clock.ts';
 import { systemEntropy } from '../entropy.ts';
+import type { PhraseKeys } from './prepared-keys.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
 
@@ -44,12 +46,14 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   /** What new keys are drawn from. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
   /** What signed requests expire by. Default: the system clock. */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
+  /** Where the keys of new wallets come from that have a phrase. Default: `keyEntropy`. */
+  readonly phraseKeys?: PhraseKeys | undefined;
 }
 
 /** A vault in this process. */
-export function createKeyVault({ keyEntropy, clock, ...options }: KeyVaultOptions): KeyVault {
-  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, clock);
+export function createKeyVault({ keyEntropy, clock, phraseKeys, ...options }: KeyVaultOptions): KeyVault {
+  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, { clock, phraseKeys });
 }
 
 const EPHEMERAL_SEED_BYTES = 32;
@@ -62,9 +66,18 @@ const FINGERPRINT_KEY_BYTES = 32;
  *
  * NOTE: random bytes are drawn before anything is awaited, so that concurrent requests draw in their order.
  */
-export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy, clock: Clock = systemClock): KeyVault {
+export function vaultOn(
+  envelopes: MasterKeyVault,
+  entropy: Entropy,
+  { clock = systemClock, phraseKeys }: Pick<KeyVaultOptions, 'clock' | 'phraseKeys'>,
+): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
     envelopes.seal(secret, binding).finally(() => secret.fill(0));
+
+  const drawWalletKey = (chainType: ChainType): Promise<WalletKeyMaterial> =>
+    phraseKeys !== undefined && isFromPhrase(chainType)
+      ? phraseKeys.draw(chainType)
+      : newWalletKey(chainType, entropy.bytes(keyBytesOf(chainType)));
 
   const sealWalletKey = async ({ secretBytes, ...facts }: WalletKeyMaterial, binding: SealBinding) => ({
     ...facts,
@@ -86,8 +99,7 @@ export function vaultOn(envelopes: MasterKeyVault, entropy: Entropy, clock: Cloc
 
     async createWalletKey(binding, authority) {
       const chainType = chainTypeOf(binding);
-      const random = entropy.bytes(keyBytesOf(chainType));
-      return sealWalletKey(await newWalletKey(chainType, random), bindingUnder(binding, authority));
+      return sealWalletKey(await drawWalletKey(chainType), bindingUnder(binding, authority));
     },
     async signWithWallet(sealed, binding, task, use) {
       const chainType = chainTypeOf(binding);

@@ -4,6 +4,7 @@ import { makeIds } from '../../adapters/ids.ts';
 import { createHttpJwks } from '../../adapters/jwks-http.ts';
 import { measuredVault } from '../../adapters/measured/measured-vault.ts';
 import { measuredWebhooks } from '../../adapters/measured/measured-webhooks.ts';
+import { preparedKeys } from '../../adapters/vault/prepared-keys.ts';
 import { sandboxVault } from '../../adapters/vault/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../../adapters/webhook-http.ts';
 import type { SandboxConfig } from '../../config.ts';
@@ -62,7 +63,8 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
-  const vault = sandboxVault(memory.masterKeyHex, entropy, clock);
+  const phraseKeys = preparedKeys(randomness.phraseEntropy, { count: config.preparedKeys });
+  const vault = sandboxVault(memory.masterKeyHex, { keyEntropy: entropy, clock, phraseKeys });
   const sender = createWebhookSender({ guard: anyAddress });
   const ports: Omit<Services, 'uses'> = {
     clock,

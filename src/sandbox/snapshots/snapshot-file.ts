@@ -26,7 +26,12 @@ export interface SnapshotState {
   readonly masterKeyHex: string;
   readonly clock: { readonly frozenAtMs: number | null; readonly offsetMs: number };
   /** Null for a sandbox without a seed. */
-  readonly entropy: Readonly<Record<'main' | 'requests' | 'faults', StreamPosition>> | null;
+  readonly entropy: Readonly<
+    Record<'main' | 'requests' | 'faults', StreamPosition> & {
+      /** Undefined in snapshots of earlier versions. */
+      phrases?: StreamPosition | undefined;
+    }
+  > | null;
   readonly isFiatUp: boolean;
   readonly areCardsUp: boolean;
 }
