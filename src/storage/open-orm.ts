@@ -4,8 +4,8 @@ import type { Entities, Orm } from './open-database.ts';
 /** The class of one kind of database. */
 type OrmClass = new (options: Options) => MikroORM;
 
-/** What was discovered about the entities, by the class of the ORM. */
-const discovered = new WeakMap<Entities, Map<unknown, MetadataStorage>>();
+/** What was discovered about the entities, and the functions that were generated for them, by the class of the ORM. */
+const discovered = new WeakMap<Entities, Map<unknown, MikroORM>>();
 
 /** The metadata that the prototypes of entities refer to. */
 let decoratedWith: MetadataStorage | undefined;
@@ -17,18 +17,23 @@ let decoratedWith: MetadataStorage | undefined;
  * NOTE: sets up the driver as the constructor of MikroORM does after its discovery.
  */
 export function openOrm(ormClass: unknown, entities: Entities, options: Partial<Options>): Orm {
-  const known = discovered.get(entities) ?? new Map<unknown, MetadataStorage>();
+  const known = discovered.get(entities) ?? new Map<unknown, MikroORM>();
   discovered.set(entities, known);
   const make = (more: Partial<Options>): MikroORM =>
     new (ormClass as OrmClass)({ ...options, ...more } as Options);
-  const metadata = known.get(ormClass);
-  if (metadata === undefined) {
-    const first = make({ entities: [...entities] });
-    decoratedWith = first.getMetadata();
-    known.set(ormClass, decoratedWith);
-    return first as unknown as Orm;
+  const first = known.get(ormClass);
+  if (first === undefined) {
+    const made = make({ entities: [...entities] });
+    decoratedWith = made.getMetadata();
+    known.set(ormClass, made);
+    return made as unknown as Orm;
   }
+  const metadata = first.getMetadata();
   const orm = make({ entities: [...entities], discovery: { skipSyncDiscovery: true } });
+  Object.assign(orm.config, {
+    getComparator: () => first.config.getComparator(metadata),
+    getHydrator: () => first.config.getHydrator(metadata),
+  });
   orm.driver.setMetadata(metadata);
   const em = orm.driver.createEntityManager();
   Object.assign(em, { global: true });

@@ -3,13 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import type { IntentResponse } from '../../src/generated/schemas.ts';
 import { messagePolicy } from '../contract/policies/rules.ts';
+import { figureSize } from '../figures/figure.ts';
 import { attempt, call } from '../support/call.ts';
 import { authorizationOf, intentEvents } from '../support/intents.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 // Random histories of intents, run twice: by the server, and by an independent model of §7.3.
 const keys = [aliceKey, bobKey, carolKey];
-const runs = process.env.TEST_LONG === undefined ? 50 : 2000;
+const runs = figureSize({ short: 50, long: 2000 });
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
@@ -241,7 +242,7 @@ async function agree(model: Model, world: World): Promise<void> {
   expect(body.authorization_threshold).toBe(model.threshold);
 }
 
-test(`${runs} random histories of intents match the model`, { timeout: 600_000 }, async () => {
+test(`${runs} random histories of intents match the model`, { timeout: 3_600_000 }, async () => {
   const reached = new Set<Status>();
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { minLength: 10, maxLength: 40 }), async (history) => {

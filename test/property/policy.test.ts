@@ -10,6 +10,7 @@ import {
   type PolicyDecision,
 } from '../../src/policy/evaluate.ts';
 import { setCandidateKey } from '../../src/policy/operators.ts';
+import { figureSize, noteFigure } from '../figures/figure.ts';
 import { oracleAllows, oracleTruths } from '../unit/policy/oracle.ts';
 import { allows, type Case, cases, isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
 import { factsOf } from './policy-requests.ts';
@@ -35,6 +36,8 @@ function compareTruths({ rules, action, world }: Case, units: PolicyDecision['un
   }
 }
 
+const pairs = figureSize({ short: 10_000, long: 10_000_000 });
+
 test(
   'the engine agrees with the oracle on every decision and every condition',
   () => {
@@ -55,9 +58,10 @@ test(
         );
         seen[decision.allowed ? 'allowed' : 'denied'] += 1;
       }),
-      { seed, numRuns: isLong ? 10_000_000 : 10_000 },
+      { seed, numRuns: pairs },
     );
     process.stdout.write(`decisions: ${JSON.stringify(seen)}\n`);
+    noteFigure({ pairs, seed, ...seen });
     if (process.env.TEST_TALLY === '1') process.stdout.write(`${tallyText(tally)}\n`);
     // Agreement that everything is denied, or on conditions that never hold, would prove nothing.
     expect(seen.allowed).toBeGreaterThan(seen.denied / 20);

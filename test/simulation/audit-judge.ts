@@ -28,7 +28,10 @@ const isDenial = (status: number, code: string): boolean =>
   status === 401 || status === 403 || code === 'policy_violation';
 
 export interface AuditJudge {
-  afterStep(): void;
+  /** After the tables have changed. */
+  afterChange(): void;
+  /** After every step. */
+  checkAnswers(): void;
   /** When nothing is in progress. */
   atEnd(): void;
   readonly recordCount: number;
@@ -64,6 +67,8 @@ export function makeAuditJudge({ world }: Scene): AuditJudge {
     const known = byRequest.get(entry.request_id);
     if (known === undefined) byRequest.set(entry.request_id, [entry]);
     else known.push(entry);
+    const own = (known ?? []).filter(({ phase }) => phase === undefined);
+    require(own.length <= 1, () => `the request ${entry.request_id} has ${own.length} records`);
   }
 
   const pendingTexts = new Map<number, string>();
@@ -116,10 +121,6 @@ export function makeAuditJudge({ world }: Scene): AuditJudge {
               : '';
       require(expected === undefined || decisions === expected, () =>
         `${id} answered ${status} ${code} and has the records \`${decisions}\``);
-    }
-    for (const [request, records] of byRequest) {
-      const own = records.filter(({ phase }) => phase === undefined);
-      require(own.length <= 1, () => `the request ${request} has ${own.length} records`);
     }
   }
 
@@ -215,10 +216,10 @@ export function makeAuditJudge({ world }: Scene): AuditJudge {
     get recordCount() {
       return entries.length;
     },
-    afterStep() {
+    checkAnswers,
+    afterChange() {
       namedNow.clear();
       readRecords();
-      checkAnswers();
       checkEffects();
       checkCheckpoints();
     },

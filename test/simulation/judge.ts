@@ -48,6 +48,7 @@ export function makeJudge(scene: Scene): Judge {
   /** Events whose deliveries have failed for the last time. */
   const givenUp = new Set<string>();
   let wasDisabled = false;
+  let judgedChanges = -1;
 
   function require(isTrue: boolean, message: () => string): void {
     if (!isTrue) throw new SimulationFailure(message());
@@ -295,10 +296,16 @@ export function makeJudge(scene: Scene): Judge {
     },
     async afterStep() {
       require(!disk.isInTransaction, () => 'a transaction is open while nothing runs');
-      readEvents();
-      readDeliveries();
-      audit.afterStep();
-      checkEvents();
+      const changes = disk.changeCount();
+      // What is only about tables is as it was judged.
+      if (changes !== judgedChanges) {
+        readEvents();
+        readDeliveries();
+        audit.afterChange();
+        checkEvents();
+        judgedChanges = changes;
+      }
+      audit.checkAnswers();
       checkTotals();
       checkAuthority();
       checkDismissed();

@@ -38,6 +38,9 @@ export const appId = 'simulated';
 export const appSecret = 'secret of the simulation';
 export const baseUrl = 'https://custos.test';
 
+/** One array, because the index of routes is kept by it. */
+const everyOperation = Object.values(operations);
+
 /** One process of the server. */
 export interface Server {
   readonly life: Life;
@@ -127,7 +130,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log }),
   });
   const handle = await createPipeline({
-    operations: Object.values(operations),
+    operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,
     run: runOperation,

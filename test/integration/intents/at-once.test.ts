@@ -3,15 +3,16 @@ import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { IntentResponse, Policy, Wallet } from '../../../src/generated/schemas.ts';
 import { messagePolicy } from '../../contract/policies/rules.ts';
+import { figureSize, isLong } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
-const rounds = process.env.TEST_LONG === undefined ? 12 : 300;
+const rounds = figureSize({ short: 12, long: 300 });
 
 // Concurrent requests, on separate connections if the database has several.
-describe.each(databaseKinds)('%s', (kind) => {
+describe.each(databaseKinds)('%s', { timeout: isLong ? 3_600_000 : 30_000 }, (kind) => {
   let operations: TestOperations;
   let owners: { treasury: string; sole: string };
   beforeAll(async () => {

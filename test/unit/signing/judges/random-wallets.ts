@@ -5,11 +5,10 @@ import {
   generatePrivateKey,
   type WalletKeys,
 } from '../../../../src/signing/chains.ts';
-
-const isLong = process.env.TEST_LONG === '1';
+import { figureSize, isLong } from '../../../figures/figure.ts';
 
 /** The number of random wallets per library; 10,000 with `TEST_LONG=1`. */
-export const walletCount = isLong ? 10_000 : 100;
+export const walletCount = figureSize({ short: 100, long: 10_000 });
 
 /** The timeout of tests over all of them, ms. */
 export const judgeTimeout = isLong ? 3_600_000 : 30_000;
