@@ -1,4 +1,6 @@
 # The sandbox, or the server with `serve`: docker build -t custos . && docker run --rm -p 4010:4010 custos
+FROM gcr.io/distroless/nodejs24-debian12:nonroot AS runtime
+
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
@@ -7,13 +9,13 @@ RUN npm ci --ignore-scripts && npm rebuild esbuild
 COPY . .
 RUN node codegen/build.ts && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
 # Starts a sandbox once with the Node.js of the image and keeps the bytecode, which a read-only container cannot write.
-COPY --from=gcr.io/distroless/nodejs24-debian12:nonroot /nodejs /nodejs
+COPY --from=runtime /nodejs /nodejs
 RUN /nodejs/bin/node dist/custos.js exec -- true \
   && for part in sandbox serve; do \
     for file in dist/program-commands-*.cache; do cp "$file" "dist/program-$part-${file#dist/program-commands-}"; done; \
   done
 
-FROM gcr.io/distroless/nodejs24-debian12:nonroot
+FROM runtime
 WORKDIR /custos
 COPY --from=build /build/package.json /build/LICENSE ./
 COPY --from=build /build/node_modules ./node_modules

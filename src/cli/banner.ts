@@ -4,9 +4,11 @@ import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
-  const { baseUrl, appId, appSecret, caFile, adminUrl, isExposed } = server;
+  const { appId, appSecret, caFile, adminUrl, isExposed } = server;
+  const [baseUrl = server.baseUrl] = config.publicUrls;
   const lines = [
     ['Base URL', baseUrl],
+    ...(baseUrl === server.baseUrl ? [] : [['', `${server.baseUrl} on this machine`]]),
     ['App id', appId],
     ['App secret', appSecret],
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
@@ -23,7 +25,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     '',
     'Create a wallet:',
     '',
-    curl(server, config.prefix),
+    curl({ ...server, baseUrl }, config.prefix),
     '',
     'Press Ctrl-C to stop.',
   ].join('\n');

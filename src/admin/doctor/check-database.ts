@@ -1,6 +1,7 @@
 import { systemClock } from '../../adapters/clock.ts';
 import type { ServeConfig } from '../../config.ts';
 import type { VaultSettings } from '../../config-signer.ts';
+import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
 import { checkMasterKey } from '../../domain/wallets/wallets/check-master-key.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
@@ -31,6 +32,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
       connectionFinding(row!, config),
       skewFinding(skewMs),
       schema,
+      ...(schema.state === 'ok' ? await restoreFindings(database) : []),
       await masterKeyFinding(vault, schema.state === 'ok' ? database : undefined),
     ];
   } catch (error) {
@@ -110,6 +112,14 @@ async function schemaFinding(database: Database): Promise<Finding> {
   const found = await findSchemaFault(database.orm, async (sql) => em.execute(sql));
   if (found === undefined) return ok('schema', 'it is that of this version');
   return fault('schema', found, 'see `custos migrate --check`');
+}
+
+/** NOTE: that a database was restored is noticed by servers; until one has looked, it is unknown. */
+async function restoreFindings(database: Database): Promise<Finding[]> {
+  const restore = await findRestore(database.orm.em.fork());
+  if (restore === undefined || restore.releasedAtMs !== null) return [];
+  const text = `they are held since ${new Date(restore.noticedAtMs).toISOString()}, because the database was restored (${restore.cause})`;
+  return [fault('changes', text, 'follow "After a restore" in docs/backups.md: `custos restored report`')];
 }
 
 /** Seals and opens something; if the database can be read, also opens what is stored there. */

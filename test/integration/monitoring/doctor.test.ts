@@ -81,6 +81,19 @@ describe('custos doctor --serve', () => {
     ]);
   });
 
+  test('finds changes that are held after a restore', async () => {
+    const url = await freshPostgres();
+    const { startProduction } = await import('../../support/monitoring/production.ts');
+    const { markRestored, releaseChanges } = await import('../../../src/admin/restores/restored.ts');
+    await (await startProduction({ DATABASE_URL: url })).close();
+    await markRestored({ kind: 'postgres', url });
+    expect((await examine({ DATABASE_URL: url }))('changes')).toEqual([
+      expect.stringMatching(/^fault: they are held since 20.*, because the database was restored \(marked\)/),
+    ]);
+    await releaseChanges({ kind: 'postgres', url }, false);
+    expect((await examine({ DATABASE_URL: url }))('changes')).toEqual([]);
+  });
+
   test('finds nodes of another chain, that lag behind, and that do not answer', async () => {
     const node = (chain: string, seconds: number) =>
       startScriptedNode((method) =>

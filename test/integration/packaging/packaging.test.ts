@@ -84,8 +84,9 @@ describe('the Dockerfile', () => {
   });
 
   test('runs commands that exist, as a user without rights', async () => {
-    const from = lines.filter((line) => line.startsWith('FROM '));
-    expect(from.at(-1)).toMatch(/:nonroot$/);
+    const from = lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' '));
+    const [, last] = from.at(-1)!;
+    expect(from.find(([, , , stage]) => stage === last)?.[1]).toMatch(/:nonroot$/);
     const [, ...flags] = JSON.parse(
       lines.find((line) => line.startsWith('CMD'))!.slice('CMD '.length),
     ) as string[];
@@ -194,17 +195,26 @@ describe('the action', () => {
 // Installs from the registry or the cache of npm.
 describe.runIf(process.env.TEST_LONG === '1')('the packed tarball', () => {
   const npm = (cwd: string, ...args: string[]) => spawnSync('npm', args, { cwd, encoding: 'utf8' });
+  /** npm, and the seconds that the processors spent on it: unlike those on a clock, they do not depend on other programs. */
+  const measuredNpm = (cwd: string, ...args: string[]) => {
+    const script = 'TIMEFORMAT=\'%U %S\'; time npm "$@"';
+    const { status, stderr } = spawnSync('bash', ['-c', script, 'npm', ...args], { cwd, encoding: 'utf8' });
+    const [userSeconds, systemSeconds] = stderr.trim().split('\n').at(-1)!.split(' ').map(Number);
+    return { status, stderr, seconds: userSeconds! + systemSeconds! };
+  };
 
-  test('installs in 15 s and 60 MB, and runs in an empty folder', { timeout: 180_000 }, () => {
+  test('installs in 15 s of processor time and 60 MB, and runs in an empty folder', {
+    timeout: 180_000,
+  }, () => {
     expect(npm(root, 'pack', '--pack-destination', folder)).toMatchObject({ status: 0 });
     const place = join(folder, 'empty');
     mkdirSync(place);
     expect(npm(place, 'init', '--yes')).toMatchObject({ status: 0 });
-    const startedMs = performance.now();
-    expect(npm(place, 'install', '--no-audit', join(folder, 'custos-0.1.0.tgz'))).toMatchObject({
-      status: 0,
-    });
-    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    const installed = measuredNpm(place, 'install', '--no-audit', join(folder, 'custos-0.1.0.tgz'));
+    expect(installed).toMatchObject({ status: 0 });
+    expect(installed.seconds).toBeLessThan(15);
+    // npm warns of scripts that a package from a file would run at its installation.
+    expect(installed.stderr).not.toContain('custos@');
     const files = readdirSync(join(place, 'node_modules'), { recursive: true, encoding: 'utf8' });
     const sizes = files.map((path) => statSync(join(place, 'node_modules', path)).size);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60 * 1024 * 1024);

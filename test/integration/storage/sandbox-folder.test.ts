@@ -209,6 +209,18 @@ describe('a sandbox that other machines reach', () => {
     expect(banner(open, config)).toContain('set with --app-secret. Other machines can reach 0.0.0.0');
   });
 
+  test('is announced under the URL that they call', async () => {
+    const flags = { host: '0.0.0.0', publicUrl: ['https://sandbox.acme.test:4010/'] };
+    await using open = await start(flags);
+    const text = banner(open, readSandboxConfig(flags));
+    const port = new URL(open.baseUrl).port;
+    expect(text).toContain(
+      `https://sandbox.acme.test:4010\n${' '.repeat(14)}https://127.0.0.1:${port} on this`,
+    );
+    expect(text).toContain('https://sandbox.acme.test:4010/docs\n');
+    expect(text).toContain('  https://sandbox.acme.test:4010/v1/wallets -d');
+  });
+
   test('and one that they do not reach has the published secret', async () => {
     await using closed = await start();
     expect(closed.appSecret).toBe(acmeApp.secret);
