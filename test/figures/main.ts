@@ -24,6 +24,9 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 
+/** How long a test may take that has no limit of its own. */
+const MAX_TEST_MS = 3_600_000;
+
 type Measured = Pick<Result, 'outcome' | 'tests' | 'measured' | 'failures' | 'size'>;
 
 /** Where a run writes. */
@@ -68,6 +71,8 @@ async function runTests(
 ): Promise<Measured> {
   const args = [
     ...['run', ...files, ...(files.length === 0 ? [] : ['--maxWorkers=1']), '--reporter=default'],
+    // No result depends on how busy the machine is.
+    `--testTimeout=${MAX_TEST_MS}`,
     ...['--reporter=json', `--outputFile=${report}`, ...(filter === undefined ? [] : ['-t', filter])],
   ];
   const env = {
