@@ -2,7 +2,7 @@ import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { databaseOf } from '../../src/adapters/sandbox-folder.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
-import { figureSize, noteFigure } from '../figures/figure.ts';
+import { figureSize, isLong, noteFigure } from '../figures/figure.ts';
 import { type ServingCustos, serveCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 // The process is killed during its work, repeatedly, on the same folder.
@@ -62,7 +62,7 @@ test(`${kills} kills during requests lose nothing acknowledged and leave nothing
     );
     // By progress, because a busy machine does nothing in a fixed time.
     const enough = acknowledged.length + 6 + ((kill * 7) % 11);
-    await waitFor(() => acknowledged.length >= enough, 60_000);
+    await waitFor(() => acknowledged.length >= enough, isLong ? 300_000 : 60_000);
     await new Promise((resolve) => setTimeout(resolve, (kill * 37) % 23));
     await custos.stop('SIGKILL');
     await Promise.all(work);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { format, promisify } from 'node:util';
 import { Agent, type Dispatcher } from 'undici';
 import { runCommandLine } from '../../src/cli/program.ts';
+import { isLong } from '../figures/figure.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const program = join(root, 'dist', 'custos.js');
@@ -91,7 +92,9 @@ export async function serveCustos(args: readonly string[], options: RunOptions =
   const folder = temporaryFolder();
   const readyFile = join(folder, 'ready.json');
   const custos = await startCustos([...args, '--port', '0', '--ready-file', readyFile], options);
-  await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null);
+  await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null).catch((cause: unknown) => {
+    throw new Error(`custos is not ready: ${JSON.stringify(custos.output())}`, { cause });
+  });
   if (!existsSync(readyFile)) throw new Error(`custos ended: ${(await custos.ended()).stderr}`);
   const ready = JSON.parse(readFileSync(readyFile, 'utf8')) as Ready;
   const prefix = args.includes('--prefix') ? args[args.indexOf('--prefix') + 1] : 'service';
@@ -163,8 +166,11 @@ function ended(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.once('close', (code) => resolve(code)));
 }
 
-/** Waits, at most 20 s. */
-export async function waitFor(condition: () => boolean, limitMs = 20_000): Promise<void> {
+/** Long runs may share the machine with others. */
+const START_MS = isLong ? 300_000 : 20_000;
+
+/** Waits, by default for as long as a start may take. */
+export async function waitFor(condition: () => boolean, limitMs = START_MS): Promise<void> {
   const untilMs = performance.now() + limitMs;
   while (!condition()) {
     if (performance.now() > untilMs) throw new Error(`timed out after ${limitMs} ms`);
