@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { decodeRpcAction } from '../../src/domain/base/actions/decode-action.ts';
+import { decodeRpcAction } from '../../src/actions/decode-action.ts';
 import { compilePolicy, type RuleInput } from '../../src/policy/compile.ts';
 import { allowsAction, collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
 import { largePolicy, transaction } from '../requests-judged.ts';

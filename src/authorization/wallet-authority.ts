@@ -1,24 +1,20 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import { parseP256PublicKey } from '../crypto/p256.ts';
-import { countQuorum, quorumKeys } from './quorum.ts';
-import {
-  byReference,
-  currentQuorum,
-  neutralUserId,
-  type QuorumRecord,
-  referenceOfId,
-  referenceOfOwner,
-  type UserKeys,
-} from './quorum-records.ts';
+import { type KnownQuorums, ownerAfter, requireOccasion, requireParty } from './parties.ts';
+import { type PolicyRecord, policyDigest } from './policy-seals.ts';
+import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
+import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
+import { requestedAction } from './requested-action.ts';
 import { isTransactionTask, requireRequested, type WalletTask } from './requested-task.ts';
+import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import {
-  type Evidence,
-  type EvidentRequest,
-  keysOf,
-  readEvidence,
-  UnauthorizedUseError,
-} from './signed-evidence.ts';
+  ifPinned,
+  noPolicies,
+  type PolicyPin,
+  policiesAfter,
+  policyOfParty,
+  type WalletPolicies,
+} from './wallet-policies.ts';
 
 /**
  * Who may use a wallet. The wallet's key is sealed under the digest of this, so no other authority opens it.
@@ -32,52 +28,93 @@ export interface WalletAuthority {
   readonly signers: readonly string[];
   /** Whether the owner agreed to automations, which use it without a signed request. */
   readonly isAutomated: boolean;
+  /** Undefined if none is pinned. */
+  readonly policies?: WalletPolicies | undefined;
 }
 
 /** What a caller presents to use a wallet's key. */
-export interface AuthorizedUse {
+export interface AuthorizedUse extends KnownQuorums {
   readonly authority: WalletAuthority;
-  /** The key quorums that it names, as far as they are needed, and those nested in them. */
-  readonly quorums: readonly QuorumRecord[];
-  /** Keys of members who are users, as the caller knows them: they cannot be verified. */
-  readonly userKeys: UserKeys;
   /** Undefined for an automation. */
   readonly evidence?: Evidence | undefined;
+  /** The address of the wallet, where a policy applies. It is compared with the key. */
+  readonly address?: string | undefined;
+  /** The pinned policies, as far as they may apply. */
+  readonly policies?: readonly PolicyRecord[] | undefined;
+  /** In a change: what the caller says of the policies of the wallet, and of those that the body names. */
+  readonly pins?: { readonly before: WalletPolicies; readonly named: readonly PolicyPin[] } | undefined;
 }
 
 /** A wallet, and the time. */
 export interface UseOccasion {
   readonly walletId: string;
   readonly appId: string;
+  readonly chainType: string;
   /** Unix ms. */
   readonly nowMs: number;
 }
 
 /** SHA-256 of the canonical JSON, hex. */
-export function authorityDigest({ owner, signers, isAutomated }: WalletAuthority): string {
-  return hash('sha256', canonicalJson({ owner, signers, isAutomated }));
+export function authorityDigest({ owner, signers, isAutomated, policies }: WalletAuthority): string {
+  const pinned = policies === undefined ? {} : { policies };
+  return hash('sha256', canonicalJson({ owner, signers, isAutomated, ...pinned }));
 }
 
-/** CHOICE: how long after its expiry a request may still be waiting for its signature. */
-const GRACE_MS = 60_000;
+/** Opens the secret of a policy that is sealed under the content with this digest. Result: the secret's name. */
+export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
+
+/** What is left to compare when the key is open. */
+interface AuthorizedTask {
+  /** The address by which policies have judged; undefined if it does not matter. */
+  readonly address: string | undefined;
+}
 
 /**
- * Requires that the owner, or a signer where one may, has signed a request for this task.
+ * Requires that the owner, or a signer where one may, has signed a request for this task, and that the policy which is
+ * pinned for that party allows it.
  *
  * @throws UnauthorizedUseError, and what parsing throws for evidence that cannot be parsed.
  */
-export function requireAuthorizedTask(use: AuthorizedUse, occasion: UseOccasion, task: WalletTask): void {
+export async function requireAuthorizedTask(
+  use: AuthorizedUse,
+  occasion: UseOccasion,
+  { task, openSeal }: { readonly task: WalletTask; readonly openSeal: OpenSeal },
+): Promise<AuthorizedTask> {
   const { authority, evidence } = use;
-  if (authority.owner === null) return;
+  const isFree = { address: undefined };
+  if (authority.owner === null) return isFree;
   if (evidence === undefined) {
-    if (authority.isAutomated && isTransactionTask(task)) return;
+    if (authority.isAutomated && isTransactionTask(task)) return isFree;
     throw new UnauthorizedUseError('expected a request that the owner has signed');
   }
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
-  requireRequested(request, restOfWallet(request, occasion), task);
+  const rest = restOfWallet(request, occasion);
+  requireRequested(request, rest, task);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  requireParty(use, evidence, parties);
+  const place = requireParty(use, evidence, parties);
+  const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
+  if (pin === null) return isFree;
+  const { address } = use;
+  if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
+  const policy = await openPinned(use, pin, openSeal);
+  const known = await requestedAction(request, rest, task, { chainType: occasion.chainType, address });
+  requireAllowed(policy, known, occasion.nowMs);
+  return { address };
+}
+
+/** A policy whose owner has agreed to its content. */
+async function openPinned(
+  { policies = [] }: AuthorizedUse,
+  { id, seal }: PolicyPin,
+  openSeal: OpenSeal,
+): Promise<AgreedPolicy> {
+  const policy = policies.find((each) => each.id === id);
+  if (policy !== undefined) {
+    const digest = policyDigest(policy.content);
+    if ((await openSeal(policy, digest)) === seal) return { content: policy.content, digest };
+  }
+  throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
 }
 
 /** A request that changes who may use a wallet, which the owner has signed. Result: the authority after it. */
@@ -91,13 +128,28 @@ export function changedAuthority(use: AuthorizedUse, occasion: UseOccasion): Wal
   if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
-  const owner = ownerAfter(request.body, authority, quorums);
+  const owner = ownerAfter(request.body, authority.owner, quorums);
   const { additional_signers: signers } = request.body;
+  const policies = changedPolicies(use, request.body);
   return {
     owner,
     signers: signers === undefined ? authority.signers : referencesOfSigners(quorums, signers),
     isAutomated: authority.isAutomated && owner === authority.owner,
+    ...(policies === undefined ? {} : { policies }),
   };
+}
+
+/**
+ * The pinned policies after a change.
+ *
+ * NOTE: the ids are signed; which secret a policy has that was not pinned before is what the server says.
+ */
+function changedPolicies(
+  { authority, pins }: AuthorizedUse,
+  body: EvidentRequest['body'],
+): WalletPolicies | undefined {
+  const before = authority.policies ?? pins?.before ?? noPolicies(authority.signers.length);
+  return ifPinned(policiesAfter(before, body, (id) => pins?.named.find((pin) => pin.id === id) ?? null));
 }
 
 /** Deposits that are converted at the wallet's own address are converted by automations that it gets for this. */
@@ -106,14 +158,6 @@ function attachesAutomations({ method, body }: EvidentRequest, rest: string): bo
   if (rest === '/automations/attach') return true;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
   return rest === '/deposit_accounts/crypto' && strategy !== 'dedicated';
-}
-
-function requireOccasion({ appId, expiryMs }: EvidentRequest, occasion: UseOccasion): void {
-  if (appId !== occasion.appId) throw new UnauthorizedUseError('the signed request is of another app');
-  // NaN, for a header that is no number, is not after any time.
-  if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
-    throw new UnauthorizedUseError('the signed request has expired');
-  }
 }
 
 /**
@@ -127,35 +171,6 @@ function restOfWallet({ path }: EvidentRequest, { walletId }: UseOccasion): stri
   const named = found === null ? undefined : decodeURIComponent(found[1]!);
   if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';
   throw new UnauthorizedUseError('the signed request is about something else');
-}
-
-function requireParty(
-  { quorums, userKeys }: AuthorizedUse,
-  evidence: Evidence,
-  parties: readonly string[],
-): void {
-  const records = byReference(quorums);
-  // One by one: the owner is the first, and mostly the one who has signed.
-  for (const reference of parties) {
-    if (!records.has(reference)) continue;
-    const quorum = currentQuorum(reference, { records, userKeys, depth: 0 });
-    if (countQuorum(quorum, keysOf(evidence, quorumKeys(quorum))).satisfied) return;
-  }
-  throw new UnauthorizedUseError('the signed request lacks signatures of those who may use the wallet');
-}
-
-function ownerAfter(
-  { owner, owner_id: ownerId }: EvidentRequest['body'],
-  authority: WalletAuthority,
-  quorums: readonly QuorumRecord[],
-): string | null {
-  if (owner === null || (owner === undefined && ownerId === null)) return null;
-  if (typeof ownerId === 'string') return referenceOfId(quorums, ownerId);
-  if (owner === undefined) return authority.owner;
-  const { public_key: key, user_id: userId } = owner as { public_key?: unknown; user_id?: unknown };
-  if (typeof key === 'string') return referenceOfOwner(quorums, { publicKey: parseP256PublicKey(key) });
-  if (typeof userId === 'string') return referenceOfOwner(quorums, { userId: neutralUserId(userId) });
-  throw new UnauthorizedUseError('expected an owner');
 }
 
 function referencesOfSigners(quorums: readonly QuorumRecord[], signers: unknown): string[] {

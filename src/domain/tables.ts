@@ -16,6 +16,7 @@ import { OperatorEntity } from './access/operators/operator.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
 import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
 import { PolicyEntity } from './access/policies/policy.entity.ts';
+import { PolicySealEntity } from './access/policies/policy-seal.entity.ts';
 import { DeletedUserEntity } from './access/user-records/deleted-user.entity.ts';
 import { LinkedAccountEntity } from './access/user-records/linked-account.entity.ts';
 import { UserEntity } from './access/user-records/user.entity.ts';
@@ -122,6 +123,7 @@ export const entities = [
   OutboxEventEntity,
   PendingRecordEntity,
   PolicyEntity,
+  PolicySealEntity,
   RestoreEntity,
   ServerProcessEntity,
   TransactionAuthorizationEntity,

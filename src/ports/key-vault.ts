@@ -1,3 +1,4 @@
+import type { PolicyChange, PolicyContent } from '../authorization/policy-seals.ts';
 import type { AuthorizedUse, WalletAuthority } from '../authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
@@ -10,7 +11,10 @@ export interface SealBinding {
   /** The row that contains the secret. */
   readonly rowId: string;
   readonly appId: string;
-  /** The digest of a wallet's authority; undefined for secrets that anyone who has them may use. */
+  /**
+   * The digest of a wallet's authority, or of the content of a policy; undefined for secrets that anyone who has them
+   * may use.
+   */
   readonly authority?: string;
 }
 
@@ -33,6 +37,13 @@ export interface NewWalletKey extends WalletKeyFacts {
 interface ChangedKey {
   readonly sealed: SealedKey;
   readonly authority: WalletAuthority;
+}
+
+/** The secret of a policy, sealed under the policy's content. */
+export interface SealedPolicy {
+  readonly sealed: SealedKey;
+  /** JSON of the `PolicyContent`. */
+  readonly content: string;
 }
 
 /** A new key pair: the sealed private key, and the public key in the form of the method that makes it. */
@@ -90,7 +101,7 @@ export interface KeyVault {
   createWalletKey(binding: SealBinding, authority?: WalletAuthority): Promise<NewWalletKey>;
   /**
    * Signs with a wallet's key. Throws SigningInputError; UnauthorizedUseError for a key with an authority, unless its
-   * `use` shows that this task was agreed to.
+   * `use` shows that this task was agreed to and that a pinned policy allows it.
    */
   signWithWallet<Method extends SigningMethod>(
     sealed: SealedKey,
@@ -115,6 +126,16 @@ export interface KeyVault {
    * UnauthorizedUseError.
    */
   changeAuthority(sealed: SealedKey, binding: SealBinding, use: AuthorizedUse): Promise<ChangedKey>;
+  /**
+   * Draws the secret of a policy and seals it under the policy's content. `name` is what wallets pin: no other secret
+   * has it, and this one never leaves the vault.
+   */
+  sealPolicy(
+    binding: SealBinding,
+    content: Omit<PolicyContent, 'appId' | 'id'>,
+  ): Promise<SealedPolicy & { readonly name: string }>;
+  /** Seals the secret of a policy under the content after a change. Throws UnauthorizedUseError unless its owner agreed. */
+  changePolicy(sealed: SealedKey, binding: SealBinding, change: PolicyChange): Promise<SealedPolicy>;
   /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**

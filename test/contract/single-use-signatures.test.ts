@@ -31,7 +31,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
       path: { policy_id: policyId },
       body: messageRule('more'),
       signWith: [alice],
-      payload: '{"number":1}',
       ...input,
     });
     const { id, code } = answer.body as { id?: string; code?: string };
@@ -49,7 +48,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const first = await addRule(operations, id);
     expect(await addRule(operations, id)).toBe(first);
     // The owner's next request is another one.
-    expect(await addRule(operations, id, { payload: '{"number":2}' })).not.toBe(first);
+    expect(await addRule(operations, id, { body: messageRule('again') })).not.toBe(first);
     expect(await countAdded(operations, id)).toBe(2);
   });
 
@@ -74,7 +73,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const id = await newPolicy(operations);
     const first = await addRule(operations, id);
     const body = { owner: { public_key: bobKey.publicKey } };
-    const toBob = { path: { policy_id: id }, body, signWith: [alice], payload: '{"to":"Bob"}' };
+    const toBob = { path: { policy_id: id }, body, signWith: [alice] };
     expect((await operations.run('updatePolicy', toBob)).status).toBe(200);
     expect(await addRule(operations, id)).toBe(first);
     expect(await addRule(operations, id, { signWith: [bob] })).toBe(
@@ -88,7 +87,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await using operations = await open();
     const id = await newPolicy(operations);
     const tooMany = Array.from({ length: 200 }, () => messageRule('x').conditions[0]!);
-    const unusable = { body: { ...messageRule('x'), conditions: [...tooMany, { field_source: 'x' }] } };
+    const unusable = {
+      body: { ...messageRule('x'), conditions: [...tooMany, { field_source: 'x' }] },
+      // The one of the request that follows.
+      payload: canonicalize({
+        ...{ version: 1, method: 'POST', url: `https://api.acme.example/v1/policies/${id}/rules` },
+        ...{ body: messageRule('more'), headers: { 'service-app-id': operations.app.id } },
+      }) as string,
+    };
     expect(await addRule(operations, id, unusable)).toMatch(/^400/);
     expect(await addRule(operations, id, { signWith: [bob] })).toMatch(/^401/);
     expect(await addRule(operations, id)).not.toMatch(/^4/);

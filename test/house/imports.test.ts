@@ -144,7 +144,8 @@ const allowedImports: Record<string, string[]> = {
   adapters: ['type config', 'load-once', 'type ports', 'pure', 'spans', 'start-error'],
   // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.
   ports: ['type generated', 'type pure'],
-  pure: ['load-once'],
+  // The decoders take requests of the contract.
+  pure: ['type generated', 'load-once'],
   mocks: ['type generated'],
 };
 
@@ -219,7 +220,7 @@ const layers: Record<string, string[][]> = {
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],
 };
 
-const pureFolders = ['policy', 'signing', 'crypto', 'authorization'];
+const pureFolders = ['actions', 'policy', 'signing', 'crypto', 'authorization'];
 
 // What a pure module may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =

@@ -141,6 +141,7 @@ function makeServices(
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
     keyEntropy: entropy,
+    clock: { now: () => clock.nowMs },
   });
   return {
     processId: 'test',

@@ -1,4 +1,6 @@
+import type { PolicyChange } from '../../authorization/policy-seals.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../authorization/wallet-authority.ts';
+import type { PolicyPin, WalletPolicies } from '../../authorization/wallet-policies.ts';
 import type { KeyVault, NewWalletKey, SealBinding, SealedKey, SubmittedKey } from '../../ports/key-vault.ts';
 import type { SigningTask } from '../../signing/sign-with-key.ts';
 import type { Message } from './frames.ts';
@@ -23,6 +25,8 @@ export const operationNames = [
   'createLogKey',
   'signCheckpoint',
   'changeAuthority',
+  'sealPolicy',
+  'changePolicy',
 ] as const satisfies readonly (keyof KeyVault)[];
 type OperationName = (typeof operationNames)[number];
 
@@ -55,6 +59,15 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
       const result = await call('changeAuthority', partsOf(sealed), json);
       const { authority } = result.json as { authority: WalletAuthority };
       return { sealed: sealedOf(result), authority };
+    },
+    async sealPolicy(binding, content) {
+      const result = await call('sealPolicy', [], { binding, content });
+      return { sealed: sealedOf(result), ...(result.json as { name: string; content: string }) };
+    },
+    async changePolicy(sealed, binding, change) {
+      const json = { key: sealed.masterKeyId, binding, change };
+      const result = await call('changePolicy', partsOf(sealed), json);
+      return { sealed: sealedOf(result), content: (result.json as { content: string }).content };
     },
     async createImportKey(binding) {
       const result = await call('createImportKey', [], { binding });
@@ -133,6 +146,17 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
       use,
     );
     return sealedMessage(sealed, { authority });
+  },
+  async sealPolicy(vault, { json }) {
+    const { content } = json as { content: Parameters<KeyVault['sealPolicy']>[1] };
+    const { sealed, ...sealedPolicy } = await vault.sealPolicy(bindingOf(json), content);
+    return sealedMessage(sealed, sealedPolicy);
+  },
+  async changePolicy(vault, message) {
+    const { change } = message.json as { change: PolicyChange };
+    const binding = bindingOf(message.json);
+    const { sealed, content } = await vault.changePolicy(sealedIn(message), binding, change);
+    return sealedMessage(sealed, { content });
   },
   async createImportKey(vault, { json }) {
     const { sealed, publicKey } = await vault.createImportKey(bindingOf(json));
@@ -249,13 +273,26 @@ function authorityOf(json: unknown): WalletAuthority | undefined {
 }
 
 function readAuthority(value: unknown): WalletAuthority {
-  const { owner, signers, isAutomated } = (value ?? {}) as Partial<WalletAuthority>;
+  const { owner, signers, isAutomated, policies } = (value ?? {}) as Partial<WalletAuthority>;
   if (!Array.isArray(signers)) throw new MessageError('expected the authority of a wallet');
   return {
     owner: owner === null ? null : text(owner),
     signers: signers.map(text),
     isAutomated: isAutomated === true,
+    ...(policies === undefined ? {} : { policies: readPolicies(policies) }),
   };
+}
+
+function readPolicies(value: unknown): WalletPolicies {
+  const { wallet, signers } = (value ?? {}) as Partial<WalletPolicies>;
+  if (!Array.isArray(signers)) throw new MessageError('expected the policies of a wallet');
+  return { wallet: readPin(wallet), signers: signers.map((pin) => (pin === 'wallet' ? pin : readPin(pin))) };
+}
+
+function readPin(value: unknown): PolicyPin | null {
+  if (value === null) return null;
+  const { id, seal } = (value ?? {}) as Partial<PolicyPin>;
+  return { id: text(id), seal: text(seal) };
 }
 
 /** NOTE: the records and the evidence in it are read where they are verified; what cannot be read fails there. */

@@ -1,7 +1,11 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
+import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import {
   authorityDigest,
   changedAuthority,
+  type OpenSeal,
   requireAuthorizedTask,
   type UseOccasion,
   type WalletAuthority,
@@ -12,7 +16,7 @@ import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../ports/key-vault.ts';
-import { type ChainType, isChainType } from '../../signing/chains.ts';
+import { type ChainType, deriveWallet, isChainType } from '../../signing/chains.ts';
 import { signWithKey } from '../../signing/sign-with-key.ts';
 import {
   exportedWalletKey,
@@ -60,6 +64,7 @@ const EPHEMERAL_SEED_BYTES = 32;
 const P256_SEED_BYTES = 48;
 const ED25519_SEED_BYTES = 32;
 const FINGERPRINT_KEY_BYTES = 32;
+const POLICY_SECRET_BYTES = 32;
 
 /**
  * The operations of a vault on its envelopes.
@@ -83,6 +88,7 @@ export function vaultOn(
     ...facts,
     sealed: await sealAndWipe(secretBytes, binding),
   });
+  const openSeal = sealOpener(envelopes);
 
   return {
     get currentMasterKeyId() {
@@ -104,17 +110,25 @@ export function vaultOn(
     async signWithWallet(sealed, binding, task, use) {
       const chainType = chainTypeOf(binding);
       const { method, params } = task;
-      if (use !== undefined)
-        requireAuthorizedTask(use, occasionOf(binding, clock), { kind: 'sign', method, params });
-      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), (secret) =>
-        signWithKey(chainType, decodeWalletSecret(secret).privateKey, task),
-      );
+      const occasion = occasionOf(binding, clock);
+      const signing = { task: { kind: 'sign', method, params }, openSeal: openSeal(binding.appId) } as const;
+      const judged = use && (await requireAuthorizedTask(use, occasion, signing));
+      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
+        const { privateKey } = decodeWalletSecret(secret);
+        if (judged?.address !== undefined) await requireAddress(chainType, privateKey, judged.address);
+        return signWithKey(chainType, privateKey, task);
+      });
     },
     async exportWalletKey(sealed, binding, { form, recipient }, use) {
       const chainType = chainTypeOf(binding);
-      if (use !== undefined)
-        requireAuthorizedTask(use, occasionOf(binding, clock), { kind: 'export', form, recipient });
       const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
+      if (use !== undefined) {
+        const task = { kind: 'export', form, recipient } as const;
+        await requireAuthorizedTask(use, occasionOf(binding, clock), {
+          task,
+          openSeal: openSeal(binding.appId),
+        });
+      }
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
         if (plaintext === undefined) return undefined;
@@ -131,6 +145,24 @@ export function vaultOn(
         authority,
         sealed: await envelopes.withSecret(sealed, bindingUnder(binding, use.authority), (secret) =>
           envelopes.seal(secret, bindingUnder(binding, authority)),
+        ),
+      };
+    },
+
+    async sealPolicy(binding, content) {
+      // Not from the entropy of keys: a seeded sandbox draws the same ones whether policies have owners or not.
+      const secret = systemEntropy.bytes(POLICY_SECRET_BYTES);
+      const name = sealName(secret);
+      const text = JSON.stringify({ ...content, appId: binding.appId, id: binding.rowId });
+      return { name, content: text, sealed: await sealAndWipe(secret, policyBinding(binding, text)) };
+    },
+    async changePolicy(sealed, binding, change) {
+      const { rowId: policyId, appId } = binding;
+      const content = JSON.stringify(changedPolicy(change, { policyId, appId, nowMs: clock.now() }));
+      return {
+        content,
+        sealed: await envelopes.withSecret(sealed, policyBinding(binding, change.content), (secret) =>
+          envelopes.seal(secret, policyBinding(binding, content)),
         ),
       };
     },
@@ -212,8 +244,46 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-function occasionOf({ rowId: walletId, appId }: SealBinding, clock: Clock): UseOccasion {
-  return { walletId, appId, nowMs: clock.now() };
+/** INVARIANT: the secret of a policy opens under a content that its owner has agreed to only. */
+function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
+  return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
+}
+
+const MAX_OPENED = 1_000;
+
+/** The names of secrets that were opened are remembered: a key management service is not asked at each use. */
+function sealOpener(envelopes: MasterKeyVault): (appId: string) => OpenSeal {
+  const opened = new LRUCache<string, string>({ max: MAX_OPENED });
+  return (appId) =>
+    async ({ id: rowId, seal }, digest) => {
+      const { sealedSecret, wrappedDataKey, masterKeyId } = seal;
+      const key = JSON.stringify([appId, rowId, digest, sealedSecret, wrappedDataKey, masterKeyId]);
+      const known = opened.get(key);
+      if (known !== undefined) return known;
+      const sealed = {
+        sealedSecret: base64(sealedSecret),
+        wrappedDataKey: base64(wrappedDataKey),
+        masterKeyId,
+      };
+      const binding = { purpose: 'policy', rowId, appId, authority: digest };
+      const name = await envelopes.withSecret(sealed, binding, sealName);
+      opened.set(key, name);
+      return name;
+    };
+}
+
+function base64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}
+
+/** The address decides which calls are ones of the wallet to itself. */
+async function requireAddress(chainType: ChainType, privateKey: Uint8Array, address: string): Promise<void> {
+  if (chainType !== 'ethereum' || (await deriveWallet(chainType, privateKey)).address === address) return;
+  throw new UnauthorizedUseError('expected the address of the wallet');
+}
+
+function occasionOf({ rowId: walletId, appId, purpose }: SealBinding, clock: Clock): UseOccasion {
+  return { walletId, appId, chainType: purpose, nowMs: clock.now() };
 }
 
 function chainTypeOf({ purpose }: SealBinding): ChainType {

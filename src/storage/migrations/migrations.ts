@@ -21,6 +21,7 @@ import { auditLog } from './0020-audit-log.ts';
 import { restores } from './0021-restores.ts';
 import { authoritiesOfWallets } from './0022-authorities-of-wallets.ts';
 import { partitions } from './0023-partitions-contract-0021.ts';
+import { policySeals } from './0024-policy-seals.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -48,4 +49,5 @@ export const migrations: readonly SchemaMigration[] = [
   restores,
   authoritiesOfWallets,
   partitions,
+  policySeals,
 ];

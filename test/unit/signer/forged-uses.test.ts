@@ -1,98 +1,37 @@
 import { randomBytes } from 'node:crypto';
-import { duplexPair } from 'node:stream';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parseTransaction, recoverMessageAddress } from 'viem/utils';
 import { beforeEach, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { type answers, operationNames } from '../../../src/adapters/signer/operations.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo, type SignerConnection } from '../../../src/adapters/signer/signer-connection.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import {
-  baseOfKey,
-  type QuorumBase,
-  type QuorumRecord,
-  quorumReference,
-} from '../../../src/authorization/quorum-records.ts';
+import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
 import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
 import { encodeP256PublicKey } from '../../../src/crypto/p256.ts';
+import {
+  type CompromisedServer,
+  compromisedServer,
+  ofKey,
+  quorum,
+  type SealedWallet,
+  useOf,
+} from '../../support/signer/compromised-server.ts';
 import { newOwner, type Owner, signedBy, signPayload } from '../../support/signer/owner.ts';
 
-// A server under an attacker's control: it speaks the protocol of the signer, has every row of the database, and sees
-// every request that owners sign. It has no owner's key.
-
 const nowMs = 1_900_000_000_000;
-const vault = createKeyVault({
-  masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
-  entropy: systemEntropy,
-  clock: { now: () => nowMs },
-});
 
-let signer: SignerConnection;
+let server: CompromisedServer;
 beforeEach(async () => {
-  const [ours, its] = duplexPair();
-  serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
-  signer = await connectTo(ours);
-  return () => signer.close();
+  server = await compromisedServer(nowMs);
+  return server.close;
 });
 
-type Parts = readonly Uint8Array[];
-
-/** Sends a call as it is. */
-async function call(name: keyof typeof answers, parts: Parts, json: object) {
-  return signer.call(operationNames.indexOf(name), parts, json);
-}
-
-interface Wallet {
-  readonly binding: { purpose: string; rowId: string; appId: string };
-  readonly parts: Parts;
-  readonly authority: WalletAuthority;
-  readonly quorums: readonly QuorumRecord[];
-  readonly address: string;
-}
-
-/** The key quorum of one public key, as the server makes it. */
-function ofKey({ publicKey }: Owner, id = 'quorum'): QuorumRecord {
-  return { base: baseOfKey('acme', id, publicKey), changes: [] };
-}
-
-function quorum(id: string, members: Partial<QuorumBase>): QuorumRecord {
-  const empty = { threshold: null, publicKeys: [], userIds: [], quorums: [] };
-  return { base: { appId: 'acme', id, ...empty, ...members }, changes: [] };
-}
-
-async function walletOf(
-  owner: QuorumRecord,
-  signers: readonly QuorumRecord[] = [],
-  rowId = 'wallet',
-): Promise<Wallet> {
-  const binding = { purpose: 'ethereum', rowId, appId: 'acme' };
-  const authority = {
-    owner: quorumReference(owner.base),
-    signers: signers.map(({ base }) => quorumReference(base)),
-    isAutomated: false,
-  };
-  const { parts, json } = await call('createWalletKey', [], { binding, authority });
-  const { address } = (json as { facts: { address: string } }).facts;
-  return { binding, parts, authority, quorums: [owner, ...signers], address };
-}
-
-const useOf = ({ authority, quorums }: Wallet, evidence?: unknown) => ({
-  ...{ authority, quorums, userKeys: {} },
-  ...(evidence === undefined ? {} : { evidence }),
-});
-
-/** Asks for a signature, with whatever replaces what an honest server sends. */
-async function signs(wallet: Wallet, task: object, use: object | undefined, forged: object = {}) {
-  const { binding, parts } = wallet;
-  return (await call('signWithWallet', parts, { key: 'test', binding, ...task, use, ...forged })).json;
-}
+const call: CompromisedServer['call'] = (...asked) => server.call(...asked);
+const signs: CompromisedServer['signs'] = (...asked) => server.signs(...asked);
+const walletOf = (owner: QuorumRecord, signers: readonly QuorumRecord[] = [], rowId = 'wallet') =>
+  server.walletOf({ owner, signers, rowId });
 
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 const robbery = { method: 'personal_sign', params: { message: 'all my money', encoding: 'utf-8' } };
-const rpc = (wallet: Wallet) => `/v1/wallets/${wallet.binding.rowId}/rpc`;
+const rpc = (wallet: SealedWallet) => `/v1/wallets/${wallet.binding.rowId}/rpc`;
 
 test('what the owner has signed is signed, under each name of the server, until it expires', async () => {
   const owner = newOwner();
@@ -328,7 +267,11 @@ test('only its owner gives a wallet to another owner, and the former one has los
   const clerks = quorum('clerks', { publicKeys: [clerk.publicKey] });
   const wallet = await walletOf(ofKey(owner), [clerks]);
   const path = `/v1/wallets/${wallet.binding.rowId}`;
-  const change = async (by: Owner, body: object, quorums: readonly QuorumRecord[] = []): Promise<Wallet> => {
+  const change = async (
+    by: Owner,
+    body: object,
+    quorums: readonly QuorumRecord[] = [],
+  ): Promise<SealedWallet> => {
     const evidence = signedBy([by], { path, body, method: 'PATCH' });
     const use = { ...useOf(wallet, evidence), quorums: [...wallet.quorums, ...quorums] };
     const json = { key: 'test', binding: wallet.binding, use };
@@ -377,7 +320,10 @@ test('an automation signs transactions without a request, after the owner agreed
   const wallet = await walletOf(ofKey(owner));
   const path = `/v1/wallets/${wallet.binding.rowId}/automations/attach`;
   const attach = { path, body: { automation_ids: ['sweep'] } };
-  const agree = async (by: Owner, request: { path: string; body: object } = attach): Promise<Wallet> => {
+  const agree = async (
+    by: Owner,
+    request: { path: string; body: object } = attach,
+  ): Promise<SealedWallet> => {
     const use = useOf(wallet, signedBy([by], request));
     const json = { key: 'test', binding: wallet.binding, use };
     const { parts, json: changed } = await call('changeAuthority', wallet.parts, json);

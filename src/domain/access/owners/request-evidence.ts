@@ -16,3 +16,17 @@ export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence
   if (payload === undefined) return undefined;
   return { requests: [{ payload: Buffer.from(payload).toString('utf8'), signatures: proof.signatures }] };
 }
+
+/** The signer who authorized a request in place of the owner. */
+const signers = new WeakMap<RequestProof, string>();
+
+/** Notes which additional signer of a wallet has authorized the request, if not the owner. */
+export function noteSigner(proof: RequestProof, signerId: string | undefined): void {
+  if (signerId === undefined) signers.delete(proof);
+  else signers.set(proof, signerId);
+}
+
+/** The additional signer of a wallet who has authorized the request; undefined for the owner. */
+export function signerOf(proof: RequestProof): string | undefined {
+  return signers.get(proof);
+}

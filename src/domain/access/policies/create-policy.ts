@@ -10,6 +10,7 @@ import { checkRules } from './check-rules.ts';
 import { readPolicy, type StoredPolicy } from './find-policy.ts';
 import { PolicyEntity } from './policy.entity.ts';
 import { requirePartsOfOwner } from './policy-parts.ts';
+import { sealPolicy } from './policy-seals.ts';
 
 /** Rules with new ids, members in wire order. */
 export function withIds(
@@ -56,5 +57,7 @@ export async function createPolicy(
     createdAtMs: context.nowMs,
   });
   await context.em.flush();
-  return readPolicy(policy);
+  const created = readPolicy(policy);
+  await sealPolicy(context, created);
+  return created;
 }

@@ -5,6 +5,7 @@ import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { findPolicyForUpdate } from './find-policy.ts';
 import { PolicyEntity } from './policy.entity.ts';
+import { deletePolicySeal } from './policy-seals.ts';
 
 /**
  * Deletes a policy that no wallet or signer uses. Requires the owner's authorization.
@@ -21,6 +22,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
       'the policy cannot be deleted: a wallet or one of its signers uses it',
     );
   }
+  await deletePolicySeal(context, id);
   await context.em.nativeDelete(PolicyEntity, { id });
   await dismissIntentsAbout(context, { resource: 'policy', id, change: 'deleted' });
 }

@@ -9,6 +9,7 @@ import { documentOf, withIds } from './create-policy.ts';
 import { findPolicyForUpdate, readPolicy, type StoredPolicy } from './find-policy.ts';
 import { PolicyEntity } from './policy.entity.ts';
 import { requirePartsAfterUpdate } from './policy-parts.ts';
+import { changePolicySeal } from './policy-seals.ts';
 
 /**
  * Updates a policy. Requires the owner's authorization. Given rules replace all existing ones, under new ids; a
@@ -40,7 +41,7 @@ export async function updatePolicy(
 
 /** Stores a changed policy. Its cached compilation is no longer used, and pending intents about it are dismissed. */
 export async function storePolicy(
-  context: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,
+  context: OperationContext,
   before: StoredPolicy,
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
 ): Promise<StoredPolicy> {
@@ -53,5 +54,7 @@ export async function storePolicy(
   policy.revision += 1;
   await em.flush();
   await dismissIntentsAbout(context, { resource: 'policy', id: policy.id, change: 'changed' });
-  return readPolicy(policy);
+  const after = readPolicy(policy);
+  await changePolicySeal(context, before, after);
+  return after;
 }

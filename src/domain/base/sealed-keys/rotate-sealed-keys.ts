@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { policyDigest } from '../../../authorization/policy-seals.ts';
 import { authorityDigest } from '../../../authorization/wallet-authority.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
@@ -6,6 +7,7 @@ import {
   auditKeyBinding,
   depositInstructionsBinding,
   fingerprintKeyBinding,
+  policyBinding,
   signingKeyBinding,
   walletImportBinding,
   walletKeyBinding,
@@ -18,6 +20,7 @@ import { masterKeysOfCodes, rotateTestCodes } from './sealed-codes.ts';
 type SealedTable =
   | 'audit_keys'
   | 'wallet_keys'
+  | 'policy_seals'
   | 'wallet_imports'
   | 'app_signing_keys'
   | 'webhook_secrets'
@@ -32,6 +35,7 @@ interface SealedRow extends SealedKey {
 /** Every table with sealed secrets. Add a line for each new one. */
 const tables: readonly SealedTable[] = [
   'wallet_keys',
+  'policy_seals',
   'wallet_imports',
   'app_signing_keys',
   'webhook_secrets',
@@ -65,7 +69,7 @@ async function rotateBatch(
       .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
       .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
       .where('master_key_id', '=', row.masterKeyId)
-      // A change of its authority seals a wallet's key under another data key, possibly with the same master key.
+      // A change seals a wallet's key, or a policy's secret, under another data key, possibly with the same master key.
       .where('wrapped_data_key', '=', Buffer.from(row.wrappedDataKey))
       .executeTakeFirst();
     movedHere += Number(numUpdatedRows);
@@ -165,6 +169,21 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       },
     }));
   },
+  async policy_seals(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('policy_seals')
+      .select(['id', 'app_id', 'content', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: { ...policyBinding(row), authority: policyDigest(row.content) },
+    }));
+  },
   async wallet_imports(em, currentId, limit) {
     const rows = await em
       .getKysely<Tables>()
@@ -189,7 +208,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
 
 /** Reads a table whose seals are bound to nothing but the id and the app of their row. */
 function readerOf(
-  table: Exclude<SealedTable, 'wallet_keys' | 'wallet_imports'>,
+  table: Exclude<SealedTable, 'wallet_keys' | 'policy_seals' | 'wallet_imports'>,
   bindingOf: (row: { readonly id: string; readonly app_id: string }) => SealBinding,
 ): Reader {
   return async (em, currentId, limit) => {

@@ -22,6 +22,11 @@ export function signingKeyBinding(key: SealingRow): SealBinding {
   return { purpose: 'app-signing-key', rowId: key.id, appId: key.app_id };
 }
 
+/** The binding of a policy's secret, without the digest of the content. */
+export function policyBinding(policy: SealingRow): SealBinding {
+  return { purpose: 'policy', rowId: policy.id, appId: policy.app_id };
+}
+
 /** The binding of a webhook secret. */
 export function webhookSecretBinding(secret: SealingRow): SealBinding {
   return { purpose: 'webhook-secret', rowId: secret.id, appId: secret.app_id };

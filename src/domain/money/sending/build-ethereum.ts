@@ -1,3 +1,5 @@
+import { transactionUnits } from '../../../actions/decode-action.ts';
+import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
 import {
@@ -5,8 +7,6 @@ import {
   prepareEthereumTransaction,
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
-import { transactionUnits } from '../../base/actions/decode-action.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { authorizationsOf, holdNonces } from './hold-nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';

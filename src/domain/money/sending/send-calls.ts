@@ -1,18 +1,17 @@
+import { batchUnits } from '../../../actions/account-calls.ts';
+import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { ActionUnit } from '../../../policy/action.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
-  decodeBatch,
   encodeBatch,
   encodeSupportsBatches,
 } from '../../../signing/ethereum/batch-executor.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
@@ -125,12 +124,7 @@ export async function buildCalls(
     delegates && !plan.delegates ? withAuthorizationGas(plan.transaction) : plan.transaction;
   const request = { ...transaction, ...(delegates ? { type: 4 as const } : {}), nonce };
   const data = 'data' in transaction ? parseHexBytes(transaction.data ?? '0x', '/data') : new Uint8Array();
-  const units = (decodeBatch(data) ?? []).map(
-    (call, index): ActionUnit => ({
-      label: `call ${index}`,
-      ethereumCall: { ...call, chainId: chain.chainId },
-    }),
-  );
+  const units = batchUnits(data, chain.chainId) ?? [];
   return {
     chain,
     action: unfoldBatches({ method: 'wallet_sendCalls', units }, address),

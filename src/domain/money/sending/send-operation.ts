@@ -1,25 +1,21 @@
+import { operationUnits } from '../../../actions/account-calls.ts';
+import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import type { ActionUnit } from '../../../policy/action.ts';
 import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   type BatchCall,
   encodeBatch,
 } from '../../../signing/ethereum/batch-executor.ts';
-import {
-  decodeAccountCalls,
-  encodeAccountCalls,
-  SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../signing/ethereum/simple-account.ts';
+import { encodeAccountCalls, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import {
   encodeSponsoredOperation,
   sponsoredOperationParams,
 } from '../../../signing/ethereum/sponsored-operation.ts';
 import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
@@ -153,16 +149,11 @@ export async function buildOperation(
   plan: OperationPlan,
   method: string,
 ): Promise<BuiltTransaction> {
-  const { chain, address, calls } = plan;
+  const { chain, address } = plan;
   const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
   const nonce = await delegationNonce(context, plan);
   // Decoded from the call data that is signed.
-  const units = (decodeAccountCalls(hexToBytes(operation.call_data.slice(2))) ?? []).map(
-    (call, index): ActionUnit => ({
-      label: calls.length === 1 ? 'transaction' : `call ${index}`,
-      ethereumCall: { ...call, chainId: chain.chainId },
-    }),
-  );
+  const units = operationUnits(operation.call_data, chain.chainId) ?? [];
   return {
     chain,
     action: unfoldBatches({ method, units }, address),

@@ -1,3 +1,4 @@
+import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
 import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -6,7 +7,6 @@ import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.t
 import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
 import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
-import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 

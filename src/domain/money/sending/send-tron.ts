@@ -1,4 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
+import { decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
 import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { TronRawDataForSend } from '../../../generated/schemas.ts';
@@ -6,7 +7,6 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { TronChain } from '../../../ports/chains.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
 import { tronAddressText } from '../../../signing/tron/signer.ts';
-import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 

@@ -1,10 +1,10 @@
+import { decodeRpcAction } from '../../../actions/decode-action.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SparkCoopExitRequest, SparkTransfer, WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts';
 import { encodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { callChain, chainRefusal } from '../sending/call-chain.ts';

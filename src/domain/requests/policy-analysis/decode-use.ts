@@ -1,3 +1,7 @@
+import { decodeRpcAction } from '../../../actions/decode-action.ts';
+import { decodeRawSignAction } from '../../../actions/decode-raw-bytes.ts';
+import { exportAction } from '../../../actions/export-action.ts';
+import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { invalidField } from '../../../errors.ts';
 import type {
   ExportWalletRequest,
@@ -8,13 +12,9 @@ import type {
 import type { PolicyAction } from '../../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
-import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
-import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { readTransfer, transferAction } from '../../money/wallet-actions/transfer-terms.ts';
 import type { WalletUse } from '../../wallets/wallet-uses/record-use.ts';
-import { exportAction } from '../wallet-rpc/export-wallet.ts';
 import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
 import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
 
@@ -43,7 +43,7 @@ export async function decodeUse(
       case 'rawSignWallet':
         return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
       case 'exportWallet':
-        return exportAction(request as ExportWalletRequest);
+        return exportAction((request as ExportWalletRequest).export_seed_phrase === true);
       case 'transferFromWallet': {
         const body = request as TransferRequest;
         return transferAction(body, readTransfer({ chain_type: chainType, custody_chain: null }, body));
@@ -59,7 +59,7 @@ async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promi
   requireRpcMethod(chainType, request.method);
   const { method } = request;
   if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
-    return exportAction({ ...request.params, export_seed_phrase: method === 'exportSeedPhrase' });
+    return exportAction(method === 'exportSeedPhrase');
   }
   return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
 }

@@ -1,9 +1,9 @@
+import { exportAction } from '../../../actions/export-action.ts';
 import { HpkeError } from '../../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
 import type { HpkeMessage } from '../../../ports/key-vault.ts';
 import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum-member.entity.ts';
@@ -41,7 +41,7 @@ export async function exportWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'exportWallet',
     request,
-    decode: () => ({ action: exportAction(request) }),
+    decode: () => ({ action: exportAction(isPhrase) }),
     mayBeSigner: false,
   });
   const pointer = `${at}/recipient_public_key`;
@@ -55,12 +55,6 @@ export async function exportWallet(
     ciphertext: Buffer.from(sealed.ciphertext).toString('base64'),
     encapsulated_key: Buffer.from(sealed.encapsulatedKey).toString('base64'),
   };
-}
-
-/** The policy action of an export. */
-export function exportAction({ export_seed_phrase: isPhrase }: ExportWalletRequest): PolicyAction {
-  const method = isPhrase === true ? 'exportSeedPhrase' : 'exportPrivateKey';
-  return { method, units: [{ label: 'export' }] };
 }
 
 async function sealedExport(

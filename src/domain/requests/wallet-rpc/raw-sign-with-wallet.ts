@@ -1,9 +1,9 @@
+import { decodeRawSignAction } from '../../../actions/decode-raw-bytes.ts';
 import { ApiError } from '../../../errors.ts';
 import type { RawSignRequest, RawSignResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainType } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
-import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';

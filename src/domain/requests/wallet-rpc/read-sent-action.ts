@@ -1,3 +1,6 @@
+import { decodeRpcAction, transactionUnits } from '../../../actions/decode-action.ts';
+import { decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
 import { invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
@@ -8,9 +11,6 @@ import {
   prepareEthereumTransaction,
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
-import { decodeRpcAction, transactionUnits } from '../../base/actions/decode-action.ts';
-import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
-import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
 import { withSuffix } from '../../money/sending/plan-ethereum.ts';
 import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import { readCall } from '../../money/sending/send-calls.ts';

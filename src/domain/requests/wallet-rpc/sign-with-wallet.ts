@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
+import { decodeRpcAction } from '../../../actions/decode-action.ts';
+import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
-import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { isSparkQuestion } from '../../money/spark/ask-spark.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';

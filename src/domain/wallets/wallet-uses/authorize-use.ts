@@ -6,6 +6,7 @@ import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
 import { inSpan } from '../../../spans.ts';
 import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { noteSigner } from '../../access/owners/request-evidence.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
 import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
@@ -50,6 +51,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
 ): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
   const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
   const decoded = await decode();
   const { action } = decoded;
   const totals = await openRunningTotals(context, wallet.id, action);

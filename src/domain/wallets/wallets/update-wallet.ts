@@ -45,7 +45,8 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  if (row.owner_id !== wallet.owner_id || input.additional_signers !== undefined) {
+  const names = [input.additional_signers, input.policy_ids];
+  if (row.owner_id !== wallet.owner_id || names.some((given) => given !== undefined)) {
     await changeAuthority(context, wallet, row);
   }
   if (row.owner_id !== wallet.owner_id) {

@@ -6,12 +6,21 @@ import {
   type UserKeys,
 } from '../../../authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import {
+  ifPinned,
+  noPolicies,
+  type PolicyPin,
+  policiesAfter,
+  policyOfParty,
+  type WalletPolicies,
+} from '../../../authorization/wallet-policies.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { loadQuorumRecords, userKeysOf } from '../../access/key-quorums/quorum-records.ts';
 import { findQuorumOfKey, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
-import { evidenceOf } from '../../access/owners/request-evidence.ts';
+import { evidenceOf, signerOf } from '../../access/owners/request-evidence.ts';
+import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { findWalletKey } from './find-wallet-key.ts';
@@ -26,6 +35,7 @@ export type NewAuthority =
       /** Canonical base64 SubjectPublicKeyInfo: its key quorum is made with the wallet. */
       readonly newOwner: string;
       readonly signers: readonly string[];
+      readonly policies: WalletPolicies | undefined;
     }
   | undefined;
 
@@ -38,6 +48,7 @@ export interface SealedFor {
 }
 
 interface AuthorityFields extends OwnerFields {
+  readonly policy_ids?: readonly string[] | undefined;
   readonly additional_signers?: AdditionalSignerInput | undefined;
 }
 
@@ -49,29 +60,54 @@ interface AuthorityFields extends OwnerFields {
  */
 export async function authorityOfNewWallet(
   context: Pick<PreparationContext, 'app' | 'em'>,
-  { owner, owner_id: ownerId, additional_signers: inputs = [] }: AuthorityFields,
+  fields: AuthorityFields,
 ): Promise<NewAuthority> {
-  const signerIds = inputs.map((signer) => signer.signer_id);
+  const { owner, owner_id: ownerId } = fields;
   if (owner != null && 'public_key' in owner && ownerId === undefined) {
     const key = readKey(owner.public_key);
     if (key === undefined) return undefined;
     const known = await findQuorumOfKey(context, key);
-    if (known !== undefined) return authorityOf(context, known, signerIds);
-    const signers = await referencesOf(context, signerIds);
-    return signers === undefined ? undefined : { newOwner: key, signers };
+    if (known !== undefined) return authorityOf(context, known, fields);
+    const signers = await referencesOf(context, signerIdsOf(fields));
+    if (signers === undefined) return undefined;
+    return { newOwner: key, signers, policies: ifPinned(await policiesOf(context, fields)) };
   }
   if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
-  return authorityOf(context, ownerId, signerIds);
+  return authorityOf(context, ownerId, fields);
+}
+
+function signerIdsOf({ additional_signers: signers = [] }: AuthorityFields): string[] {
+  return signers.map((signer) => signer.signer_id);
 }
 
 /** Undefined when one of these key quorums does not exist. */
 async function authorityOf(
   context: Pick<PreparationContext, 'app' | 'em'>,
   ownerId: string,
-  signerIds: readonly string[],
+  fields: AuthorityFields,
 ): Promise<NewAuthority> {
-  const [owner, ...signers] = (await referencesOf(context, [ownerId, ...signerIds])) ?? [];
-  return owner === undefined ? undefined : { ownerId, authority: { owner, signers, isAutomated: false } };
+  const [owner, ...signers] = (await referencesOf(context, [ownerId, ...signerIdsOf(fields)])) ?? [];
+  if (owner === undefined) return undefined;
+  const policies = ifPinned(await policiesOf(context, fields));
+  return { ownerId, authority: { owner, signers, isAutomated: false, policies } };
+}
+
+/** The policies that a body or a row names, as far as they can be pinned. */
+async function policiesOf(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  fields: Pick<AuthorityFields, 'policy_ids' | 'additional_signers'>,
+): Promise<WalletPolicies> {
+  const { policy_ids = [], additional_signers = [] } = fields;
+  const pins = await findPins(context, policyIdsOf(fields));
+  const find = (id: string) => pins.find((pin) => pin.id === id) ?? null;
+  return policiesAfter(noPolicies(0), { policy_ids, additional_signers }, find);
+}
+
+function policyIdsOf({
+  policy_ids: own = [],
+  additional_signers: signers = [],
+}: Pick<AuthorityFields, 'policy_ids' | 'additional_signers'>): string[] {
+  return [...own, ...signers.flatMap(({ override_policy_ids: ids = [] }) => ids)];
 }
 
 /** The authority of a wallet whose id is known. */
@@ -80,7 +116,8 @@ export function sealedFor(appId: string, walletId: string, planned: NewAuthority
   if ('authority' in planned) return planned;
   const newOwnerId = quorumIdWith(walletId);
   const owner = quorumReference(baseOfKey(appId, newOwnerId, planned.newOwner));
-  const authority = { owner, signers: planned.signers, isAutomated: false };
+  const { signers, policies } = planned;
+  const authority = { owner, signers, isAutomated: false, policies };
   return { authority, ownerId: newOwnerId, newOwnerId };
 }
 
@@ -136,11 +173,26 @@ type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 /** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
 export async function authorizedUse(
   context: UseContext,
-  wallet: Pick<WalletRow, 'owner_id' | 'additional_signers'>,
+  wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
 ): Promise<AuthorizedUse | undefined> {
   if (authority === null) return undefined;
-  return useOf(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
+  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
+  const { policies } = use.authority;
+  if (policies === undefined || use.evidence === undefined) return use;
+  const pin = pinFor(policies, signersOf(wallet), signerOf(context.proof));
+  if (pin === null) return use;
+  return { ...use, address: wallet.address, policies: await loadPolicyRecords(context, [pin.id]) };
+}
+
+/** The policy of who has authorized a request: the owner, or a signer. */
+function pinFor(
+  policies: WalletPolicies,
+  signers: WalletAdditionalSigner,
+  signerId: string | undefined,
+): PolicyPin | null {
+  if (signerId === undefined) return policies.wallet;
+  return policyOfParty(policies, 1 + signers.findIndex(({ signer_id: id }) => id === signerId));
 }
 
 async function useOf(
@@ -157,12 +209,22 @@ function mayHaveUsers({ base, changes }: QuorumRecord): boolean {
   return base.userIds.length > 0 || changes.length > 0;
 }
 
-function partiesOf({
-  owner_id: ownerId,
-  additional_signers: signers,
-}: Pick<WalletRow, 'owner_id' | 'additional_signers'>): string[] {
-  const ids = (JSON.parse(signers) as WalletAdditionalSigner).map(({ signer_id: id }) => id);
-  return [...new Set(ownerId === null ? ids : [ownerId, ...ids])];
+type PartyColumns = Pick<WalletRow, 'owner_id' | 'additional_signers'>;
+
+function signersOf({ additional_signers: signers }: Pick<PartyColumns, 'additional_signers'>) {
+  return JSON.parse(signers) as WalletAdditionalSigner;
+}
+
+function partiesOf(wallet: PartyColumns): string[] {
+  const ids = signersOf(wallet).map(({ signer_id: id }) => id);
+  return [...new Set(wallet.owner_id === null ? ids : [wallet.owner_id, ...ids])];
+}
+
+function policyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers'>) {
+  return {
+    policy_ids: wallet.policy_id === null ? [] : [wallet.policy_id],
+    additional_signers: signersOf(wallet),
+  };
 }
 
 /**
@@ -179,7 +241,11 @@ export async function changeAuthority(
   if (authority === null) return;
   const ids = [...new Set([...partiesOf(before), ...partiesOf(after)])];
   const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
-  const changed = await context.vault.changeAuthority(sealed, walletKeyBinding(before), use);
+  const pins = {
+    before: await policiesOf(context, policyFieldsOf(before)),
+    named: await findPins(context, policyIdsOf(policyFieldsOf(after))),
+  };
+  const changed = await context.vault.changeAuthority(sealed, walletKeyBinding(before), { ...use, pins });
   await context.em
     .getKysely<Tables>()
     .updateTable('wallet_keys')

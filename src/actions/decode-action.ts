@@ -1,14 +1,14 @@
-import { hexToBytes } from '../../../crypto/encoding.ts';
-import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import { loadOnce } from '../../../load-once.ts';
-import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
-import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
+import { hexToBytes } from '../crypto/encoding.ts';
+import type { WalletRpcRequest } from '../generated/schemas.ts';
+import { loadOnce } from '../load-once.ts';
+import type { ActionUnit, PolicyAction } from '../policy/action.ts';
+import { decodeEthereumTransaction } from '../signing/ethereum/decode-transaction.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../signing/ethereum/sign-transaction.ts';
-import type { EthereumTransactionView } from '../../../signing/ethereum/transaction-view.ts';
-import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../../../signing/fields.ts';
+} from '../signing/ethereum/sign-transaction.ts';
+import type { EthereumTransactionView } from '../signing/ethereum/transaction-view.ts';
+import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../signing/fields.ts';
 
 type RpcMethod = WalletRpcRequest['method'];
 type Params<Method extends RpcMethod> = Extract<
@@ -23,11 +23,11 @@ const CHAIN_ID_BITS = 256;
 
 // Decoders for less common requests are loaded on first use.
 const loaders = {
-  userOperationCalls: loadOnce(() => import('../../../signing/ethereum/user-operation-calls.ts')),
+  userOperationCalls: loadOnce(() => import('../signing/ethereum/user-operation-calls.ts')),
   solanaUnits: loadOnce(() => import('./decode-solana-units.ts')),
-  tronRawData: loadOnce(() => import('../../../signing/tron/raw-data.ts')),
+  tronRawData: loadOnce(() => import('../signing/tron/raw-data.ts')),
   rawBytes: loadOnce(() => import('./decode-raw-bytes.ts')),
-  xrplTransaction: loadOnce(() => import('../../../signing/xrpl/transaction.ts')),
+  xrplTransaction: loadOnce(() => import('../signing/xrpl/transaction.ts')),
 };
 
 /**

@@ -1,9 +1,9 @@
-import { looseHexToBytes } from '../../../crypto/encoding.ts';
-import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
-import { type ChainType, chains } from '../../../signing/chains.ts';
-import { decodeRawSign, type RawSignParams } from '../../../signing/raw-sign.ts';
-import { decodeSuiIntentMessage } from '../../../signing/sui/transaction.ts';
-import { decodeTronRawData } from '../../../signing/tron/raw-data.ts';
+import { looseHexToBytes } from '../crypto/encoding.ts';
+import type { ActionUnit, PolicyAction } from '../policy/action.ts';
+import { type ChainType, chains } from '../signing/chains.ts';
+import { decodeRawSign, type RawSignParams } from '../signing/raw-sign.ts';
+import { decodeSuiIntentMessage } from '../signing/sui/transaction.ts';
+import { decodeTronRawData } from '../signing/tron/raw-data.ts';
 
 /**
  * The action of a `raw_sign` request. Bytes that are a Tron or Sui transaction, and hashes on those chains, are

@@ -1,8 +1,8 @@
-import type { ActionUnit, SolanaAccount } from '../../../policy/action.ts';
-import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
-import { decodeSolanaInstructions, type SolanaInstruction } from '../../../signing/solana/instructions.ts';
-import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
+import type { ActionUnit, SolanaAccount } from '../policy/action.ts';
+import { InvalidSolanaTransactionError } from '../signing/signing-errors.ts';
+import { decodeSolanaInstructions, type SolanaInstruction } from '../signing/solana/instructions.ts';
+import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../signing/solana/wire.ts';
 
 const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 

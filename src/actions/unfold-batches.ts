@@ -1,10 +1,7 @@
-import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
-import { type BatchCall, decodeCanonicalBatch } from '../../../signing/ethereum/batch-executor.ts';
-import {
-  decodeBatchOfCalls,
-  decodeUserOperationCalls,
-} from '../../../signing/ethereum/user-operation-calls.ts';
+import type { WalletRpcRequest } from '../generated/schemas.ts';
+import type { ActionUnit, PolicyAction } from '../policy/action.ts';
+import { type BatchCall, decodeCanonicalBatch } from '../signing/ethereum/batch-executor.ts';
+import { decodeBatchOfCalls, decodeUserOperationCalls } from '../signing/ethereum/user-operation-calls.ts';
 
 const MAX_DEPTH = 8;
 

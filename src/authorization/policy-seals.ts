@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto';
+import type { RuleInput } from '../policy/compile.ts';
+import { type KnownQuorums, ownerAfter, requireOccasion, requireParty } from './parties.ts';
+import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+
+/**
+ * What the secret of a policy is sealed under.
+ *
+ * INVARIANT: while it has an owner, it changes only by requests that the owner has signed.
+ */
+export interface PolicyContent {
+  readonly appId: string;
+  readonly id: string;
+  readonly chainType: string;
+  /** The reference of the key quorum that owns it; null after the owner has given it up. */
+  readonly owner: string | null;
+  readonly rules: readonly RuleInput[];
+}
+
+/** A policy as its secret is sealed under it. */
+export interface PolicyRecord {
+  readonly id: string;
+  /** JSON of the `PolicyContent`. */
+  readonly content: string;
+  /** The sealed secret; bytes in base64. */
+  readonly seal: {
+    readonly sealedSecret: string;
+    readonly wrappedDataKey: string;
+    readonly masterKeyId: string;
+  };
+}
+
+/** A change of a policy, with what shows that its owner agrees. */
+export interface PolicyChange extends KnownQuorums {
+  /** JSON of the `PolicyContent` before it. */
+  readonly content: string;
+  readonly evidence: Evidence;
+  /** The ids of the rules that the request adds, in order: they are not signed, because the server draws them. */
+  readonly ruleIds: readonly string[];
+}
+
+/** SHA-256, hex. */
+export function policyDigest(content: string): string {
+  return hash('sha256', content);
+}
+
+/** What a pin says of the secret of a policy: SHA-256, hex. */
+export function sealName(secret: Uint8Array): string {
+  return hash('sha256', secret);
+}
+
+/**
+ * The content of a policy after the change that a request makes, which its owner has signed.
+ *
+ * @throws UnauthorizedUseError
+ */
+export function changedPolicy(
+  change: PolicyChange,
+  occasion: { readonly policyId: string; readonly appId: string; readonly nowMs: number },
+): PolicyContent {
+  const before = JSON.parse(change.content) as PolicyContent;
+  const request = readEvidence(change.evidence);
+  requireOccasion(request, occasion);
+  if (before.owner !== null) requireParty(change, change.evidence, [before.owner]);
+  const [, named, isAboutRules, ruleId] =
+    /^\/v1\/policies\/([^/]+)(\/rules(?:\/([^/]+))?)?$/.exec(request.path) ?? [];
+  if (named !== occasion.policyId)
+    throw new UnauthorizedUseError('the signed request is about something else');
+  if (isAboutRules === undefined) return changedWhole(before, request, change);
+  return { ...before, rules: changedRules(before.rules, request, { ruleId, newId: change.ruleIds[0] }) };
+}
+
+function changedWhole(
+  before: PolicyContent,
+  { method, body }: EvidentRequest,
+  { quorums, ruleIds }: PolicyChange,
+): PolicyContent {
+  if (method !== 'PATCH') throw new UnauthorizedUseError('expected a change of a policy');
+  const { rules } = body;
+  return {
+    ...before,
+    owner: ownerAfter(body, before.owner, quorums),
+    rules: Array.isArray(rules) ? rules.map((rule, index) => ruleOf(rule, ruleIds[index])) : before.rules,
+  };
+}
+
+/** NOTE: the order of rules has no meaning, and a rule that is not there is one that is not there after the change. */
+function changedRules(
+  rules: readonly RuleInput[],
+  { method, body }: EvidentRequest,
+  { ruleId, newId }: { readonly ruleId: string | undefined; readonly newId: string | undefined },
+): readonly RuleInput[] {
+  const others = rules.filter(({ id }) => id !== ruleId);
+  if (method === 'POST' && ruleId === undefined) return [...rules, ruleOf(body, newId)];
+  if (method === 'PATCH' && ruleId !== undefined) return [...others, ruleOf(body, ruleId)];
+  if (method === 'DELETE' && ruleId !== undefined) return others;
+  throw new UnauthorizedUseError('expected a change of a rule');
+}
+
+function ruleOf(rule: unknown, id: string | undefined): RuleInput {
+  if (id === undefined) throw new UnauthorizedUseError('expected an id for each new rule');
+  const { name, method, action, conditions } = rule as RuleInput;
+  return { id, name, method, action, conditions };
+}

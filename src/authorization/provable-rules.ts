@@ -1,0 +1,76 @@
+import { LRUCache } from 'lru-cache';
+import type { PolicyAction, PolicyFacts } from '../policy/action.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../policy/compile.ts';
+import { allowsAction } from '../policy/evaluate.ts';
+import type { ConditionInput } from '../policy/source.ts';
+import { exceedsComparisonLimit } from '../policy/work.ts';
+import type { PolicyContent } from './policy-seals.ts';
+import { UnauthorizedUseError } from './signed-evidence.ts';
+
+/** An action as far as it follows from what is signed. */
+export interface KnownAction {
+  readonly action: PolicyAction;
+  /** False when only its method is known. */
+  readonly isContentKnown: boolean;
+}
+
+/**
+ * The rules as far as they can be judged without what only a server knows: members of condition sets, running totals,
+ * and the content of an action that the server builds. An ALLOW rule loses conditions on these, and a DENY rule with
+ * one is left out.
+ *
+ * INVARIANT: what the rules allow, these allow too, whatever the server knows.
+ */
+export function provableRules(rules: readonly RuleInput[], isContentKnown: boolean): readonly RuleInput[] {
+  return rules.flatMap((rule) => {
+    const isJudged = (condition: ConditionInput): boolean => isJudgedIn(rule, condition, isContentKnown);
+    if (rule.action === 'DENY') return rule.conditions.every(isJudged) ? [rule] : [];
+    return [{ ...rule, conditions: rule.conditions.filter(isJudged) }];
+  });
+}
+
+function isJudgedIn(
+  { action }: RuleInput,
+  { field_source: source, operator }: ConditionInput,
+  isContentKnown: boolean,
+): boolean {
+  // In an ALLOW rule, a field that is looked up in a set must be there to be in it.
+  if (operator === 'in_condition_set' && action === 'DENY') return false;
+  return source === 'system' || (isContentKnown && source !== 'reference');
+}
+
+/** A policy whose owner has agreed to its content. */
+export interface AgreedPolicy {
+  /** JSON of the `PolicyContent`. */
+  readonly content: string;
+  readonly digest: string;
+}
+
+const compiled = new LRUCache<string, CompiledPolicy>({ max: 500 });
+
+/**
+ * Requires that the policy allows the action, whatever is unknown.
+ *
+ * @throws UnauthorizedUseError
+ */
+export function requireAllowed(
+  agreed: AgreedPolicy,
+  { action, isContentKnown }: KnownAction,
+  nowMs: number,
+): void {
+  const policy = compiledPolicy(agreed, isContentKnown);
+  // Every value is in a condition set that an ALLOW rule names; DENY rules with one are left out.
+  const facts: PolicyFacts = { nowMs, inConditionSet: () => true, aggregation: () => undefined };
+  if (!exceedsComparisonLimit(policy, action, nowMs) && allowsAction(policy, action, facts)) return;
+  throw new UnauthorizedUseError(`the policy \`${policy.id}\` does not allow what is to be signed`);
+}
+
+function compiledPolicy({ content, digest }: AgreedPolicy, isContentKnown: boolean): CompiledPolicy {
+  const key = `${digest} ${isContentKnown}`;
+  const known = compiled.get(key);
+  if (known !== undefined) return known;
+  const { id, chainType, rules } = JSON.parse(content) as PolicyContent;
+  const policy = compilePolicy({ id, chain_type: chainType, rules: provableRules(rules, isContentKnown) });
+  compiled.set(key, policy);
+  return policy;
+}

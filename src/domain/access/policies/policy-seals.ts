@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { PolicyRecord } from '../../../authorization/policy-seals.ts';
+import { quorumReference } from '../../../authorization/quorum-records.ts';
+import type { PolicyPin } from '../../../authorization/wallet-policies.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { RuleInput } from '../../../policy/compile.ts';
+import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
+import { policyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import type { Tables } from '../../tables.ts';
+import { loadQuorumRecords, userKeysOf } from '../key-quorums/quorum-records.ts';
+import { evidenceOf } from '../owners/request-evidence.ts';
+import type { StoredPolicy } from './find-policy.ts';
+
+// HOT: reads the policy of every signature of a wallet that is sealed under one.
+
+type ReadContext = Pick<OperationContext, 'app' | 'em'>;
+
+interface StoredSeal extends SealedKey {
+  readonly id: string;
+  readonly content: string;
+}
+
+/** The pins of the app's policies among these ids; those that have never had an owner have none. */
+export async function findPins({ app, em }: ReadContext, ids: readonly string[]): Promise<PolicyPin[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('policy_seals')
+    .select(['id', 'name as seal'])
+    .where('app_id', '=', app.id)
+    .where('id', 'in', [...new Set(ids)])
+    .execute();
+  return rows.map(({ id, seal }) => ({ id, seal }));
+}
+
+/** The app's policies among these ids, as their secrets are sealed under them. */
+export async function loadPolicyRecords(
+  context: ReadContext,
+  ids: readonly string[],
+): Promise<PolicyRecord[]> {
+  const seals = await readSeals(context, ids);
+  return seals.map(({ id, content, sealedSecret, wrappedDataKey, masterKeyId }) => ({
+    id,
+    content,
+    seal: { sealedSecret: base64(sealedSecret), wrappedDataKey: base64(wrappedDataKey), masterKeyId },
+  }));
+}
+
+async function readSeals({ app, em }: ReadContext, ids: readonly string[]): Promise<StoredSeal[]> {
+  if (ids.length === 0) return [];
+  return em
+    .getKysely<Tables>()
+    .selectFrom('policy_seals')
+    .select(['id', 'content', 'sealed_secret as sealedSecret', 'wrapped_data_key as wrappedDataKey'])
+    .select('master_key_id as masterKeyId')
+    .where('app_id', '=', app.id)
+    .where('id', 'in', [...new Set(ids)])
+    .execute();
+}
+
+/** Has the vault draw a secret for a policy that has its first owner. */
+export async function sealPolicy(context: OperationContext, policy: StoredPolicy): Promise<void> {
+  if (policy.ownerId === null) return;
+  const [owner] = await loadQuorumRecords(context, [policy.ownerId]);
+  // INVARIANT: a key quorum that is an owner is never deleted.
+  assert(owner !== undefined, `policy ${policy.id} is owned by a key quorum that does not exist`);
+  const { sealed, content, name } = await context.vault.sealPolicy(bindingOf(context, policy), {
+    chainType: policy.chainType,
+    owner: quorumReference(owner.base),
+    rules: policy.rules as unknown as readonly RuleInput[],
+  });
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('policy_seals')
+    .values({ id: policy.id, app_id: context.app.id, name, content, ...columnsOf(sealed) })
+    .execute();
+}
+
+/**
+ * Has the vault follow a change of a policy, which the request makes. The policy is locked.
+ *
+ * @throws ApiError invalid_state for an intent that an earlier version has collected the signatures of.
+ */
+export async function changePolicySeal(
+  context: OperationContext,
+  before: StoredPolicy,
+  after: StoredPolicy,
+): Promise<void> {
+  if (before.ownerId === after.ownerId && isDeepStrictEqual(before.rules, after.rules)) return;
+  const [stored] = await readSeals(context, [before.id]);
+  if (stored === undefined) return sealPolicy(context, after);
+  const evidence = evidenceOf(context);
+  if (evidence === undefined) {
+    throw new ApiError(
+      'invalid_state',
+      'the signatures are from an earlier version; propose the change again',
+    );
+  }
+  const owners = [before.ownerId, after.ownerId].filter((id) => id !== null);
+  const quorums = await loadQuorumRecords(context, [...new Set(owners)]);
+  const known = new Set(before.rules.map(({ id }) => id));
+  const { sealed, content } = await context.vault.changePolicy(stored, bindingOf(context, before), {
+    content: stored.content,
+    evidence,
+    quorums,
+    userKeys: before.ownerId === null ? {} : await userKeysOf(context, [before.ownerId]),
+    ruleIds: after.rules.map(({ id }) => id).filter((id) => !known.has(id)),
+  });
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('policy_seals')
+    .set({ content, ...columnsOf(sealed) })
+    .where('id', '=', before.id)
+    .execute();
+}
+
+/** Forgets the secret of a policy that is deleted. */
+export async function deletePolicySeal({ em }: ReadContext, policyId: string): Promise<void> {
+  await em.getKysely<Tables>().deleteFrom('policy_seals').where('id', '=', policyId).execute();
+}
+
+function bindingOf({ app }: ReadContext, { id }: StoredPolicy): SealBinding {
+  return policyBinding({ id, app_id: app.id });
+}
+
+function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
+  return {
+    sealed_secret: Buffer.from(sealedSecret),
+    wrapped_data_key: Buffer.from(wrappedDataKey),
+    master_key_id: masterKeyId,
+  };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}

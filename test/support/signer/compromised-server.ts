@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto';
+import { duplexPair } from 'node:stream';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { type answers, operationNames } from '../../../src/adapters/signer/operations.ts';
+import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
+import { connectTo } from '../../../src/adapters/signer/signer-connection.ts';
+import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import {
+  baseOfKey,
+  type QuorumBase,
+  type QuorumRecord,
+  quorumReference,
+} from '../../../src/authorization/quorum-records.ts';
+import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
+import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
+import type { Owner } from './owner.ts';
+
+// A server under an attacker's control: it speaks the protocol of the signer, has every row of the database, and sees
+// every request that owners sign. It has no owner's key.
+
+type Parts = readonly Uint8Array[];
+
+export interface SealedWallet {
+  readonly binding: { purpose: string; rowId: string; appId: string };
+  readonly parts: Parts;
+  readonly authority: WalletAuthority;
+  readonly quorums: readonly QuorumRecord[];
+  readonly address: string;
+}
+
+export interface NewWallet {
+  readonly owner: QuorumRecord;
+  readonly signers?: readonly QuorumRecord[];
+  readonly rowId?: string;
+  readonly chainType?: string;
+  readonly policies?: WalletPolicies;
+}
+
+export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
+
+/** Connects to a new signer, whose clock stands still. */
+export async function compromisedServer(nowMs: number) {
+  const vault = createKeyVault({
+    masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
+    entropy: systemEntropy,
+    clock: { now: () => nowMs },
+  });
+  const [ours, its] = duplexPair();
+  serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
+  const signer = await connectTo(ours);
+
+  /** Sends a call as it is. */
+  async function call(name: keyof typeof answers, parts: Parts, json: object) {
+    return signer.call(operationNames.indexOf(name), parts, json);
+  }
+
+  return {
+    call,
+    close: () => signer.close(),
+    async walletOf(made: NewWallet): Promise<SealedWallet> {
+      const { owner, signers = [], rowId = 'wallet', chainType = 'ethereum', policies } = made;
+      const binding = { purpose: chainType, rowId, appId: 'acme' };
+      const authority = {
+        owner: quorumReference(owner.base),
+        signers: signers.map(({ base }) => quorumReference(base)),
+        isAutomated: false,
+        ...(policies === undefined ? {} : { policies }),
+      };
+      const { parts, json } = await call('createWalletKey', [], { binding, authority });
+      const { address } = (json as { facts: { address: string } }).facts;
+      return { binding, parts, authority, quorums: [owner, ...signers], address };
+    },
+    /** Asks for a signature, with whatever replaces what an honest server sends. */
+    async signs(wallet: SealedWallet, task: object, use: object | undefined, forged: object = {}) {
+      const { binding, parts } = wallet;
+      return (await call('signWithWallet', parts, { key: 'test', binding, ...task, use, ...forged })).json;
+    },
+  };
+}
+
+/** The key quorum of one public key, as the server makes it. */
+export function ofKey({ publicKey }: Owner, id = 'quorum'): QuorumRecord {
+  return { base: baseOfKey('acme', id, publicKey), changes: [] };
+}
+
+export function quorum(id: string, members: Partial<QuorumBase>): QuorumRecord {
+  const empty = { threshold: null, publicKeys: [], userIds: [], quorums: [] };
+  return { base: { appId: 'acme', id, ...empty, ...members }, changes: [] };
+}
+
+/** What an honest server presents. */
+export function useOf({ authority, quorums, address }: SealedWallet, evidence?: unknown) {
+  return {
+    ...{ authority, quorums, address, userKeys: {} },
+    ...(evidence === undefined ? {} : { evidence }),
+  };
+}

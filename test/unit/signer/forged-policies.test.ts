@@ -1,0 +1,425 @@
+import { randomBytes } from 'node:crypto';
+import { encodeFunctionData, parseAbi } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { beforeEach, expect, test } from 'vitest';
+import type { PolicyContent, PolicyRecord } from '../../../src/authorization/policy-seals.ts';
+import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
+import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
+import {
+  type CompromisedServer,
+  compromisedServer,
+  ofKey,
+  type SealedWallet,
+  useOf,
+} from '../../support/signer/compromised-server.ts';
+import { newOwner, type Owner, signedBy } from '../../support/signer/owner.ts';
+
+// An attacker who controls the server and has the key of an additional signer, which a policy limits. Who owns the
+// policy is out of reach.
+
+const nowMs = 1_900_000_000_000;
+const [owner, clerk, admin, attacker] = [newOwner(), newOwner(), newOwner(), newOwner()];
+const owners = ofKey(owner, 'owners');
+const clerks = ofKey(clerk, 'clerks');
+const admins = ofKey(admin, 'admins');
+
+let server: CompromisedServer;
+beforeEach(async () => {
+  server = await compromisedServer(nowMs);
+  return server.close;
+});
+
+interface SealedPolicy {
+  readonly pin: { readonly id: string; readonly seal: string };
+  readonly record: PolicyRecord;
+  readonly parts: readonly Uint8Array[];
+}
+
+const bindingOf = (id: string) => ({ purpose: 'policy', rowId: id, appId: 'acme' });
+
+function recordOf(id: string, content: string, parts: readonly Uint8Array[]): PolicyRecord {
+  const [sealedSecret, wrappedDataKey] = parts.map((part) => Buffer.from(part).toString('base64'));
+  return {
+    id,
+    content,
+    seal: { sealedSecret: sealedSecret!, wrappedDataKey: wrappedDataKey!, masterKeyId: 'test' },
+  };
+}
+
+type Rule = Omit<PolicyContent['rules'][number], 'id'>;
+
+async function policyOf(rules: readonly Rule[], by: QuorumRecord | null = admins, id = 'limits') {
+  const named = rules.map((rule, index) => ({ id: `rule${index}`, ...rule }));
+  const content = {
+    chainType: 'ethereum',
+    owner: by === null ? null : quorumReference(by.base),
+    rules: named,
+  };
+  const { parts, json } = await server.call('sealPolicy', [], { binding: bindingOf(id), content });
+  const { name, content: text } = json as { name: string; content: string };
+  return { pin: { id, seal: name }, record: recordOf(id, text, parts), parts } satisfies SealedPolicy;
+}
+
+/** Has the signer follow a change, with whatever replaces what an honest server sends. */
+async function changed(
+  policy: SealedPolicy,
+  by: readonly Owner[],
+  { method = 'PATCH', at = '', body = {}, ruleIds = ['new'], ...more }: ChangeOf,
+): Promise<SealedPolicy> {
+  const { id, content } = policy.record;
+  const request = { path: `/v1/policies/${id}${at}`, method, body, ...more.request };
+  const change = {
+    ...{ content, evidence: signedBy(by, request), userKeys: {}, ruleIds },
+    quorums: [admins, ofKey(attacker, 'attackers')],
+    ...more.forged,
+  };
+  const json = { key: 'test', binding: bindingOf(id), change };
+  const { parts, json: result } = await server.call('changePolicy', policy.parts, json);
+  return { ...policy, parts, record: recordOf(id, (result as { content: string }).content, parts) };
+}
+
+interface ChangeOf {
+  readonly method?: string;
+  readonly at?: string;
+  readonly body?: object;
+  readonly ruleIds?: readonly string[];
+  readonly request?: object;
+  readonly forged?: object;
+}
+
+const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+const robbery = { method: 'personal_sign', params: { message: 'all my money', encoding: 'utf-8' } };
+const onlyHello: Rule = {
+  name: 'hello',
+  method: 'personal_sign',
+  action: 'ALLOW',
+  conditions: [{ field_source: 'message', field: 'content', operator: 'eq', value: 'hello' }],
+};
+const anything: Rule = { name: 'any', method: '*', action: 'ALLOW', conditions: [] };
+
+const pinned = (policies: Partial<WalletPolicies>): WalletPolicies => ({
+  wallet: null,
+  signers: ['wallet'],
+  ...policies,
+});
+
+const walletUnder = (policies: Partial<WalletPolicies>, rowId = 'wallet'): Promise<SealedWallet> =>
+  server.walletOf({ owner: owners, signers: [clerks], policies: pinned(policies), rowId });
+
+/** Asks for a signature that `by` has signed the request for. */
+async function asks(
+  wallet: SealedWallet,
+  by: Owner,
+  policies: readonly PolicyRecord[],
+  asked: { task?: object; body?: object; path?: string; forged?: object } = {},
+) {
+  const { task = robbery, body = task, path = 'rpc', forged = {} } = asked;
+  const evidence = signedBy([by], { path: `/v1/wallets/${wallet.binding.rowId}/${path}`, body });
+  return server.signs(wallet, task, { ...useOf(wallet, evidence), policies, ...forged });
+}
+
+const denied = 'does not allow what is to be signed';
+const notAgreed = 'as its owner has agreed to it';
+
+test('a policy limits who it is for: a signer, or the owner and the signers without one', async () => {
+  const limits = await policyOf([onlyHello]);
+  const ofClerk = await walletUnder({ signers: [limits.pin] });
+  await expect(asks(ofClerk, clerk, [limits.record], { task: hello })).resolves.toHaveProperty('signature');
+  await expect(asks(ofClerk, clerk, [limits.record])).rejects.toThrow(denied);
+  await expect(asks(ofClerk, owner, [])).resolves.toHaveProperty('signature');
+  const ofAll = await walletUnder({ wallet: limits.pin }, 'another');
+  for (const by of [owner, clerk]) {
+    await expect(asks(ofAll, by, [limits.record], { task: hello })).resolves.toHaveProperty('signature');
+    await expect(asks(ofAll, by, [limits.record])).rejects.toThrow(denied);
+  }
+});
+
+test('a policy that is dropped, exchanged, edited or taken from elsewhere lets nothing through', async () => {
+  const limits = await policyOf([onlyHello]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const loose = await policyOf([anything], admins, 'loose');
+  // With the same id and the same owner: the signer seals what the server says a new policy is.
+  const twin = await policyOf([anything]);
+  const { record } = limits;
+  const edit = (content: object) => ({
+    ...record,
+    content: JSON.stringify({ ...(JSON.parse(record.content) as object), ...content }),
+  });
+  const { authority } = wallet;
+  const forgeries: Record<string, [readonly PolicyRecord[], object?]> = {
+    'no policy': [[]],
+    'another policy': [[loose.record]],
+    'another policy under its id': [[{ ...loose.record, id: 'limits' }]],
+    'a new policy with its id': [[twin.record]],
+    'the seal of another one': [[{ ...record, seal: twin.record.seal }]],
+    'other rules under its seal': [[{ ...record, content: twin.record.content }]],
+    'no rules': [[edit({ rules: [] })]],
+    'a rule more': [[edit({ rules: [anything] })]],
+    'another owner': [[edit({ owner: null })]],
+    'an authority without policies': [[record], { authority: { ...authority, policies: undefined } }],
+    'a signer without a policy': [
+      [record],
+      { authority: { ...authority, policies: pinned({ signers: [null] }) } },
+    ],
+    'the policy of the wallet': [[record], { authority: { ...authority, policies: pinned({}) } }],
+    'fewer signers': [[record], { authority: { ...authority, policies: pinned({ signers: [] }) } }],
+    'a pin of its own': [
+      [twin.record],
+      { authority: { ...authority, policies: pinned({ signers: [twin.pin] }) } },
+    ],
+  };
+  for (const [what, [policies, forged = {}]] of Object.entries(forgeries)) {
+    await expect(asks(wallet, clerk, policies, { forged }), what).rejects.toThrow();
+  }
+  await expect(asks(wallet, clerk, [loose.record, record], { task: hello })).resolves.toBeDefined();
+  // The secret of a policy does not leave the signer.
+  for (const purpose of ['policy', 'webhook-secret', 'ethereum']) {
+    const binding = { ...bindingOf('limits'), purpose };
+    await expect(server.call('open', limits.parts, { key: 'test', binding })).rejects.toThrow();
+  }
+});
+
+test('only its owner changes a policy', async () => {
+  const limits = await policyOf([onlyHello]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const body = { rules: [anything] };
+  const wide = await changed(limits, [admin], { body });
+  await expect(asks(wallet, clerk, [wide.record])).resolves.toHaveProperty('signature');
+  const elsewhere = await policyOf([onlyHello], admins, 'elsewhere');
+  const forgeries: Record<string, () => Promise<unknown>> = {
+    'without signatures': () => changed(limits, [], { body }),
+    'by another key': () => changed(limits, [attacker], { body }),
+    'by the owner of the wallet': () => changed(limits, [owner], { body }),
+    'for another policy': () =>
+      changed(limits, [admin], { body, request: { path: '/v1/policies/elsewhere' } }),
+    'for another app': () => changed(limits, [admin], { body, request: { appId: 'globex' } }),
+    'that has expired': () => changed(limits, [admin], { body, request: { expiryMs: nowMs - 60_001 } }),
+    'of a wallet': () => changed(limits, [admin], { body, request: { path: '/v1/wallets/limits' } }),
+    'by another method': () => changed(limits, [admin], { body, method: 'POST' }),
+    'of rules that it does not have': () =>
+      changed(limits, [admin], { body: { name: 'other' }, forged: { content: wide.record.content } }),
+    'of a policy with its owner exchanged': () =>
+      changed(limits, [attacker], {
+        body,
+        forged: { quorums: [{ ...admins, base: { ...ofKey(attacker).base, id: 'admins' } }] },
+      }),
+    'under the seal of another one': () => changed({ ...limits, parts: elsewhere.parts }, [admin], { body }),
+  };
+  for (const [what, forged] of Object.entries(forgeries)) await expect(forged(), what).rejects.toThrow();
+});
+
+test('rules are added, replaced and removed one by one, and the owner may give the policy away', async () => {
+  const limits = await policyOf([onlyHello]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const signs = ({ record }: SealedPolicy, task: object) => asks(wallet, clerk, [record], { task });
+  const added = await changed(limits, [admin], { method: 'POST', at: '/rules', body: anything });
+  await expect(signs(added, robbery)).resolves.toBeDefined();
+  const forbids = { ...onlyHello, action: 'DENY' };
+  const replaced = await changed(added, [admin], { at: '/rules/rule0', body: forbids });
+  await expect(signs(replaced, hello)).rejects.toThrow(denied);
+  await expect(signs(replaced, robbery)).resolves.toBeDefined();
+  const removed = await changed(replaced, [admin], { method: 'DELETE', at: '/rules/new' });
+  await expect(signs(removed, robbery)).rejects.toThrow(denied);
+  await expect(changed(added, [attacker], { method: 'DELETE', at: '/rules/rule0' })).rejects.toThrow('lacks');
+  const given = await changed(limits, [admin], { body: { owner: { public_key: attacker.publicKey } } });
+  await expect(changed(given, [admin], { body: { rules: [anything] } })).rejects.toThrow('lacks');
+  const loosened = await changed(given, [attacker], { body: { rules: [anything] } });
+  await expect(signs(loosened, robbery)).resolves.toBeDefined();
+  // Without an owner, the app secret changes it.
+  const free = await changed(limits, [admin], { body: { owner: null } });
+  await expect(changed(free, [], { body: { rules: [anything] } })).resolves.toBeDefined();
+});
+
+test('only the owner of the wallet exchanges its policies, and a policy that is named again stays', async () => {
+  const limits = await policyOf([onlyHello]);
+  const twin = await policyOf([anything]);
+  const wallet = await walletUnder({ wallet: limits.pin, signers: ['wallet'] });
+  const change = async (by: Owner, body: object, pins?: object): Promise<SealedWallet> => {
+    const evidence = signedBy([by], { path: '/v1/wallets/wallet', body, method: 'PATCH' });
+    const json = { key: 'test', binding: wallet.binding, use: { ...useOf(wallet, evidence), pins } };
+    const { parts, json: result } = await server.call('changeAuthority', wallet.parts, json);
+    return { ...wallet, parts, authority: (result as { authority: SealedWallet['authority'] }).authority };
+  };
+  await expect(change(clerk, { policy_ids: [] })).rejects.toThrow('lacks');
+  await expect(change(attacker, { policy_ids: [] })).rejects.toThrow('lacks');
+  const free = await change(owner, { policy_ids: [] });
+  await expect(asks(free, clerk, [])).resolves.toHaveProperty('signature');
+  // What the server says of the wallet and of the policy is not asked for.
+  const claims = { before: pinned({}), named: [twin.pin] };
+  const renewed = [
+    await change(owner, { policy_ids: ['limits'] }, claims),
+    await change(owner, { additional_signers: [{ signer_id: 'clerks' }] }, claims),
+    await change(
+      owner,
+      { additional_signers: [{ signer_id: 'clerks', override_policy_ids: ['limits'] }] },
+      claims,
+    ),
+  ];
+  for (const same of renewed) {
+    await expect(asks(same, clerk, [twin.record])).rejects.toThrow(notAgreed);
+    await expect(asks(same, clerk, [limits.record])).rejects.toThrow(denied);
+    await expect(asks(same, clerk, [limits.record], { task: hello })).resolves.toBeDefined();
+  }
+  const own = { additional_signers: [{ signer_id: 'clerks', override_policy_ids: [] }] };
+  await expect(asks(await change(owner, own), clerk, [])).resolves.toBeDefined();
+});
+
+test('a wallet that was sealed without policies gets those that it has with its next change', async () => {
+  const limits = await policyOf([onlyHello]);
+  const wallet = await server.walletOf({ owner: owners, signers: [clerks] });
+  await expect(asks(wallet, clerk, [])).resolves.toHaveProperty('signature');
+  const evidence = signedBy([owner], {
+    ...{ path: '/v1/wallets/wallet', method: 'PATCH' },
+    body: { policy_ids: ['limits'] },
+  });
+  const pins = { before: pinned({}), named: [limits.pin] };
+  const json = { key: 'test', binding: wallet.binding, use: { ...useOf(wallet, evidence), pins } };
+  const { parts, json: result } = await server.call('changeAuthority', wallet.parts, json);
+  const { authority } = result as { authority: SealedWallet['authority'] };
+  expect(authority.policies).toEqual({ wallet: limits.pin, signers: ['wallet'] });
+  await expect(asks({ ...wallet, parts, authority }, clerk, [limits.record])).rejects.toThrow(denied);
+});
+
+const [friend, thief] = [newAddress(), newAddress()];
+const toFriend = (method: string): Rule => ({
+  name: 'friend',
+  method,
+  action: 'ALLOW',
+  conditions: [{ field_source: 'ethereum_transaction', field: 'to', operator: 'eq', value: friend }],
+});
+const filled = { type: 2, chain_id: 1, nonce: 7, gas_limit: '0x5300' };
+const fees = { max_fee_per_gas: '0x77359400', max_priority_fee_per_gas: '0x3b9aca00' };
+const signing = (transaction: object) => ({
+  method: 'eth_signTransaction',
+  params: { transaction: { ...filled, ...fees, ...transaction } },
+});
+const executor = parseAbi(['function execute(bytes32 mode, bytes executionData)']);
+const batchMode = `0x01${'00'.repeat(31)}` as const;
+
+/** Calldata of a batch with one call (ERC-7821), which pays without calldata. */
+function batchTo(to: string): string {
+  const words = ['20', '1', '20', to.slice(2), '1', '60', '0'].map((word) => word.padStart(64, '0')).join('');
+  return encodeFunctionData({ abi: executor, functionName: 'execute', args: [batchMode, `0x${words}`] });
+}
+
+test('what is sent is judged by what is signed, not by what the request says', async () => {
+  const limits = await policyOf(
+    ['eth_sendTransaction', 'eth_signTransaction', 'wallet_sendCalls'].map(toFriend),
+  );
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const attempt = (body: object, task: object, forged: object = {}) =>
+    asks(wallet, clerk, [limits.record], { body, task, forged });
+  const sends = (to: string) => ({
+    ...{ method: 'eth_sendTransaction', caip2: 'eip155:1', params: { transaction: { to, value: '0x1' } } },
+  });
+  const pays = (to: string) => signing({ to, value: '0x1' });
+  await expect(attempt(sends(friend), pays(friend))).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt(sends(thief), pays(thief))).rejects.toThrow(denied);
+  await expect(attempt(pays(friend), pays(friend))).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt(pays(thief), pays(thief))).rejects.toThrow(denied);
+  const calls = { method: 'wallet_sendCalls', caip2: 'eip155:1', params: { calls: [{ to: friend }] } };
+  const batch = (to: string, outer = wallet.address) => signing({ to: outer, data: batchTo(to) });
+  await expect(attempt(calls, batch(friend))).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt(calls, batch(thief))).rejects.toThrow(denied);
+  await expect(attempt(calls, batch(friend, thief))).rejects.toThrow(denied);
+  await expect(attempt(calls, pays(thief))).rejects.toThrow(denied);
+  // The address by which a call to itself is recognized is that of the key.
+  await expect(attempt(calls, batch(friend, thief), { address: thief })).rejects.toThrow('the address of');
+  await expect(attempt(sends(friend), pays(friend), { address: undefined })).rejects.toThrow(
+    'the address of',
+  );
+});
+
+test('a call to itself is judged by the calls in it', async () => {
+  const small: Rule = {
+    name: 'small',
+    method: 'eth_signTransaction',
+    action: 'ALLOW',
+    conditions: [{ field_source: 'ethereum_transaction', field: 'value', operator: 'lt', value: '1' }],
+  };
+  const limits = await policyOf([small]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  // It pays nothing itself, and its call pays a wei.
+  const task = signing({ to: wallet.address, data: batchTo(thief) });
+  await expect(asks(wallet, clerk, [limits.record], { task })).rejects.toThrow(denied);
+  await expect(asks(wallet, clerk, [limits.record], { task, forged: { address: thief } })).rejects.toThrow(
+    'the address of',
+  );
+});
+
+test('of what the server builds, the method and the time are judged', async () => {
+  const task = signing({ to: thief, value: '0x1' });
+  const small = {
+    ...{ field_source: 'action_request_body', field: 'amount', operator: 'lte', value: '10' },
+  } as const;
+  const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
+  const transfers = (conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
+    ...{ name: 'transfers', method: 'transfer', action, conditions },
+  });
+  const attempt = async (rules: readonly Rule[], path = 'transfer') => {
+    const limits = await policyOf(rules);
+    const wallet = await walletUnder({ signers: [limits.pin] });
+    return asks(wallet, clerk, [limits.record], { task, path, body: { amount: '1' } });
+  };
+  await expect(attempt([transfers([small])])).resolves.toBeDefined();
+  await expect(attempt([onlyHello, toFriend('eth_signTransaction')])).rejects.toThrow(denied);
+  await expect(attempt([transfers([small])], 'swap')).rejects.toThrow(denied);
+  await expect(attempt([anything], 'swap')).resolves.toBeDefined();
+  await expect(attempt([anything, transfers([], 'DENY')])).rejects.toThrow(denied);
+  await expect(attempt([anything, transfers([small], 'DENY')])).resolves.toBeDefined();
+  await expect(attempt([transfers([{ ...soon, value: String(nowMs / 1000) }])])).rejects.toThrow(denied);
+  await expect(attempt([transfers([{ ...soon, value: String(nowMs / 1000 + 1) }])])).resolves.toBeDefined();
+});
+
+test('a method of another chain is refused, whatever the policy allows', async () => {
+  const limits = await policyOf([anything]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const task = { method: 'tron_signTransaction', params: { raw_data: {} } };
+  await expect(asks(wallet, clerk, [limits.record], { task })).rejects.toThrow('ethereum');
+});
+
+test('an export is judged like other uses', async () => {
+  const limits = await policyOf([onlyHello]);
+  const free = await policyOf([{ ...anything, method: 'exportPrivateKey' }], admins, 'free');
+  const recipient = Buffer.from(owner.publicKey, 'base64').subarray(-65);
+  const body = { encryption_type: 'HPKE', recipient_public_key: owner.publicKey };
+  for (const [policy, isAllowed] of [
+    [limits, false],
+    [free, true],
+  ] as const) {
+    const wallet = await walletUnder({ wallet: policy.pin });
+    const evidence = signedBy([owner], { path: '/v1/wallets/wallet/export', body });
+    const use = { ...useOf(wallet, evidence), policies: [policy.record] };
+    const json = { key: 'test', binding: wallet.binding, form: 'private-key', use };
+    const exported = server.call('exportWalletKey', [...wallet.parts, recipient], json);
+    if (isAllowed) await expect(exported).resolves.toBeDefined();
+    else await expect(exported).rejects.toThrow(denied);
+  }
+});
+
+test('on Solana, what may be a transaction is no message', async () => {
+  const limits = await policyOf([{ ...anything, method: 'signMessage' }], admins, 'solana');
+  const content = { ...JSON.parse(limits.record.content), chainType: 'solana' } as PolicyContent;
+  const { parts, json } = await server.call('sealPolicy', [], { binding: bindingOf('solana'), content });
+  const { name, content: text } = json as { name: string; content: string };
+  const wallet = await server.walletOf({
+    ...{ owner: owners, signers: [clerks], chainType: 'solana' },
+    policies: pinned({ signers: [{ id: 'solana', seal: name }] }),
+  });
+  const attempt = (task: object, path = 'rpc') =>
+    asks(wallet, clerk, [recordOf('solana', text, parts)], { task, path });
+  const message = (bytes: Uint8Array) => ({
+    method: 'signMessage',
+    params: { message: Buffer.from(bytes).toString('base64'), encoding: 'base64' },
+  });
+  await expect(attempt(message(Buffer.from('hello')))).resolves.toHaveProperty('signature');
+  // What may be a transaction is none of the messages that the policy allows.
+  const transaction = new Uint8Array([0x81, 1, 0, 0, ...randomBytes(96)]);
+  await expect(attempt(message(transaction))).rejects.toThrow(denied);
+  const raw = { method: 'raw_sign', params: { hash: `0x${'11'.repeat(32)}` } };
+  await expect(attempt(raw, 'raw_sign')).rejects.toThrow(denied);
+});
+
+function newAddress(): string {
+  return privateKeyToAccount(`0x${randomBytes(32).toString('hex')}`).address.toLowerCase();
+}
