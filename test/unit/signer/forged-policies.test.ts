@@ -349,9 +349,8 @@ test('a call to itself is judged by the calls in it', async () => {
 
 test('of what the server builds, the method and the time are judged', async () => {
   const task = signing({ to: thief, value: '0x1' });
-  const small = {
-    ...{ field_source: 'action_request_body', field: 'amount', operator: 'lte', value: '10' },
-  } as const;
+  const ofBody = { field_source: 'action_request_body', field: 'amount' };
+  const small = { ...ofBody, operator: 'lte', value: '10' } as const;
   const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
   const transfers = (conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
     ...{ name: 'transfers', method: 'transfer', action, conditions },
