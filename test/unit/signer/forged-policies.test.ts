@@ -412,7 +412,7 @@ test('on Solana, what may be a transaction is no message', async () => {
     params: { message: Buffer.from(bytes).toString('base64'), encoding: 'base64' },
   });
   await expect(attempt(message(Buffer.from('hello')))).resolves.toHaveProperty('signature');
-  // What may be a transaction is none of the messages that the policy allows.
+  // Bytes that may be a transaction are not a message, which the policy allows.
   const transaction = new Uint8Array([0x81, 1, 0, 0, ...randomBytes(96)]);
   await expect(attempt(message(transaction))).rejects.toThrow(denied);
   const raw = { method: 'raw_sign', params: { hash: `0x${'11'.repeat(32)}` } };
