@@ -17,7 +17,7 @@ const names = {
   memory: 'custos sandbox in memory',
 };
 
-/** Complete requests including keys, vault and SQLite synced at each commit. */
+/** Complete requests including keys, vault, records and SQLite; commits are on the disk before they are answered. */
 export const stored: BenchCase = {
   about: 'GET wallet, POST wallets, personal_sign on SQLite: bare node:http, fastify, Custos; memory',
   needsPeers: true,
@@ -65,7 +65,7 @@ function report(measured: readonly Measured[], memory: Table) {
   return {
     tables: [
       ...operations.map((request) =>
-        roundsTable(`${request}, SQLite synced at each commit`, measured, request),
+        roundsTable(`${request}, SQLite synced before each answer`, measured, request),
       ),
       memory,
       noiseTable(measured),

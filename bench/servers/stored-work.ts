@@ -1,3 +1,4 @@
+import { createHmac, createSecretKey } from 'node:crypto';
 import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
@@ -12,6 +13,7 @@ import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
 import type { PersonalSignParams } from '../../src/signing/ethereum/personal-sign.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
+import { createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
@@ -53,10 +55,15 @@ interface KeyRow {
 
 /**
  * The wallet operations with prepared statements only. Keys are created, sealed and used by the same functions as in
- * Custos, so that only the rest differs.
+ * Custos, every new wallet and every use of a key is recorded in its transaction, and commits are on the disk before
+ * they are answered, so that only the rest differs.
  */
 export function storedWork(preparedCount: number): Work {
-  const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
+  const file = join(temporaryFolder(), 'bare.sqlite');
+  const database = openSandboxFile(file);
+  // As in Custos, one sync for all that have committed meanwhile.
+  database.pragma('synchronous = NORMAL');
+  const sync = createCommitSync(`${file}-wal`);
   const ids = makeIds(systemEntropy);
   const vault = createKeyVault({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
@@ -70,9 +77,21 @@ export function storedWork(preparedCount: number): Work {
   );
   const insertWallet = database.prepare(insertStatement('wallets', walletColumns));
   const insertKey = database.prepare(insertStatement('wallet_keys', walletKeyColumns));
-  const insertBoth = database.transaction((wallet: WalletRow, key: readonly unknown[]) => {
+  const insertRecord = database.prepare(
+    'insert into audit_pending (app_id, recorded_at_ms, entry) values (?, ?, ?)',
+  );
+  const digestKey = createSecretKey(systemEntropy.bytes(32));
+  const record = (operation: string, walletId: string, body: unknown): void => {
+    const request = createHmac('sha256', digestKey).update(JSON.stringify(body)).digest('base64');
+    const { appId } = credentials;
+    const by = { app_id: appId, kind: 'app_secret' };
+    const entry = { app_id: appId, at_ms: Date.now(), by, ids: { wallet_id: walletId }, operation, request };
+    insertRecord.run(appId, entry.at_ms, JSON.stringify(entry));
+  };
+  const insertAll = database.transaction((wallet: WalletRow, key: readonly unknown[], body: unknown) => {
     insertWallet.run(walletColumns.map((column) => wallet[column]));
     insertKey.run(key);
+    record('createWallet', wallet.id, body);
   });
   const findWallet = (id: string | undefined) => selectWallet.get(credentials.appId, id) as WalletRow;
 
@@ -85,10 +104,12 @@ export function storedWork(preparedCount: number): Work {
       const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
       const { sealed, ...key } = await vault.createWalletKey(binding);
       const wallet = walletRow({ id, chainType, address: key.address, publicKey: key.publicKey });
-      insertBoth.immediate(wallet, [
+      const keyRow = [
         ...[wallet.id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
         ...[key.entropyType, key.derivationPath, key.walletIndex],
-      ]);
+      ];
+      insertAll.immediate(wallet, keyRow, body);
+      await sync.reach();
       return walletView(wallet);
     },
     walletRpc: async ({ path, body }) => {
@@ -101,7 +122,10 @@ export function storedWork(preparedCount: number): Work {
         masterKeyId: key.master_key_id,
       };
       const task = { method: 'personal_sign', params } as const;
-      return { method, data: await vault.signWithWallet(sealed, walletKeyBinding(wallet), task) };
+      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task);
+      record('walletRpc', wallet.id, body);
+      await sync.reach();
+      return { method, data };
     },
   };
 }
