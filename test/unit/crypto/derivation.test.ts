@@ -1,5 +1,6 @@
 import { HDKey } from '@scure/bip32';
-import { mnemonicToSeedSync } from '@scure/bip39';
+import { mnemonicToSeedSync, entropyToMnemonic as phraseOf } from '@scure/bip39';
+import { wordlist } from '@scure/bip39/wordlists/english.js';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -33,6 +34,17 @@ describe('BIP-39', () => {
       expect(mnemonic.split(' ')).toHaveLength((length / 4) * 3);
       expect(await mnemonicToSeed(mnemonic)).toEqual(new Uint8Array(mnemonicToSeedSync(mnemonic)));
     }
+  });
+
+  test('random entropy of every length gives the phrase that @scure/bip39 gives', () => {
+    for (const length of [16, 20, 24, 28, 32]) {
+      const entropy = fc.uint8Array({ minLength: length, maxLength: length });
+      fc.assert(
+        fc.property(entropy, (bytes) => entropyToMnemonic(bytes) === phraseOf(bytes, wordlist)),
+        { numRuns: 40 },
+      );
+    }
+    expect(() => entropyToMnemonic(new Uint8Array(15))).toThrow(RangeError);
   });
 
   test('white space around and between words does not matter', async () => {
