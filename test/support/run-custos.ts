@@ -91,7 +91,13 @@ export async function startCustos(args: readonly string[], options: RunOptions =
 export async function serveCustos(args: readonly string[], options: RunOptions = {}): Promise<ServingCustos> {
   const folder = temporaryFolder();
   const readyFile = join(folder, 'ready.json');
-  const custos = await startCustos([...args, '--port', '0', '--ready-file', readyFile], options);
+  // Most tests create a few wallets.
+  const unprepared =
+    args[0] === 'sandbox' && !args.includes('--prepared-keys') ? ['--prepared-keys', '0'] : [];
+  const custos = await startCustos(
+    [...args, ...unprepared, '--port', '0', '--ready-file', readyFile],
+    options,
+  );
   await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null).catch((cause: unknown) => {
     throw new Error(`custos is not ready: ${JSON.stringify(custos.output())}`, { cause });
   });
