@@ -64,7 +64,10 @@ async function measure(servers: readonly RunningServer[], bench: Bench): Promise
   // Both servers have the same wallets, so requests of one fit the other.
   const requests = await requestsTo(one);
   // A signature covers the URL.
-  const requestsToTwo = { ...requests, [signing[1]]: await quorumSignedRequests(two) };
+  const requestsToTwo: Record<string, LoadRequest[]> = {
+    ...requests,
+    [signing[1]]: await quorumSignedRequests(two),
+  };
   const measured = Object.keys(requests).map((request): Subject => ({ request, one: [], two: [] }));
   for (let round = 0; round <= bench.rounds; round += 1) {
     for (const subject of measured) {
