@@ -20,7 +20,7 @@ export interface PhraseKeys {
 export interface PreparedKeysOptions {
   /** The most keys that are prepared; 0: none. */
   readonly count: number;
-  /** How long nothing happens after the start and after a key was drawn, and where the process is busy. */
+  /** How long nothing happens after the start and after a key was drawn. */
   readonly quietMs?: number;
 }
 
@@ -29,6 +29,8 @@ const QUIET_MS = 500;
 const PAUSE_PER_DERIVATION = 3;
 /** The share of a pause in which the event loop had something to do. */
 const BUSY = 0.2;
+/** Longer than the other pauses: on a machine that others use too, a short one may seem busy. */
+const BUSY_PAUSE_MS = 100;
 
 interface PreparedKey {
   readonly entropy: Uint8Array;
@@ -68,10 +70,8 @@ export function preparedKeys(
   async function prepareOne(): Promise<void> {
     const startedMs = performance.now();
     const { utilization } = performance.eventLoopUtilization(loopBefore);
-    if (utilization > BUSY || startedMs - lastDrawnMs < quietMs) {
-      wakeAfter(quietMs);
-      return;
-    }
+    if (startedMs - lastDrawnMs < quietMs) return wakeAfter(quietMs);
+    if (utilization > BUSY) return wakeAfter(BUSY_PAUSE_MS);
     dropStale();
     const entropy = phrases.peek(prepared.length);
     const derived = derive(entropy, usual);
