@@ -95,7 +95,7 @@ async function untilIdle(pid: number): Promise<void> {
     if (waitedMs > LONGEST_WAIT_MS) throw new Error('the server does not become idle');
     const before = cpuWithChildrenOf(pid);
     await wait(WINDOW_MS);
-    quiet = cpuWithChildrenOf(pid) - before <= 0.03 * WINDOW_MS * 1000 ? quiet + 1 : 0;
+    quiet = cpuWithChildrenOf(pid) - before <= 0.015 * WINDOW_MS * 1000 ? quiet + 1 : 0;
   }
 }
 
