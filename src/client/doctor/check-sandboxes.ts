@@ -1,5 +1,6 @@
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import type { RunningSandboxFile } from '../running-sandboxes.ts';
+import { SandboxUnavailableError } from '../sandbox-address.ts';
 import { openSandboxClient } from '../sandbox-client.ts';
 
 const TIMEOUT_MS = 3_000;
@@ -31,7 +32,8 @@ async function checkSandbox(
     return [sandbox, clockFinding(clock)];
   } catch (error) {
     const advice = `end process ${pid} and start the sandbox again`;
-    return [fault('sandbox', `${url} does not respond: ${(error as Error).message}`, advice)];
+    const reason = error instanceof SandboxUnavailableError ? '' : `: ${(error as Error).message}`;
+    return [fault('sandbox', `${url} does not respond${reason}`, advice)];
   } finally {
     client.close();
   }

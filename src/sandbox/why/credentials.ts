@@ -63,6 +63,13 @@ function whyApp({ headers }: RefusedRequest, { prefix }: Facts): Why | undefined
   const named = headers[`${prefix}-app-id`];
   const appId = userNameOf(headers.authorization);
   if (appId === undefined) return undefined;
+  if (appId === '') {
+    return {
+      kind: 'credentials',
+      hint: 'the app id of HTTP Basic is empty: is a variable such as `$APP_ID` not set in this terminal? The sandbox prints its app id and secret at the start',
+      evidence: { app_id: '' },
+    };
+  }
   if (typeof named === 'string' && named !== appId) {
     return {
       kind: 'credentials',
@@ -95,12 +102,21 @@ function whyPlainHttp({ headers: { host }, path }: RefusedRequest): Why {
 }
 
 function whyExpired({ headers, nowMs }: RefusedRequest, { prefix }: Facts): Why | undefined {
-  const expiry = headers[`${prefix}-request-expiry`];
+  const name = `${prefix}-request-expiry`;
+  const expiry = headers[name];
+  const clock = `the clock of the sandbox is at ${nowMs} (GET /_sandbox/clock)`;
+  if (expiry === undefined) {
+    return {
+      kind: 'validation',
+      hint: `send \`${name}\`, in Unix milliseconds, and sign it as one of the \`headers\`; ${clock}`,
+      evidence: { now_ms: nowMs },
+    };
+  }
   const expiryMs = Number(expiry);
   if (typeof expiry !== 'string' || !Number.isSafeInteger(expiryMs)) return undefined;
   return {
     kind: 'validation',
-    hint: `\`${prefix}-request-expiry\` is ${expiryMs}, and the clock of the sandbox is at ${nowMs} (GET /_sandbox/clock); send a later time in Unix milliseconds`,
+    hint: `\`${name}\` is ${expiryMs}, and ${clock}; send ${expiryMs > nowMs ? 'an earlier' : 'a later'} time in Unix milliseconds`,
     evidence: { expiry_ms: expiryMs, now_ms: nowMs },
   };
 }

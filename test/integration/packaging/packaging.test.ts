@@ -204,7 +204,7 @@ describe.runIf(process.env.TEST_LONG === '1')('the packed tarball', () => {
   };
 
   test('installs in 15 s of processor time and 60 MB, and runs in an empty folder', {
-    timeout: 180_000,
+    timeout: 600_000,
   }, () => {
     expect(npm(root, 'pack', '--pack-destination', folder)).toMatchObject({ status: 0 });
     const place = join(folder, 'empty');

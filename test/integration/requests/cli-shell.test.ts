@@ -171,6 +171,21 @@ describe('custos doctor', () => {
     });
   });
 
+  test('names a sandbox that does not respond, and not as one to select', async () => {
+    const withdraw = announceSandbox({ ...announcement(), base_url: 'https://127.0.0.1:9' });
+    const { code, of } = await doctor('--port', '0');
+    withdraw();
+    expect([code, of('sandbox')]).toEqual([
+      1,
+      {
+        name: 'sandbox',
+        state: 'fault',
+        text: 'https://127.0.0.1:9 does not respond',
+        advice: `end process ${process.pid} and start the sandbox again`,
+      },
+    ]);
+  });
+
   test('checks the data folder, its schema and the authority in it', async () => {
     const data = join(folder, 'data');
     const first = await startSandbox({ dataFolder: data });

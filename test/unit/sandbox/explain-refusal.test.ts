@@ -78,6 +78,21 @@ const base: RefusedRequest = {
   nowMs: 0,
 };
 
+test('an app id that a shell left empty is named as such', () => {
+  const headers = { authorization: `Basic ${btoa(':')}`, 'service-app-id': '' };
+  expect(explain({ ...base, code: 'invalid_app_credentials', headers }).hint).toMatch(
+    /^the app id of HTTP Basic is empty: is a variable such as `\$APP_ID` not set/,
+  );
+});
+
+test.each([
+  ['is missing', {}, /^send `service-request-expiry`, in Unix milliseconds, and sign it/],
+  ['has passed', { 'service-request-expiry': '999' }, / is 999, .* at 1000 .*; send a later time/],
+  ['is too far ahead', { 'service-request-expiry': '9000' }, / is 9000, .* at 1000 .*; send an earlier time/],
+])('an expiry that %s', (_what, headers, hint) => {
+  expect(explain({ ...base, code: 'request_expired', headers, nowMs: 1_000 }).hint).toMatch(hint);
+});
+
 describe('the advice for an error code', () => {
   const paths = new Set(
     [...Object.entries(document.paths), ...Object.entries(control.paths)].flatMap(([path, methods]) =>
