@@ -8,6 +8,8 @@ import { launchCustos } from '../servers/custos.ts';
 import { launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
 const BURST = 500;
+/** The default of a sandbox. */
+const PREPARED = 512;
 const CONNECTIONS = 16;
 const names = {
   bare: 'bare, HTTP, keys prepared',
@@ -38,12 +40,12 @@ export const burst: BenchCase = {
     };
     const kept = (): string[] => ['--data', temporaryFolder()];
     try {
-      await add(names.bare, launchOwn('bare.ts', ['--work', 'stored', '--prepared-keys', '512']));
-      await add(names.plain, launchCustos({ command: 'sandbox', flags: kept() }));
-      await add(names.https, launchCustos({ command: 'sandbox', https: true, flags: kept() }));
-      await add(names.memory, launchCustos({ command: 'sandbox', https: true }));
-      const flags = ['--prepared-keys', '0'];
-      await add(names.unprepared, launchCustos({ command: 'sandbox', https: true, flags }));
+      await add(names.bare, launchOwn('bare.ts', ['--work', 'stored', '--prepared-keys', String(PREPARED)]));
+      const prepared = { command: 'sandbox', preparedKeys: PREPARED } as const;
+      await add(names.plain, launchCustos({ ...prepared, flags: kept() }));
+      await add(names.https, launchCustos({ ...prepared, https: true, flags: kept() }));
+      await add(names.memory, launchCustos({ ...prepared, https: true }));
+      await add(names.unprepared, launchCustos({ command: 'sandbox', https: true }));
       for (let round = 0; round <= bench.rounds; round += 1) {
         for (const subject of subjects) {
           bench.report(

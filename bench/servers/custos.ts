@@ -12,11 +12,13 @@ export interface CustosOptions {
   /** Without the log line of each request. Default: true. */
   readonly isQuiet?: boolean;
   readonly flags?: readonly string[];
+  /** Default: 0, so that a server that is not being measured does nothing. */
+  readonly preparedKeys?: number;
 }
 
 /** Starts Custos from its bundle with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, https = false, isQuiet = true, flags = [] } = options;
+  const { command, https = false, isQuiet = true, flags = [], preparedKeys = 0 } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
     args: [
@@ -24,6 +26,7 @@ export async function launchCustos(options: CustosOptions): Promise<RunningServe
       ...custosArguments(command, 0),
       ...['--ready-file', readyFile],
       ...(isQuiet ? ['--quiet'] : []),
+      ...(command === 'sandbox' ? ['--prepared-keys', String(preparedKeys)] : []),
       ...flags,
     ],
     ready: () => {
