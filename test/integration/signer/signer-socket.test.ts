@@ -8,6 +8,7 @@ import { silentLog } from '../../../src/adapters/log.ts';
 import { connectToSocket } from '../../../src/adapters/signer/connect-socket.ts';
 import { openSignerVault, type SignerVault } from '../../../src/adapters/signer/signer-vault.ts';
 import { isUnavailable } from '../../../src/errors.ts';
+import { serveSocket } from '../../../src/signer/serve-socket.ts';
 import { type StartedCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
@@ -80,11 +81,8 @@ test('a socket that others could replace or use is refused, by the signer and by
   chmodSync(folder, 0o755);
   try {
     await expect(connectToSocket({ path, uid }).stream).rejects.toThrow('expected mode 700');
-    const refused = await (
-      await startCustos(['signer', '--socket', join(folder, 'second')], { env })
-    ).ended();
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain('expected mode 700, got 755');
+    const second = { path: join(folder, 'second'), isForGroup: false };
+    await expect(serveSocket(second, {} as never)).rejects.toThrow('expected mode 700, got 755');
   } finally {
     chmodSync(folder, 0o700);
   }
