@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pageText } from './page.ts';
 import { folder, type Result, readResult, resultFile, root } from './results.ts';
@@ -72,7 +72,7 @@ async function runTests(
   const args = [
     ...['run', ...files, ...(files.length === 0 ? [] : ['--maxWorkers=1']), '--reporter=default'],
     // No result depends on how busy the machine is.
-    `--testTimeout=${MAX_TEST_MS}`,
+    ...[`--testTimeout=${MAX_TEST_MS}`, `--hookTimeout=${MAX_TEST_MS}`],
     ...['--reporter=json', `--outputFile=${report}`, ...(filter === undefined ? [] : ['-t', filter])],
   ];
   const env = {
@@ -83,11 +83,13 @@ async function runTests(
   const { numPassedTests, numFailedTests, numPendingTests, testResults } = existsSync(report)
     ? (JSON.parse(readFileSync(report, 'utf8')) as VitestReport)
     : noReport;
-  const failures = testResults.flatMap(({ assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status === 'failed')
-      .map(({ fullName, failureMessages }) => `${fullName}: ${firstLine(failureMessages[0])}`),
-  );
+  const failures = testResults.flatMap(({ name, status: outcome, message, assertionResults }) => {
+    const failed = assertionResults.filter(({ status }) => status === 'failed');
+    // A file fails without a failed test if what precedes its tests fails.
+    if (outcome === 'failed' && failed.length === 0)
+      return [`${relative(root, name)}: ${firstLine(message)}`];
+    return failed.map(({ fullName, failureMessages }) => `${fullName}: ${firstLine(failureMessages[0])}`);
+  });
   const hasPassed = code === 0 && numFailedTests === 0 && numPassedTests > 0;
   return {
     outcome: hasPassed ? 'passed' : 'failed',
@@ -102,6 +104,10 @@ interface VitestReport {
   readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly testResults: readonly {
+    /** The file. */
+    readonly name: string;
+    readonly status: string;
+    readonly message: string;
     readonly assertionResults: readonly {
       readonly fullName: string;
       readonly status: string;
