@@ -142,7 +142,7 @@ export interface MasterKeySettings {
  * Reads the current master key (32 bytes from the environment or a file, or a key in a key management service) and the
  * previous keys, which are needed until `custos keys rotate` has finished.
  */
-export function masterKeys(faults: check.Faults, env: check.Environment): MasterKeySettings {
+function masterKeys(faults: check.Faults, env: check.Environment): MasterKeySettings {
   requireOneSource(faults, env);
   const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
   const local: (Uint8Array | undefined)[] = [];

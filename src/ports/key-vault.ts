@@ -40,7 +40,7 @@ interface ChangedKey {
 }
 
 /** The secret of a policy, sealed under the policy's content. */
-export interface SealedPolicy {
+interface SealedPolicy {
   readonly sealed: SealedKey;
   /** JSON of the `PolicyContent`. */
   readonly content: string;
