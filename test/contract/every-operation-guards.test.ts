@@ -166,6 +166,8 @@ test('a database failure is a 500 without details', async () => {
   }
   for (const operation of documentedOperations) {
     const { operationId: id } = operation;
+    // Later than the memory of the server for credentials, even these would fail.
+    if (readsNoDatabase.includes(id)) continue;
     const { path, query, body: sent } = exampleInput(operation);
     // The document's examples name another app; filters and cursors are refused before anything is read.
     const required = Object.entries(query).filter(([name]) => isRequired(operation, name));
@@ -176,7 +178,7 @@ test('a database failure is a 500 without details', async () => {
     };
     const { status, body, headers } = await attempt(broken, id, input, isUserOnly(id) ? asUser : {});
     // An operation that is not implemented does not use the database.
-    if (status === 501 || readsNoDatabase.includes(id)) continue;
+    if (status === 501) continue;
     const data = { request_id: headers['x-request-id'] };
     expect({ id, status, body }).toEqual({ id, status: 500, body: { error: 'Service unavailable.', data } });
   }
