@@ -11,7 +11,7 @@ import { figureSize, isLong } from '../../../figures/figure.ts';
 export const walletCount = figureSize({ short: 100, long: 10_000 });
 
 /** The timeout of tests over all of them, ms. */
-export const judgeTimeout = isLong ? 3_600_000 : 30_000;
+export const judgeTimeout = isLong ? 3_600_000 : 90_000;
 
 /** Printed with every judge's test; `TEST_SEED` repeats a run. */
 export const seed = process.env.TEST_SEED ?? String(randomInt(2 ** 47));
