@@ -7,7 +7,8 @@ export interface CommitSync {
   /**
    * Resolves when everything that was committed before the call is on the disk.
    *
-   * @throws the error of the file system; if it is that of a sync, for all later calls too.
+   * @throws the error of the file system; if it is that of a sync, for all later calls too. After ten seconds an error
+   * with the code ETIMEDOUT.
    */
   reach(): Promise<void>;
   /** Resolves when no `reach` of before the call waits any more; undefined if none does. Never rejects. */
@@ -30,6 +31,16 @@ const systemCalls: SyncCalls = {
   close: (descriptor) => promisify(close)(descriptor),
 };
 
+/** CHOICE: how long a commit waits for the disk. Later, its caller does not learn whether it survives. */
+const LIMIT_MS = 10_000;
+
+/** A sync that runs, or that follows the one that runs. */
+interface Sync {
+  readonly ended: Promise<void>;
+  /** The same, or an error when it takes too long. */
+  readonly answer: Promise<void>;
+}
+
 /**
  * Syncs the write-ahead log of a database whose commits do not (`synchronous = NORMAL`), in a thread of the system, for
  * all that have committed meanwhile at once. SQLite itself would sync each commit by itself and block the event loop.
@@ -39,10 +50,14 @@ const systemCalls: SyncCalls = {
  *
  * @param log the path of the log, which exists once something was committed.
  */
-export function createCommitSync(log: string, calls: SyncCalls = systemCalls): CommitSync {
+export function createCommitSync(
+  log: string,
+  calls: SyncCalls = systemCalls,
+  limitMs: number = LIMIT_MS,
+): CommitSync {
   const openLog = loadOnce(() => calls.open(log));
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
+  let running: Sync | undefined;
+  let next: Sync | undefined;
   let failure: { readonly error: unknown } | undefined;
 
   async function sync(): Promise<void> {
@@ -56,33 +71,51 @@ export function createCommitSync(log: string, calls: SyncCalls = systemCalls): C
     }
   }
 
-  function start(): Promise<void> {
-    const started = sync().finally(() => {
-      if (running === started) running = undefined;
+  function begin(): Sync {
+    const ended = sync().finally(() => {
+      if (running === begun) running = undefined;
     });
-    running = started;
-    return started;
+    const begun = { ended, answer: inTime(ended, limitMs) };
+    running = begun;
+    return begun;
+  }
+
+  function follow({ ended: before }: Sync): Sync {
+    const ended = before
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        return begin().ended;
+      });
+    return { ended, answer: inTime(ended, limitMs) };
   }
 
   return {
     reach() {
-      if (running === undefined) return start();
+      if (running === undefined) return begin().answer;
       // The one that runs may have begun before the commit.
-      next ??= running
-        .catch(() => undefined)
-        .then(() => {
-          next = undefined;
-          return start();
-        });
-      return next;
+      next ??= follow(running);
+      return next.answer;
     },
     settled() {
-      return (next ?? running)?.catch(() => undefined);
+      return (next ?? running)?.answer.catch(() => undefined);
     },
     async close() {
-      await Promise.allSettled([running, next]);
+      await Promise.allSettled([running?.answer, next?.answer]);
       const opened = await openLog.begun();
       if (opened !== undefined) await calls.close(opened);
     },
   };
+}
+
+function inTime(ended: Promise<void>, limitMs: number): Promise<void> {
+  const answer = new Promise<void>((resolve, reject) => {
+    const late = (): void =>
+      reject(Object.assign(new Error('the disk takes too long to sync'), { code: 'ETIMEDOUT' }));
+    const timer = setTimeout(late, limitMs);
+    ended.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+  // The sync that `follow` begins has no caller of its own.
+  answer.catch(() => undefined);
+  return answer;
 }

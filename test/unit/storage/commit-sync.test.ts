@@ -32,11 +32,11 @@ function slowDisk() {
   return { calls, syncs };
 }
 
-function openNotes(calls: SyncCalls) {
+function openNotes(calls: SyncCalls, limitMs?: number) {
   const handle = new Sqlite(join(folder, 'notes.sqlite'));
   handle.pragma('journal_mode = WAL');
   handle.exec('create table notes (id text primary key)');
-  const slot = slotOf(handle, { sync: createCommitSync(join(folder, 'notes.sqlite-wal'), calls) });
+  const slot = slotOf(handle, { sync: createCommitSync(join(folder, 'notes.sqlite-wal'), calls, limitMs) });
   const database = new Kysely<Notes>({ dialect: sqliteDialect(slot) });
   const insert = (id: string) =>
     database.transaction().execute((transaction) => transaction.insertInto('notes').values({ id }).execute());
@@ -118,4 +118,22 @@ test('after a failed sync no change is acknowledged, because the disk may have d
   expect(isUnavailable(await refusal)).toBe(true);
   expect(isUnavailable(await insert('second').catch((error: unknown) => error))).toBe(true);
   expect(syncs).toHaveLength(1);
+});
+
+test('a disk that does not answer holds no request for longer than the limit', async () => {
+  const { calls, syncs } = slowDisk();
+  const { insert, database } = openNotes(calls, 20);
+  const late = await Promise.all(
+    [insert('first'), insert('second')].map((done) => done.catch((error) => error)),
+  );
+  expect(late.map(isUnavailable)).toEqual([true, true]);
+  expect(await database.selectFrom('notes').selectAll().execute()).toHaveLength(2);
+  expect(syncs).toHaveLength(1);
+  syncs[0]!.end();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  syncs[1]!.end();
+  const third = insert('third');
+  expect(await hasEnded(third)).toBe(false);
+  syncs[2]!.end();
+  await third;
 });

@@ -9,7 +9,7 @@ import type {
 import { quorumReference } from '../../../authorization/quorum-records.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorums } from '../owners/load-quorums.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
@@ -124,9 +124,6 @@ interface QuorumRow {
   readonly hasChanges: boolean;
 }
 
-/** The ids by position, and the app. */
-type SelectInput = { readonly [place: number]: string } & { readonly appId: string };
-
 interface SelectedRow {
   readonly id: string;
   readonly authorization_threshold: number | null;
@@ -135,40 +132,25 @@ interface SelectedRow {
   readonly has_changes: unknown;
 }
 
-/** One prepared query for each number of ids; most requests need one id. */
-const selects = new Map<number, PreparedQuery<SelectInput, SelectedRow>>();
+const selectQuorums = prepareQueryOfIds<SelectedRow>((database, { ids, appId }) =>
+  database
+    .selectFrom('key_quorums as quorum')
+    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+    .select(['quorum.id', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('key_quorum_changes as change')
+          .select('change.position')
+          .whereRef('change.key_quorum_id', '=', 'quorum.id'),
+      ).as('has_changes'),
+    )
+    .where('quorum.id', 'in', ids)
+    .where('quorum.app_id', '=', appId)
+    .orderBy('row.position'),
+);
 
-function selectQuorums(count: number): PreparedQuery<SelectInput, SelectedRow> {
-  const kept = selects.get(count);
-  if (kept !== undefined) return kept;
-  const places = Array.from({ length: count }, (_, place) => place);
-  const select = prepareQuery<SelectInput, SelectedRow>((database, input) =>
-    database
-      .selectFrom('key_quorums as quorum')
-      .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-      .select(['quorum.id', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
-      .select(({ exists, selectFrom }) =>
-        exists(
-          selectFrom('key_quorum_changes as change')
-            .select('change.position')
-            .whereRef('change.key_quorum_id', '=', 'quorum.id'),
-        ).as('has_changes'),
-      )
-      .where(
-        'quorum.id',
-        'in',
-        places.map((place) => input[place] as string),
-      )
-      .where('quorum.app_id', '=', input.appId)
-      .orderBy('row.position'),
-  );
-  selects.set(count, select);
-  return select;
-}
-
-async function readQuorums({ app, em }: RecordContext, ids: readonly string[]): Promise<QuorumRow[]> {
-  if (ids.length === 0) return [];
-  const { rows } = await selectQuorums(ids.length)(em, { ...ids, appId: app.id });
+async function readQuorums(context: RecordContext, ids: readonly string[]): Promise<QuorumRow[]> {
+  const rows = await selectQuorums(context, ids);
   const found = new Map<string, QuorumRow>();
   for (const { id, authorization_threshold: threshold, kind, member, has_changes } of rows) {
     const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes) };

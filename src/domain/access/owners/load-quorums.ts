@@ -1,7 +1,6 @@
-import { setImmediate } from 'node:timers/promises';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import { inParts, prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
@@ -12,9 +11,6 @@ const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
 // Of one user, those bound to other intents included.
 const MAX_ROWS = 200;
-
-// Rows of this many key quorums, or keys of this many users, are read at once; other requests run in between.
-const AT_ONCE = 10;
 
 type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
 
@@ -86,9 +82,6 @@ function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
   return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
 }
 
-/** The ids by position, and the app. */
-type QuorumsInput = { readonly [place: number]: string } & { readonly appId: string };
-
 interface QuorumRow {
   readonly id: string;
   readonly displayName: string | null;
@@ -97,54 +90,31 @@ interface QuorumRow {
   readonly member: string | null;
 }
 
-/** One prepared query for each number of ids; most requests need one id. */
-const selects = new Map<number, PreparedQuery<QuorumsInput, QuorumRow>>();
-
-function selectQuorums(count: number): PreparedQuery<QuorumsInput, QuorumRow> {
-  const kept = selects.get(count);
-  if (kept !== undefined) return kept;
-  const places = Array.from({ length: count }, (_, place) => place);
-  const select = prepareQuery<QuorumsInput, QuorumRow>((database, input) =>
-    database
-      .selectFrom('key_quorums as quorum')
-      .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-      .select([
-        'quorum.id',
-        'quorum.display_name as displayName',
-        'quorum.authorization_threshold as threshold',
-        'row.kind',
-        'row.member',
-      ])
-      .where(
-        'quorum.id',
-        'in',
-        places.map((place) => input[place] as string),
-      )
-      .where('quorum.app_id', '=', input.appId)
-      .orderBy('row.position'),
-  );
-  selects.set(count, select);
-  return select;
-}
+const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
+  database
+    .selectFrom('key_quorums as quorum')
+    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+    .select([
+      'quorum.id',
+      'quorum.display_name as displayName',
+      'quorum.authorization_threshold as threshold',
+      'row.kind',
+      'row.member',
+    ])
+    .where('quorum.id', 'in', ids)
+    .where('quorum.app_id', '=', appId)
+    .orderBy('row.position'),
+);
 
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
-  for await (const some of inChunks(ids)) {
-    const { rows } = await selectQuorums(some.length)(context.em, { ...some, appId: context.app.id });
-    for (const { id, displayName, threshold, kind, member } of rows) {
-      const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
-      if (kind !== null && member !== null) quorum.members.push({ kind, member });
-      quorums.set(id, quorum);
-    }
+  const rows = await selectQuorums(context, ids);
+  for (const { id, displayName, threshold, kind, member } of rows) {
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
+    if (kind !== null && member !== null) quorum.members.push({ kind, member });
+    quorums.set(id, quorum);
   }
   return quorums;
-}
-
-async function* inChunks(ids: readonly string[]): AsyncGenerator<readonly string[]> {
-  for (let from = 0; from < ids.length; from += AT_ONCE) {
-    if (from > 0) await setImmediate();
-    yield ids.slice(from, from + AT_ONCE);
-  }
 }
 
 async function readUserKeys(
@@ -153,7 +123,7 @@ async function readUserKeys(
   intentId: string | undefined,
 ): Promise<Map<string, UserKeys>> {
   const keys = new Map<string, UserKeys>();
-  for await (const some of inChunks(userIds)) {
+  for await (const some of inParts(userIds)) {
     for (const row of await selectUserKeys(context, some)) {
       if (!mayAuthorize(row.intent_ids, intentId)) continue;
       const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [] };

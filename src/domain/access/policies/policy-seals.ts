@@ -8,6 +8,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { RuleInput } from '../../../policy/compile.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import { policyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorumRecords, userKeysOf } from '../key-quorums/quorum-records.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
@@ -22,16 +23,17 @@ interface StoredSeal extends SealedKey {
   readonly content: string;
 }
 
-/** The pins of the app's policies among these ids; those that have never had an owner have none. */
-export async function findPins({ app, em }: ReadContext, ids: readonly string[]): Promise<PolicyPin[]> {
-  if (ids.length === 0) return [];
-  const rows = await em
-    .getKysely<Tables>()
+const selectPins = prepareQueryOfIds<PolicyPin>((database, { ids, appId }) =>
+  database
     .selectFrom('policy_seals')
     .select(['id', 'name as seal'])
-    .where('app_id', '=', app.id)
-    .where('id', 'in', [...new Set(ids)])
-    .execute();
+    .where('app_id', '=', appId)
+    .where('id', 'in', ids),
+);
+
+/** The pins of the app's policies among these ids; those that have never had an owner have none. */
+export async function findPins(context: ReadContext, ids: readonly string[]): Promise<PolicyPin[]> {
+  const rows = await selectPins(context, [...new Set(ids)]);
   return rows.map(({ id, seal }) => ({ id, seal }));
 }
 
@@ -40,7 +42,7 @@ export async function loadPolicyRecords(
   context: ReadContext,
   ids: readonly string[],
 ): Promise<PolicyRecord[]> {
-  const seals = await readSeals(context, ids);
+  const seals = await selectSeals(context, [...new Set(ids)]);
   return seals.map(({ id, content, sealedSecret, wrappedDataKey, masterKeyId }) => ({
     id,
     content,
@@ -48,17 +50,14 @@ export async function loadPolicyRecords(
   }));
 }
 
-async function readSeals({ app, em }: ReadContext, ids: readonly string[]): Promise<StoredSeal[]> {
-  if (ids.length === 0) return [];
-  return em
-    .getKysely<Tables>()
+const selectSeals = prepareQueryOfIds<StoredSeal>((database, { ids, appId }) =>
+  database
     .selectFrom('policy_seals')
     .select(['id', 'content', 'sealed_secret as sealedSecret', 'wrapped_data_key as wrappedDataKey'])
     .select('master_key_id as masterKeyId')
-    .where('app_id', '=', app.id)
-    .where('id', 'in', [...new Set(ids)])
-    .execute();
-}
+    .where('app_id', '=', appId)
+    .where('id', 'in', ids),
+);
 
 /** Has the vault draw a secret for a policy that has its first owner. */
 export async function sealPolicy(context: OperationContext, policy: StoredPolicy): Promise<void> {
@@ -89,7 +88,7 @@ export async function changePolicySeal(
   after: StoredPolicy,
 ): Promise<void> {
   if (before.ownerId === after.ownerId && isDeepStrictEqual(before.rules, after.rules)) return;
-  const [stored] = await readSeals(context, [before.id]);
+  const [stored] = await selectSeals(context, [before.id]);
   if (stored === undefined) return sealPolicy(context, after);
   const evidence = evidenceOf(context);
   if (evidence === undefined) {
