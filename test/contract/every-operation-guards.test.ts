@@ -142,11 +142,10 @@ test('a server with more requests than it can answer refuses every operation wit
   }
 });
 
-/** Operations that need no database. */
+/** Operations that need no database once the app's credentials are known. */
 const readsNoDatabase: readonly OperationId[] = [
   'getCardConfig',
   'getCryptoDepositConfig',
-  'getOauthMetadata',
   'quoteCryptoDeposit',
 ];
 
