@@ -48,7 +48,7 @@ const handler = await createApp({
     clock: systemClock,
   }),
   run: createRunOperation({
-    services: { clock: systemClock, log: silentLog } as unknown as Services,
+    services: { clock: systemClock, log: silentLog, vault: { isLocal: true } } as unknown as Services,
     registry: Object.fromEntries(
       allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
     ),
