@@ -20,6 +20,8 @@ export interface Finished {
 interface RunOptions {
   /** Added to an environment without Custos settings. */
   readonly env?: Record<string, string>;
+  /** Options of Node. */
+  readonly nodeOptions?: readonly string[];
 }
 
 /** Runs a command to its end. */
@@ -144,13 +146,18 @@ export function temporaryFolder(): string {
 }
 
 /** Runs the published bundle, which is built first if necessary. */
-async function start(args: readonly string[], { env = {} }: RunOptions): Promise<ChildProcess> {
+async function start(
+  args: readonly string[],
+  { env = {}, nodeOptions = [] }: RunOptions,
+): Promise<ChildProcess> {
   built ??= promisify(execFile)(process.execPath, [join(root, 'codegen', 'build.ts')]);
   await built;
   const own = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('CUSTOS_') && name !== 'DATABASE_URL',
   );
-  const child = spawn(process.execPath, [program, ...args], { env: { ...Object.fromEntries(own), ...env } });
+  const child = spawn(process.execPath, [...nodeOptions, program, ...args], {
+    env: { ...Object.fromEntries(own), ...env },
+  });
   // A failing test must not leave a server behind.
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);

@@ -1,97 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { Agent } from 'undici';
 import { privateKeyToAccount } from 'viem/accounts';
 import { recoverMessageAddress } from 'viem/utils';
 import { beforeAll, expect, test } from 'vitest';
-import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
 import { encodeP256PublicKey } from '../../../src/crypto/p256.ts';
 import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
-import { freshPostgres } from '../../support/databases.ts';
-import {
-  runCommand,
-  type StartedCustos,
-  startCustos,
-  temporaryFolder,
-  waitFor,
-} from '../../support/run-custos.ts';
+import { waitFor } from '../../support/run-custos.ts';
 import { newOwner, type Owner, payloadOf, signPayload } from '../../support/signer/owner.ts';
 import { foundInMemory } from '../../support/signer/process-memory.ts';
+import { type ServedWithSigner, serveWithSigner } from '../../support/signer/serve-with-signer.ts';
 
-const folder = temporaryFolder();
-const masterKey = randomBytes(32);
-let custos: StartedCustos;
-let databaseUrl: string;
-let appId: string;
-let call: (path: string, body: object, headers?: object) => Promise<Answered>;
-
-interface Answered {
-  readonly status: number;
-  readonly retryAfter: unknown;
-  readonly body: never;
-}
-
+let server: ServedWithSigner;
+const call: ServedWithSigner['call'] = (...asked) => server.call(...asked);
+const signerPid = (): number => server.signerPid();
 beforeAll(async () => {
-  const { cert, key, ca } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  const file = (name: string, text: string): string => {
-    writeFileSync(join(folder, name), text, { mode: 0o600 });
-    return join(folder, name);
-  };
-  databaseUrl = await freshPostgres();
-  const env = {
-    DATABASE_URL: databaseUrl,
-    CUSTOS_TLS_CERT: file('cert.pem', cert),
-    CUSTOS_TLS_KEY: file('key.pem', key),
-    CUSTOS_MASTER_KEY_FILE: file('master.key', masterKey.toString('hex')),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: 'off',
-    CUSTOS_RATE_LIMIT: '0',
-    CUSTOS_MAX_DELAY_MS: '0',
-    CUSTOS_DATABASE_POOL: '2',
-  };
-  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
-  const app = JSON.parse(created.stdout) as { id: string; secret: string };
-  appId = app.id;
-  custos = await startCustos(['serve'], { env });
-  const url = () => /"url":"([^"]+)".*"ready"/.exec(custos.output().stdout)?.[1];
-  await waitFor(() => url() !== undefined || custos.process.exitCode !== null);
-  const origin = url();
-  if (origin === undefined) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
-  const agent = new Agent({ connect: { ca } });
-  call = async (path, body, headers = {}) => {
-    const answer = await agent.request({
-      ...{ origin, path, method: 'POST', body: JSON.stringify(body) },
-      headers: {
-        authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
-        'service-app-id': app.id,
-        'content-type': 'application/json',
-        ...headers,
-      },
-    });
-    const retryAfter = answer.headers['retry-after'];
-    return { status: answer.statusCode, retryAfter, body: (await answer.body.json()) as never };
-  };
-  return async () => {
-    await custos.stop('SIGKILL');
-    await agent.destroy();
-  };
+  server = await serveWithSigner();
+  return server.end;
 });
-
-/** The pid of the server's only child. */
-function signerPid(): number {
-  const { pid } = custos.process;
-  const [child, ...others] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  expect(others).toEqual([]);
-  return Number(child);
-}
 
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
@@ -136,7 +64,7 @@ test.skipIf(process.platform !== 'linux')(
     expect(privateKeyToAccount(`0x${drawn.toString('hex')}`).address).toBe(wallets[1]!.address);
 
     const wanted = Object.fromEntries(
-      Object.entries({ masterKey, imported, drawn }).flatMap(([name, key]) => [
+      Object.entries({ masterKey: server.masterKey, imported, drawn }).flatMap(([name, key]) => [
         [name, key],
         [`${name} in hex`, Buffer.from(key.toString('hex'))],
         [`${name} in base64`, Buffer.from(key.toString('base64'))],
@@ -146,7 +74,7 @@ test.skipIf(process.platform !== 'linux')(
     const inSigner = foundInMemory(signerPid(), wanted);
     if (inSigner === undefined) return;
     expect(inSigner).toContain('masterKey');
-    expect([...foundInMemory(custos.process.pid!, wanted)!]).toEqual([]);
+    expect([...foundInMemory(server.process.pid!, wanted)!]).toEqual([]);
     expect(readFileSync(`/proc/${signerPid()}/environ`, 'utf8')).not.toContain('DATABASE_URL');
   },
 );
@@ -160,7 +88,7 @@ test('a database that names another owner does not give the wallet away', async 
   const sign = async (by: Owner, message: string) => {
     const body = { method: 'personal_sign', params: { message, encoding: 'utf-8' } };
     const expiryMs = Date.now() + 60_000;
-    const signature = signPayload(by, payloadOf({ path, body, appId, expiryMs }));
+    const signature = signPayload(by, payloadOf({ path, body, appId: server.app.id, expiryMs }));
     const headers = { 'service-request-expiry': String(expiryMs) };
     return call(path, body, { ...headers, 'service-authorization-signature': signature });
   };
@@ -168,7 +96,7 @@ test('a database that names another owner does not give the wallet away', async 
   expect(await recoverMessageAddress({ message: 'mine', signature: data.signature })).toBe(wallet.address);
   expect((await sign(thief, 'theirs')).status).toBe(401);
 
-  const client = new Client({ connectionString: databaseUrl });
+  const client = new Client({ connectionString: server.databaseUrl });
   await client.connect();
   const set = (change: string, value: string) =>
     client.query(`update wallets set ${change} = $1 where id = $2`, [value, wallet.id]);
@@ -269,7 +197,7 @@ test.skipIf(process.platform !== 'linux' || process.env.TEST_LONG !== '1')(
 
 test.skipIf(process.platform !== 'linux')('the signer ends with a server that is killed', async () => {
   const pid = signerPid();
-  await custos.stop('SIGKILL');
+  await server.stop('SIGKILL');
   const isAlive = (): boolean => {
     try {
       return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
