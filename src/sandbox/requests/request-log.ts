@@ -1,13 +1,15 @@
 import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import { createByteQueue } from './byte-queue.ts';
+import { packRequest, unpackRequest } from './packed-request.ts';
 
 /** How much a log keeps. */
 interface RequestLogLimits {
   readonly requests: number;
-  /** Of headers, bodies and paths, about. */
+  /** Of everything that is kept of them but five numbers each. */
   readonly bytes: number;
 }
 
-const requestLogLimits: RequestLogLimits = { requests: 10_000, bytes: 64 * 1024 * 1024 };
+const requestLogLimits: RequestLogLimits = { requests: 10_000, bytes: 32 * 1024 * 1024 };
 
 /** A recorded request and its position. */
 interface RecordedRequest {
@@ -35,23 +37,58 @@ export interface RequestLog {
 /**
  * Creates an empty log. `newName` draws the name of a log.
  *
- * HOT: `record` runs for every request (bench `recorder`): it stores a reference and adds up lengths.
+ * INVARIANT: nothing of the request is referred to after `record`.
  */
 export function createRequestLog(newName: () => string, limits = requestLogLimits): RequestLog {
-  const kept: (AnsweredRequest | undefined)[] = [];
+  const packed = createByteQueue();
+  /** By sequence, modulo the limit. */
+  const slots = {
+    position: new Float64Array(limits.requests),
+    length: new Uint32Array(limits.requests),
+    receivedAtMs: new Float64Array(limits.requests),
+    machineMs: new Float64Array(limits.requests),
+    durationMs: new Float64Array(limits.requests),
+  };
   let name = newName();
   let oldest = 1;
   let newest = 0;
   let bytes = 0;
   let waiting: (() => void)[] = [];
 
-  const at = (sequence: number): AnsweredRequest | undefined =>
-    sequence < oldest || sequence > newest ? undefined : kept[sequence % limits.requests];
+  const at = (sequence: number): AnsweredRequest | undefined => {
+    if (sequence < oldest || sequence > newest) return undefined;
+    const slot = sequence % limits.requests;
+    return unpackRequest(packed.read(slots.position[slot]!, slots.length[slot]!), {
+      receivedAtMs: slots.receivedAtMs[slot]!,
+      machineMs: slots.machineMs[slot]!,
+      durationMs: slots.durationMs[slot]!,
+    });
+  };
 
   const dropOldest = (): void => {
-    bytes -= sizeOf(at(oldest)!);
-    kept[oldest % limits.requests] = undefined;
+    const length = slots.length[oldest % limits.requests]!;
+    packed.drop(length);
+    bytes -= length;
     oldest += 1;
+  };
+
+  const add = (answered: AnsweredRequest): void => {
+    const text = packRequest(answered);
+    if (newest - oldest + 1 === limits.requests) dropOldest();
+    while (bytes + text.length > limits.bytes && oldest <= newest) dropOldest();
+    newest += 1;
+    // One that is larger than the whole log counts, but is not kept.
+    if (text.length > limits.bytes) {
+      oldest = newest + 1;
+      return;
+    }
+    const slot = newest % limits.requests;
+    slots.position[slot] = packed.add(text);
+    slots.length[slot] = text.length;
+    slots.receivedAtMs[slot] = answered.receivedAtMs;
+    slots.machineMs[slot] = answered.machineMs;
+    slots.durationMs[slot] = answered.durationMs;
+    bytes += text.length;
   };
 
   const wake = (): void => {
@@ -62,11 +99,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
 
   return {
     record(answered) {
-      bytes += sizeOf(answered);
-      if (newest - oldest + 1 === limits.requests) dropOldest();
-      newest += 1;
-      kept[newest % limits.requests] = answered;
-      while (bytes > limits.bytes) dropOldest();
+      add(answered);
       if (waiting.length > 0) wake();
     },
     name: () => name,
@@ -81,7 +114,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
     },
     clear() {
       const count = newest - oldest + 1;
-      kept.length = 0;
+      packed.clear();
       [name, oldest, newest, bytes] = [newName(), 1, 0, 0];
       wake();
       return count;
@@ -100,11 +133,4 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
         if (signal.aborted) finish();
       }),
   };
-}
-
-// The object itself, its headers and those of the response.
-const FIXED_BYTES = 2_048;
-
-function sizeOf({ rawBody, target, responseText }: AnsweredRequest): number {
-  return FIXED_BYTES + rawBody.length + target.length + (responseText?.length ?? 0);
 }

@@ -1,0 +1,115 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { AnsweredRequest } from '../../../src/ports/request-recorder.ts';
+import { createByteQueue } from '../../../src/sandbox/requests/byte-queue.ts';
+import { createRequestLog } from '../../../src/sandbox/requests/request-log.ts';
+
+const word = fc.stringMatching(/^[a-z0-9-]{1,12}$/);
+/** What a header may contain (RFC 9110 section 5.5), as Node reads it. */
+const headerValue = fc.string({
+  unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)),
+});
+const anyText = fc.string({ unit: 'grapheme', maxLength: 200 });
+const perhaps = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+
+const anyRequest: fc.Arbitrary<AnsweredRequest> = fc.record({
+  id: word,
+  method: fc.constantFrom('GET', 'POST'),
+  target: word.map((path) => `/${path}?a=%0A`),
+  httpVersion: fc.constant('1.1'),
+  rawHeaders: fc.array(fc.tuple(word, headerValue)).map((pairs) => pairs.flat()),
+  rawBody: fc.uint8Array({ maxLength: 300 }),
+  receivedAtMs: fc.integer({ min: 0 }),
+  machineMs: fc.double({ noNaN: true }),
+  durationMs: fc.double({ noNaN: true }),
+  operation: perhaps(word),
+  pathParameters: perhaps(fc.dictionary(word, anyText, { noNullPrototype: true })),
+  appId: perhaps(word),
+  userId: perhaps(word),
+  signatures: fc.nat(9),
+  signers: perhaps(fc.uniqueArray(word).map((keys) => new Set(keys))),
+  effects: fc.array(
+    fc.record({
+      events: fc.array(fc.record({ id: word, type: word })),
+      transactions: fc.array(word),
+      policies: fc.array(word, { minLength: 1 }),
+    }),
+  ),
+  status: fc.integer({ min: 0, max: 599 }),
+  code: perhaps(word),
+  responseHeaders: fc
+    .dictionary(word, headerValue, { noNullPrototype: true })
+    .map((headers) => [headers] as const),
+  responseText: perhaps(anyText),
+  why: perhaps(
+    fc.record({
+      kind: fc.constant('policy' as const),
+      hint: anyText,
+      evidence: fc.dictionary(word, anyText, { noNullPrototype: true }),
+    }),
+  ),
+});
+
+test('a request is read from the log as it was recorded', () => {
+  fc.assert(
+    fc.property(fc.array(anyRequest, { minLength: 1, maxLength: 8 }), (requests) => {
+      const log = createRequestLog(() => 'a', { requests: 5, bytes: 1_000_000 });
+      for (const request of requests) log.record(request);
+      const { oldest, newest } = log.range();
+      for (let sequence = oldest; sequence <= newest; sequence += 1) {
+        const { rawBody, ...found } = { ...log.at(sequence)! };
+        const { rawBody: sent, ...expected } = requests[sequence - 1]!;
+        expect(found).toEqual(expected);
+        expect(Buffer.from(rawBody).equals(sent)).toBe(true);
+      }
+      expect(newest - oldest + 1).toBe(Math.min(5, requests.length));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('bytes are read as they were added, wherever they lie in the pieces', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 60 }), fc.nat(30), (all, keep) => {
+      const queue = createByteQueue(16);
+      const kept: { position: number; bytes: Uint8Array }[] = [];
+      for (const bytes of all) {
+        kept.push({ position: queue.add(bytes), bytes });
+        if (kept.length > keep) queue.drop(kept.shift()!.bytes.length);
+        for (const { position, bytes: added } of kept) {
+          expect([...queue.read(position, added.length)]).toEqual([...added]);
+        }
+      }
+    }),
+  );
+});
+
+test('the log refers to nothing of a request, and its memory is bounded by its limit', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  /** What was referred to in a turn is kept until its end, and buffers are freed by other threads. */
+  const settle = async (): Promise<void> => {
+    for (let round = 0; round < 3; round += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      collect();
+    }
+  };
+  const limit = 4_000_000;
+  const log = createRequestLog(() => 'a', { requests: 10_000, bytes: limit });
+  const [sample] = fc.sample(anyRequest, { numRuns: 1, seed: 1 });
+  const recorded: WeakRef<object>[] = [];
+  await settle();
+  const before = process.memoryUsage().arrayBuffers;
+  for (let count = 0; count < 5_000; count += 1) {
+    const headers = Array.from({ length: 16 }, (_, index) => `value ${index}`);
+    recorded.push(new WeakRef(headers));
+    log.record({ ...sample!, rawHeaders: headers, rawBody: Buffer.alloc(2_000) });
+  }
+  await settle();
+  expect(recorded.filter((reference) => reference.deref() !== undefined).length).toBeLessThan(10);
+  const { oldest, newest } = log.range();
+  expect(newest - oldest).toBeGreaterThan(500);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1.5 * limit);
+});
