@@ -10,12 +10,14 @@ import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
-import { startBesideRequests } from '../../src/compose/jobs.ts';
+import { jobsOf } from '../../src/compose/jobs.ts';
 import { createWebhookEndpoint } from '../../src/domain/access/webhooks/change-webhook-endpoint.ts';
 import { recordEvent } from '../../src/domain/base/events/record-event.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
+import { DELIVER_EVENTS } from '../../src/jobs/deliver-events.ts';
+import { startJobs } from '../../src/jobs/runner.ts';
 import type { OperationContext, Services } from '../../src/operation-context.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
@@ -45,6 +47,7 @@ const services = {
   }),
   log: silentLog,
   webhooks: createWebhookSender({ guard: anyAddress }),
+  processId: 'bench',
   prefix: 'service',
 } as unknown as Services;
 
@@ -99,7 +102,8 @@ async function deliver(database: Database, count: number) {
     }
     const startedMs = performance.now();
     const before = process.cpuUsage();
-    const { jobs } = startBesideRequests(services, unitsOf(database));
+    const delivery = jobsOf(services, unitsOf(database), {}).filter(({ name }) => name === DELIVER_EVENTS);
+    const jobs = startJobs(delivery, silentLog);
     await jobs.finish();
     const elapsedMs = performance.now() - startedMs;
     const { user, system } = process.cpuUsage(before);

@@ -39,11 +39,11 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
       em,
       async commit(last) {
         if (last !== undefined) {
-          await em.flush();
+          if (holdsEntities(em)) await em.flush();
           await last(em);
         }
         if (!em.isInTransaction()) return;
-        await em.commit();
+        await commit(em);
         observe?.('committed', performance.now() - startedMs);
       },
       async rollback() {
@@ -54,6 +54,23 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
       },
     };
   };
+}
+
+/** HOT: a flush that finds nothing takes as long as an indexed read, and `em.commit` flushes too. */
+async function commit(em: SqlEntityManager): Promise<void> {
+  if (holdsEntities(em)) {
+    await em.commit();
+    return;
+  }
+  await em.getConnection('write').commit(em.getTransactionContext()!);
+  em.resetTransactionContext();
+}
+
+/** Whether there is anything that a flush would look at. */
+function holdsEntities(em: SqlEntityManager): boolean {
+  const work = em.getUnitOfWork();
+  const isEmpty = work.getIdentityMap()[Symbol.iterator]().next().done === true;
+  return !isEmpty || work.getPersistStack().size > 0 || work.getRemoveStack().size > 0;
 }
 
 /** Runs work outside a request in its own transaction, committed when the work resolves. */

@@ -18,11 +18,11 @@ export type Caller = Pick<HttpExchange, 'headers' | 'remoteAddress'>;
  * this server's (DNS rebinding), reveals them.
  */
 export function requireLocalCaller(names: OwnNames): (caller: Caller) => void {
-  const ownHosts = ownHostsOf(names);
+  const isOwn = isOwnOf(ownHostsOf(names));
   return (caller) => {
     const { host: named = '', origin } = caller.headers;
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
-    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`, ownHosts) || isForeignPage) {
+    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`) || isForeignPage) {
       throw new ApiError('not_found');
     }
   };
@@ -36,16 +36,16 @@ export function requireLocalCaller(names: OwnNames): (caller: Caller) => void {
  * @throws ApiError foreign_host.
  */
 export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers' | 'route'>) => void {
-  const ownHosts = ownHostsOf(names);
+  const isOwn = isOwnOf(ownHostsOf(names));
   return ({ headers: { host = '', origin, authorization }, route }) => {
-    if (!isOwn(`http://${host}`, ownHosts)) {
+    if (!isOwn(`http://${host}`)) {
       throw new ApiError(
         'foreign_host',
         `expected a host of this server, got \`${host}\`; --public-url adds one`,
       );
     }
     const isJudgedByApp = route?.operation.security === 'app-or-origin' && authorization === undefined;
-    if (origin !== undefined && !isJudgedByApp && !isOwn(origin, ownHosts)) {
+    if (origin !== undefined && !isJudgedByApp && !isOwn(origin)) {
       throw new ApiError('foreign_host', `expected an origin on this machine, got \`${origin}\``);
     }
   };
@@ -57,8 +57,18 @@ function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
   return new Set([...localHosts, ...own]);
 }
 
-function isOwn(url: string, ownHosts: ReadonlySet<string>): boolean {
-  return URL.canParse(url) && ownHosts.has(new URL(url).hostname);
+/** The same few URLs are asked about with every request, and parsing one takes longer than finding its operation. */
+const MAX_OWN_URLS = 100;
+
+/** Whether the host of a URL is one of these. */
+function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
+  const known = new Set<string>();
+  return (url) => {
+    if (known.has(url)) return true;
+    const isOwn = URL.canParse(url) && ownHosts.has(new URL(url).hostname);
+    if (isOwn && known.size < MAX_OWN_URLS) known.add(url);
+    return isOwn;
+  };
 }
 
 /** Whether a server that listens on this host can be reached from this machine alone. */
@@ -68,9 +78,11 @@ export function isLoopbackHost(host: string): boolean {
 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
+const isLocal = isOwnOf(localHosts);
+
 /** Whether an origin is a web page that this machine serves, such as that of a development server. */
 export function isLocalOrigin(origin: string): boolean {
-  return isOwn(origin, localHosts);
+  return isLocal(origin);
 }
 
 const loopback = new BlockList();
