@@ -89,6 +89,8 @@ export function startBesideRequests(
 ): BesideRequests {
   const openUnit: OpenUnit = async (write) => {
     const unit = await units(write);
+    // What only reads acknowledges and announces nothing.
+    if (!write) return unit;
     return {
       ...unit,
       async commit(last) {

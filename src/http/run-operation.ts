@@ -131,8 +131,8 @@ async function prepare(
   if (ask === undefined) return undefined;
   return keepPrepared(async () => {
     // Without a transaction no connection is held between statements.
-    const { em } = await openUnit(false);
-    return ask(inputOf(exchange), preparationContextOf(em, exchange, services));
+    const unit = await openUnit(false);
+    return ask(inputOf(exchange), preparationContextOf(unit, exchange, services));
   });
 }
 
@@ -308,7 +308,7 @@ async function runAfterCommit(
 }
 
 function preparationContextOf(
-  em: SqlEntityManager,
+  unit: Pick<UnitOfWork, 'em'>,
   exchange: HttpExchange,
   services: Services,
 ): PreparationContext {
@@ -316,7 +316,9 @@ function preparationContextOf(
     ...services,
     // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
     app: exchange.app!,
-    em,
+    get em() {
+      return unit.em;
+    },
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     idempotencyKey: keyOf(exchange),
@@ -335,7 +337,7 @@ function contextOf(
   { later, options, pass }: { later: Later; options: RunOptions; pass: VaultPass },
 ): OperationContext {
   return {
-    ...preparationContextOf(unit.em, exchange, options.services),
+    ...preparationContextOf(unit, exchange, options.services),
     ...pass.portsFor(unit.em),
     afterCommit: (work) => void later.afterCommit.push(work),
     afterRefusal: (work) => void later.afterRefusal.push(work),

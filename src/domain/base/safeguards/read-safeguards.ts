@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { LRUCache } from 'lru-cache';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Safeguards } from '../../../ports/safeguards.ts';
@@ -16,12 +17,21 @@ export async function readSafeguards({
   em,
   safeguards: defaults,
 }: Pick<OperationContext, 'app' | 'em' | 'safeguards'>): Promise<Safeguards> {
+  const before = readBefore.get(em);
+  if (before?.appId === app.id) return withSettings(defaults, before.settings);
   const {
     rows: [row],
   } = await selectSettings(em, { appId: app.id });
   assert(row !== undefined, `app ${app.id} has sent a request and does not exist`);
+  if (em.isInTransaction()) readBefore.set(em, { appId: app.id, settings: row.settings });
   return withSettings(defaults, row.settings);
 }
+
+/**
+ * What a transaction has read, so that all its steps judge by the same settings. No request changes its own app's and
+ * then reads them.
+ */
+const readBefore = new WeakMap<SqlEntityManager, { readonly appId: string; readonly settings: string }>();
 
 /** What settings, as they are stored, make of the defaults of a server. */
 const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
