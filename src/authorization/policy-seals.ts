@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { RuleInput } from '../policy/compile.ts';
 import { type KnownQuorums, ownerAfter, requireOccasion, requireParty } from './parties.ts';
+import type { SentSeal } from './quorum-records.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 
 /**
@@ -22,12 +23,8 @@ export interface PolicyRecord {
   readonly id: string;
   /** JSON of the `PolicyContent`. */
   readonly content: string;
-  /** The sealed secret; bytes in base64. */
-  readonly seal: {
-    readonly sealedSecret: string;
-    readonly wrappedDataKey: string;
-    readonly masterKeyId: string;
-  };
+  /** The sealed secret. */
+  readonly seal: SentSeal;
 }
 
 /** A change of a policy, with what shows that its owner agrees. */

@@ -38,6 +38,15 @@ export type UserKeys = Readonly<Record<string, readonly string[]>>;
 export interface QuorumRecord {
   readonly base: QuorumBase;
   readonly changes: readonly QuorumChange[];
+  /** What the vault has sealed under the digest of the changes. Without it, a key quorum with changes does not count. */
+  readonly seal?: SentSeal | undefined;
+}
+
+/** A sealed secret as a member of JSON; bytes in base64. */
+export interface SentSeal {
+  readonly sealedSecret: string;
+  readonly wrappedDataKey: string;
+  readonly masterKeyId: string;
 }
 
 /** SHA-256 of the canonical JSON, hex. */
@@ -126,13 +135,22 @@ function withMembers(
 /** The members after the changes of a record, by the digest of these. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
-/** Follows the changes of a key quorum and verifies each that it has not verified before. */
-function currentMembers(record: QuorumRecord, depth: number): QuorumMembers {
-  if (record.changes.length === 0) return record.base;
+/**
+ * The digest of what a key quorum was before its first change and of its changes up to each one, hex. Such a digest
+ * stands for the order of the changes and for all that they are known by.
+ */
+export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'changes'>): string[] {
   const digests: string[] = [];
-  for (const change of record.changes) {
-    digests.push(hash('sha256', JSON.stringify([digests.at(-1) ?? [depth, record.base], change])));
+  for (const change of changes) {
+    digests.push(hash('sha256', JSON.stringify([digests.at(-1) ?? quorumReference(base), change])));
   }
+  return digests;
+}
+
+/** Follows the changes of a key quorum and verifies each that it has not verified before. */
+export function currentMembers(record: QuorumRecord, depth: number): QuorumMembers {
+  if (record.changes.length === 0) return record.base;
+  const digests = changeDigests(record).map((digest) => `${depth} ${digest}`);
   const last = digests.findLastIndex((digest) => followed.has(digest));
   let members = followed.get(digests[last] ?? '') ?? record.base;
   for (const change of record.changes.slice(last + 1)) {

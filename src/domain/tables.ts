@@ -12,6 +12,7 @@ import { ConditionSetItemEntity } from './access/condition-sets/condition-set-it
 import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
 import { KeyQuorumChangeEntity } from './access/key-quorums/key-quorum-change.entity.ts';
 import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
+import { KeyQuorumSealEntity } from './access/key-quorums/key-quorum-seal.entity.ts';
 import { OperatorEntity } from './access/operators/operator.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
 import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
@@ -111,6 +112,7 @@ export const entities = [
   KeyQuorumChangeEntity,
   KeyQuorumEntity,
   KeyQuorumMemberEntity,
+  KeyQuorumSealEntity,
   LinkedAccountEntity,
   MasterKeyCheckEntity,
   OauthDeviceCodeEntity,

@@ -1,4 +1,5 @@
 import type { PolicyChange, PolicyContent } from '../authorization/policy-seals.ts';
+import type { QuorumRecord } from '../authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
@@ -87,7 +88,7 @@ export interface KeyVault {
   /** Whether it computes in this process and waits for nothing else. Others are asked while no connection is held. */
   readonly isLocal?: boolean;
 
-  /** Seals a secret that the caller knows. */
+  /** Seals a secret that the caller knows, for a purpose of `plainPurposes`. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
   /** Opens a secret whose purpose is one of `plainPurposes`; never a private key. The caller wipes the result. */
   open(sealed: SealedKey, binding: SealBinding): Promise<Uint8Array>;
@@ -136,6 +137,12 @@ export interface KeyVault {
   ): Promise<SealedPolicy & { readonly name: string }>;
   /** Seals the secret of a policy under the content after a change. Throws UnauthorizedUseError unless its owner agreed. */
   changePolicy(sealed: SealedKey, binding: SealBinding, change: PolicyChange): Promise<SealedPolicy>;
+  /**
+   * Seals a random secret under the changes of a key quorum, the last of which its members have signed a request for
+   * now; the record has the seal of those before it. What opens under them shows that this vault has seen each when it
+   * was made. Throws UnauthorizedUseError.
+   */
+  sealQuorumChange(binding: SealBinding, record: QuorumRecord): Promise<SealedKey>;
   /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**

@@ -1,4 +1,5 @@
 import type { PolicyChange } from '../../authorization/policy-seals.ts';
+import type { QuorumRecord } from '../../authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../authorization/wallet-authority.ts';
 import type { PolicyPin, WalletPolicies } from '../../authorization/wallet-policies.ts';
 import type { KeyVault, NewWalletKey, SealBinding, SealedKey, SubmittedKey } from '../../ports/key-vault.ts';
@@ -27,6 +28,7 @@ export const operationNames = [
   'changeAuthority',
   'sealPolicy',
   'changePolicy',
+  'sealQuorumChange',
 ] as const satisfies readonly (keyof KeyVault)[];
 type OperationName = (typeof operationNames)[number];
 
@@ -69,6 +71,8 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
       const result = await call('changePolicy', partsOf(sealed), json);
       return { sealed: sealedOf(result), content: (result.json as { content: string }).content };
     },
+    sealQuorumChange: async (binding, record) =>
+      sealedOf(await call('sealQuorumChange', [], { binding, record })),
     async createImportKey(binding) {
       const result = await call('createImportKey', [], { binding });
       return { sealed: sealedOf(result), publicKey: new Uint8Array(part(result.parts, 2)) };
@@ -157,6 +161,10 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     const binding = bindingOf(message.json);
     const { sealed, content } = await vault.changePolicy(sealedIn(message), binding, change);
     return sealedMessage(sealed, { content });
+  },
+  async sealQuorumChange(vault, { json }) {
+    const { record } = json as { record: QuorumRecord };
+    return sealedMessage(await vault.sealQuorumChange(bindingOf(json), record));
   },
   async createImportKey(vault, { json }) {
     const { sealed, publicKey } = await vault.createImportKey(bindingOf(json));

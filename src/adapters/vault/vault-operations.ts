@@ -1,6 +1,7 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import type { KnownQuorums } from '../../authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
+import { changedQuorum } from '../../authorization/quorum-changes.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import {
   authorityDigest,
@@ -30,6 +31,7 @@ import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
 import { systemClock } from '../clock.ts';
 import { systemEntropy } from '../entropy.ts';
 import type { PhraseKeys } from './prepared-keys.ts';
+import { QUORUM_CHANGES, requireSeenChanges, sealOpener } from './seal-opener.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
 
@@ -42,6 +44,8 @@ const plainPurposes: ReadonlySet<string> = new Set([
   'deposit-instructions',
   'test-account-code',
   'audit-digest-key',
+  // What a check of the set-up seals and forgets.
+  'doctor',
   // The known value that verifies a master key.
   '',
 ]);
@@ -88,19 +92,23 @@ export function vaultOn(
     ...facts,
     sealed: await sealAndWipe(secretBytes, binding),
   });
-  const openSeal = sealOpener(envelopes);
+  const open = sealOpener(envelopes);
+  const openSeal =
+    (appId: string): OpenSeal =>
+    ({ id: rowId, seal }, authority) =>
+      open(seal, { purpose: 'policy', rowId, appId, authority });
+  const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
+    requireSeenChanges(quorums, appId, open);
 
   return {
     get currentMasterKeyId() {
       return envelopes.currentMasterKeyId;
     },
-    seal: envelopes.seal,
+    // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
+    seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
     rewrap: envelopes.rewrap,
     async open(sealed, binding) {
-      if (!plainPurposes.has(binding.purpose)) {
-        throw new VaultError(`a secret with the purpose \`${binding.purpose}\` does not leave the vault`);
-      }
-      return envelopes.withSecret(sealed, binding, (secret) => secret.slice());
+      return envelopes.withSecret(sealed, requirePlain(binding), (secret) => secret.slice());
     },
 
     async createWalletKey(binding, authority) {
@@ -112,6 +120,7 @@ export function vaultOn(
       const { method, params } = task;
       const occasion = occasionOf(binding, clock);
       const signing = { task: { kind: 'sign', method, params }, openSeal: openSeal(binding.appId) } as const;
+      if (use !== undefined) await requireSeen(use, binding);
       const judged = use && (await requireAuthorizedTask(use, occasion, signing));
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const { privateKey } = decodeWalletSecret(secret);
@@ -124,6 +133,7 @@ export function vaultOn(
       const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
       if (use !== undefined) {
         const task = { kind: 'export', form, recipient } as const;
+        await requireSeen(use, binding);
         await requireAuthorizedTask(use, occasionOf(binding, clock), {
           task,
           openSeal: openSeal(binding.appId),
@@ -140,6 +150,7 @@ export function vaultOn(
 
     async changeAuthority(sealed, binding, use) {
       chainTypeOf(binding);
+      await requireSeen(use, binding);
       const authority = changedAuthority(use, occasionOf(binding, clock));
       return {
         authority,
@@ -158,6 +169,7 @@ export function vaultOn(
     },
     async changePolicy(sealed, binding, change) {
       const { rowId: policyId, appId } = binding;
+      await requireSeen(change, binding);
       const content = JSON.stringify(changedPolicy(change, { policyId, appId, nowMs: clock.now() }));
       return {
         content,
@@ -167,10 +179,20 @@ export function vaultOn(
       };
     },
 
+    async sealQuorumChange({ purpose, rowId: quorumId, appId }, record) {
+      const binding = requirePurpose({ purpose, rowId: quorumId, appId }, QUORUM_CHANGES);
+      const before = { ...record, changes: record.changes.slice(0, -1) };
+      await requireSeen({ quorums: [before, ...(record.changes.at(-1)?.quorums ?? [])] }, binding);
+      const authority = changedQuorum(record, { quorumId, appId, nowMs: clock.now() });
+      return sealAndWipe(systemEntropy.bytes(POLICY_SECRET_BYTES), { ...binding, authority });
+    },
+
     async createImportKey(binding) {
       const seed = entropy.bytes(EPHEMERAL_SEED_BYTES);
       const pair = await hpkeRecipientFromSeed(seed).finally(() => seed.fill(0));
-      return { sealed: await sealAndWipe(pair.privateKeyBytes, binding), publicKey: pair.publicKeyBytes };
+      chainTypeOf(binding);
+      const sealed = await sealAndWipe(pair.privateKeyBytes, bindingUnder(binding, undefined));
+      return { sealed, publicKey: pair.publicKeyBytes };
     },
     async importWalletKey(importKey, importBinding, submitted, walletBinding, authority) {
       const { parameters, form, index, ...message } = submitted;
@@ -187,7 +209,7 @@ export function vaultOn(
     async createTokenKey(binding) {
       const { privateKeyPkcs8, publicKey } = drawP256(entropy);
       const secret = new Uint8Array(Buffer.from(privateKeyPkcs8, 'base64'));
-      return { sealed: await sealAndWipe(secret, binding), publicKey };
+      return { sealed: await sealAndWipe(secret, requirePurpose(binding, 'app-signing-key')), publicKey };
     },
     signToken: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'app-signing-key'), (pkcs8) => {
@@ -208,8 +230,11 @@ export function vaultOn(
       return { publicKey, privateKey };
     },
 
-    createFingerprintKey: (binding) =>
-      sealAndWipe(Uint8Array.from(entropy.bytes(FINGERPRINT_KEY_BYTES)), binding),
+    createFingerprintKey: async (binding) =>
+      sealAndWipe(
+        Uint8Array.from(entropy.bytes(FINGERPRINT_KEY_BYTES)),
+        requirePurpose(binding, 'fingerprint-key'),
+      ),
     fingerprint: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'fingerprint-key'), (secret) =>
         createHmac('sha256', secret).update(text, 'utf8').digest('hex'),
@@ -219,7 +244,7 @@ export function vaultOn(
       // Not from the entropy of other keys: a seeded sandbox draws the same ones with and without an audit log.
       const seed = systemEntropy.bytes(ED25519_SEED_BYTES);
       const publicKey = ed25519PublicKey(seed);
-      return { sealed: await sealAndWipe(seed, binding), publicKey };
+      return { sealed: await sealAndWipe(seed, requirePurpose(binding, 'audit-log-key')), publicKey };
     },
     signCheckpoint: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'audit-log-key'), (seed) =>
@@ -249,33 +274,6 @@ function policyBinding({ purpose, rowId, appId }: SealBinding, content: string):
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
 
-const MAX_OPENED = 1_000;
-
-/** The names of secrets that were opened are remembered: a key management service is not asked at each use. */
-function sealOpener(envelopes: MasterKeyVault): (appId: string) => OpenSeal {
-  const opened = new LRUCache<string, string>({ max: MAX_OPENED });
-  return (appId) =>
-    async ({ id: rowId, seal }, digest) => {
-      const { sealedSecret, wrappedDataKey, masterKeyId } = seal;
-      const key = JSON.stringify([appId, rowId, digest, sealedSecret, wrappedDataKey, masterKeyId]);
-      const known = opened.get(key);
-      if (known !== undefined) return known;
-      const sealed = {
-        sealedSecret: base64(sealedSecret),
-        wrappedDataKey: base64(wrappedDataKey),
-        masterKeyId,
-      };
-      const binding = { purpose: 'policy', rowId, appId, authority: digest };
-      const name = await envelopes.withSecret(sealed, binding, sealName);
-      opened.set(key, name);
-      return name;
-    };
-}
-
-function base64(text: string): Uint8Array {
-  return Buffer.from(text, 'base64');
-}
-
 /** The address decides which calls are ones of the wallet to itself. */
 async function requireAddress(chainType: ChainType, privateKey: Uint8Array, address: string): Promise<void> {
   if (chainType !== 'ethereum' || (await deriveWallet(chainType, privateKey)).address === address) return;
@@ -291,7 +289,15 @@ function chainTypeOf({ purpose }: SealBinding): ChainType {
   throw new VaultError(`expected the binding of a wallet's key, got the purpose \`${purpose}\``);
 }
 
-function requirePurpose(binding: SealBinding, purpose: string): SealBinding {
-  if (binding.purpose === purpose) return binding;
+/** A binding with a purpose of `plainPurposes`. */
+function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
+  if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
+  throw new VaultError(`a secret with the purpose \`${purpose}\` does not leave the vault, and callers seal none`);
+}
+
+/** INVARIANT: without the authority, so that only what was authorized is sealed under one. */
+function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
+  const binding = { purpose: given, rowId, appId };
+  if (given === purpose) return binding;
   throw new VaultError(`expected the purpose \`${purpose}\`, got \`${binding.purpose}\``);
 }

@@ -22,6 +22,7 @@ import { restores } from './0021-restores.ts';
 import { authoritiesOfWallets } from './0022-authorities-of-wallets.ts';
 import { partitions } from './0023-partitions-contract-0021.ts';
 import { policySeals } from './0024-policy-seals.ts';
+import { keyQuorumSeals } from './0025-key-quorum-seals.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -50,4 +51,5 @@ export const migrations: readonly SchemaMigration[] = [
   authoritiesOfWallets,
   partitions,
   policySeals,
+  keyQuorumSeals,
 ];

@@ -9,6 +9,7 @@ import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts'
 import {
   baseOfKey,
   type QuorumBase,
+  type QuorumChange,
   type QuorumRecord,
   quorumReference,
 } from '../../../src/authorization/quorum-records.ts';
@@ -70,6 +71,19 @@ export async function compromisedServer(nowMs: number) {
       const { parts, json } = await call('createWalletKey', [], { binding, authority });
       const { address } = (json as { facts: { address: string } }).facts;
       return { binding, parts, authority, quorums: [owner, ...signers], address };
+    },
+    /** A key quorum after a change, which the signer is shown as an honest server does. */
+    async changedQuorum(record: QuorumRecord, change: QuorumChange): Promise<QuorumRecord> {
+      const { appId, id } = record.base;
+      const binding = { purpose: 'key-quorum-changes', rowId: id, appId };
+      const after = { ...record, changes: [...record.changes, change] };
+      const { parts, json } = await call('sealQuorumChange', [], { binding, record: after });
+      const [sealedSecret, wrappedDataKey] = parts.map((part) => Buffer.from(part).toString('base64'));
+      const { key: masterKeyId } = json as { key: string };
+      return {
+        ...after,
+        seal: { sealedSecret: sealedSecret!, wrappedDataKey: wrappedDataKey!, masterKeyId },
+      };
     },
     /** Asks for a signature, with whatever replaces what an honest server sends. */
     async signs(wallet: SealedWallet, task: object, use: object | undefined, forged: object = {}) {

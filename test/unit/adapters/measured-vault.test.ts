@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { measuredVault } from '../../../src/adapters/measured/measured-vault.ts';
 import { sandboxVault } from '../../../src/adapters/vault/sandbox-vault.ts';
 
-const binding = { purpose: 'token', rowId: 'row', appId: 'app' };
+const binding = { purpose: 'webhook-secret', rowId: 'row', appId: 'app' };
 
 test('a vault that cannot open a secret has failed, one that refuses what was submitted has not', async () => {
   const seen: unknown[] = [];

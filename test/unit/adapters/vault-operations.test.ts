@@ -2,12 +2,14 @@ import { createVerify, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import * as bindings from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
 import type { SigningMethod, SigningTask } from '../../../src/signing/sign-with-key.ts';
 
 const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
 const vault = createKeyVault({ masterKeys: [masterKey], entropy: systemEntropy });
+const envelopes = createMasterKeyVault({ masterKeys: [masterKey], entropy: systemEntropy });
 const row = { id: 'row', app_id: 'acme', chain_type: 'ethereum' };
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
@@ -27,7 +29,8 @@ describe('what leaves the vault as it is', () => {
     ["apps' signing keys", bindings.signingKeyBinding(row)],
     ['keys for fingerprints', bindings.fingerprintKeyBinding(row)],
   ])('not %s', async (_, binding) => {
-    const sealed = await vault.seal(Buffer.from('secret'), binding);
+    await expect(vault.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers seal none');
+    const sealed = await envelopes.seal(Buffer.from('secret'), binding);
     await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
   });
 });

@@ -361,8 +361,13 @@ test('a key quorum changes by requests of its members, one after the other', asy
     }),
     ...{ userKeys: {}, quorums: [] },
   });
-  const attempt = (by: Owner, changes: readonly ReturnType<typeof handOver>[]) => {
-    const now = { ...wallet, quorums: [{ ...owners, changes }] };
+  const attempt = async (by: Owner, changes: readonly ReturnType<typeof handOver>[]) => {
+    let now = owners;
+    for (const change of changes) now = await server.changedQuorum(now, change);
+    return uses(by, now);
+  };
+  const uses = (by: Owner, record: QuorumRecord) => {
+    const now = { ...wallet, quorums: [record] };
     return signs(wallet, hello, useOf(now, signedBy([by], { path: rpc(wallet), body: hello })));
   };
   const chain = [handOver(first, second), handOver(second, third)];
@@ -374,7 +379,10 @@ test('a key quorum changes by requests of its members, one after the other', asy
   await expect(attempt(attacker, [handOver(attacker, attacker)])).rejects.toThrow('lacks signatures');
   await expect(attempt(attacker, [...chain, handOver(first, attacker)])).rejects.toThrow('lacks signatures');
   // Not even with the id of another key quorum, whose members are the same, in its record.
-  const other = { base: { ...owners.base, id: 'other' }, changes: [handOver(first, attacker, 'other')] };
+  const other = await server.changedQuorum(
+    { base: { ...owners.base, id: 'other' }, changes: [] },
+    handOver(first, attacker, 'other'),
+  );
   const renamed = { ...wallet, quorums: [other] };
   const byAttacker = signedBy([attacker], { path: rpc(wallet), body: hello });
   await expect(signs(renamed, hello, useOf(renamed, byAttacker))).rejects.toThrow();

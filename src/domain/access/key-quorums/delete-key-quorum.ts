@@ -7,6 +7,7 @@ import { KeyQuorumEntity } from './key-quorum.entity.ts';
 import { KeyQuorumChangeEntity } from './key-quorum-change.entity.ts';
 import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 import { listKeyQuorumReferences } from './key-quorum-references.ts';
+import { KeyQuorumSealEntity } from './key-quorum-seal.entity.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 
 /**
@@ -27,6 +28,7 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
   }
   await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });
   await context.em.nativeDelete(KeyQuorumChangeEntity, { keyQuorumId: id });
+  await context.em.nativeDelete(KeyQuorumSealEntity, { id });
   await context.em.nativeDelete(KeyQuorumEntity, { id });
   await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'deleted' });
 }

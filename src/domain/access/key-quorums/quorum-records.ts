@@ -6,9 +6,10 @@ import type {
   QuorumRecord,
   UserKeys,
 } from '../../../authorization/quorum-records.ts';
-import { quorumReference } from '../../../authorization/quorum-records.ts';
+import { changeDigests, quorumReference } from '../../../authorization/quorum-records.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { quorumChangesBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorums } from '../owners/load-quorums.ts';
@@ -37,7 +38,7 @@ export async function loadQuorumRecords(
     const stored = ofRow[0]?.base;
     const base = stored == null ? baseOf(context, row, records) : (JSON.parse(stored) as QuorumBase);
     const parsed = ofRow.map(({ change }) => JSON.parse(change) as QuorumChange);
-    records.set(row.id, { base, changes: parsed });
+    records.set(row.id, { base, changes: parsed, ...sealIn(ofRow[0]) });
   }
   return all.map(({ id }) => records.get(id)!);
 }
@@ -92,14 +93,28 @@ export async function recordQuorumChange(
   const [own, ...quorums] = records as [QuorumRecord, ...QuorumRecord[]];
   const change: QuorumChange = { evidence, userKeys: await userKeysOf(context, [before.id]), quorums };
   const changes = [...own.changes, change];
+  const record = { ...own, changes };
   if (changes.length > MAX_CHANGES || Buffer.byteLength(JSON.stringify(changes)) > MAX_CHANGES_BYTES) {
     throw new ApiError(
       'invalid_state',
       'the key quorum was changed too often; create another one and make it the owner',
     );
   }
-  await context.em
-    .getKysely<Tables>()
+  const database = context.em.getKysely<Tables>();
+  const binding = quorumChangesBinding({ id: before.id, app_id: context.app.id });
+  const sealed = await context.vault.sealQuorumChange(binding, record);
+  const columns = {
+    digest: changeDigests(record).at(-1)!,
+    sealed_secret: Buffer.from(sealed.sealedSecret),
+    wrapped_data_key: Buffer.from(sealed.wrappedDataKey),
+    master_key_id: sealed.masterKeyId,
+  };
+  await database
+    .insertInto('key_quorum_seals')
+    .values({ id: before.id, app_id: context.app.id, ...columns })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(columns))
+    .execute();
+  await database
     .insertInto('key_quorum_changes')
     .values({
       key_quorum_id: before.id,
@@ -173,13 +188,31 @@ async function readChanges({ em }: RecordContext, rows: readonly QuorumRow[]) {
   if (ids.length === 0) return new Map<string, never[]>();
   const changes = await em
     .getKysely<Tables>()
-    .selectFrom('key_quorum_changes')
-    .select(['key_quorum_id', 'base', 'change'])
-    .where('key_quorum_id', 'in', ids)
-    .orderBy('key_quorum_id')
-    .orderBy('position')
+    .selectFrom('key_quorum_changes as change')
+    .leftJoin('key_quorum_seals as seal', 'seal.id', 'change.key_quorum_id')
+    .select(['change.key_quorum_id', 'change.base', 'change.change'])
+    .select(['seal.sealed_secret', 'seal.wrapped_data_key', 'seal.master_key_id'])
+    .where('change.key_quorum_id', 'in', ids)
+    .orderBy('change.key_quorum_id')
+    .orderBy('change.position')
     .execute();
   return Map.groupBy(changes, ({ key_quorum_id: id }) => id);
+}
+
+interface SealColumns {
+  readonly sealed_secret: Uint8Array | null;
+  readonly wrapped_data_key: Uint8Array | null;
+  readonly master_key_id: string | null;
+}
+
+function sealIn(row: SealColumns | undefined): Pick<QuorumRecord, 'seal'> {
+  const { sealed_secret: secret, wrapped_data_key: dataKey, master_key_id: masterKeyId } = row ?? {};
+  if (secret == null || dataKey == null || masterKeyId == null) return {};
+  return { seal: { sealedSecret: base64(secret), wrappedDataKey: base64(dataKey), masterKeyId } };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
 }
 
 function baseOf(

@@ -8,6 +8,7 @@ import {
   depositInstructionsBinding,
   fingerprintKeyBinding,
   policyBinding,
+  quorumChangesBinding,
   signingKeyBinding,
   walletImportBinding,
   walletKeyBinding,
@@ -21,6 +22,7 @@ type SealedTable =
   | 'audit_keys'
   | 'wallet_keys'
   | 'policy_seals'
+  | 'key_quorum_seals'
   | 'wallet_imports'
   | 'app_signing_keys'
   | 'webhook_secrets'
@@ -36,6 +38,7 @@ interface SealedRow extends SealedKey {
 const tables: readonly SealedTable[] = [
   'wallet_keys',
   'policy_seals',
+  'key_quorum_seals',
   'wallet_imports',
   'app_signing_keys',
   'webhook_secrets',
@@ -184,6 +187,21 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       binding: { ...policyBinding(row), authority: policyDigest(row.content) },
     }));
   },
+  async key_quorum_seals(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('key_quorum_seals')
+      .select(['id', 'app_id', 'digest', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: { ...quorumChangesBinding(row), authority: row.digest },
+    }));
+  },
   async wallet_imports(em, currentId, limit) {
     const rows = await em
       .getKysely<Tables>()
@@ -208,7 +226,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
 
 /** Reads a table whose seals are bound to nothing but the id and the app of their row. */
 function readerOf(
-  table: Exclude<SealedTable, 'wallet_keys' | 'policy_seals' | 'wallet_imports'>,
+  table: Exclude<SealedTable, 'wallet_keys' | 'policy_seals' | 'key_quorum_seals' | 'wallet_imports'>,
   bindingOf: (row: { readonly id: string; readonly app_id: string }) => SealBinding,
 ): Reader {
   return async (em, currentId, limit) => {

@@ -27,6 +27,11 @@ export function policyBinding(policy: SealingRow): SealBinding {
   return { purpose: 'policy', rowId: policy.id, appId: policy.app_id };
 }
 
+/** The binding of what shows that the vault has seen the changes of a key quorum, without their digest. */
+export function quorumChangesBinding(quorum: SealingRow): SealBinding {
+  return { purpose: 'key-quorum-changes', rowId: quorum.id, appId: quorum.app_id };
+}
+
 /** The binding of a webhook secret. */
 export function webhookSecretBinding(secret: SealingRow): SealBinding {
   return { purpose: 'webhook-secret', rowId: secret.id, appId: secret.app_id };
