@@ -64,7 +64,14 @@ export function changedPolicy(
   if (named !== occasion.policyId)
     throw new UnauthorizedUseError('the signed request is about something else');
   if (isAboutRules === undefined) return changedWhole(before, request, change);
-  return { ...before, rules: changedRules(before.rules, request, { ruleId, newId: change.ruleIds[0] }) };
+  const rules = changedRules(before.rules, request, { ruleId, newId: change.ruleIds[0] });
+  return { ...before, rules: requireDistinct(rules) };
+}
+
+/** Otherwise a later request that deletes one rule would delete two. */
+function requireDistinct(rules: readonly RuleInput[]): readonly RuleInput[] {
+  if (new Set(rules.map(({ id }) => id)).size === rules.length) return rules;
+  throw new UnauthorizedUseError('expected rules with different ids');
 }
 
 function changedWhole(
@@ -77,7 +84,9 @@ function changedWhole(
   return {
     ...before,
     owner: ownerAfter(body, before.owner, quorums),
-    rules: Array.isArray(rules) ? rules.map((rule, index) => ruleOf(rule, ruleIds[index])) : before.rules,
+    rules: Array.isArray(rules)
+      ? requireDistinct(rules.map((rule, index) => ruleOf(rule, ruleIds[index])))
+      : before.rules,
   };
 }
 

@@ -1,5 +1,6 @@
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
+import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
 /** What a wallet's key is to be used for. */
@@ -19,6 +20,18 @@ const transactionMethods: ReadonlySet<string> = new Set([
   'tron_signTransaction',
   'spark_operation',
 ]);
+
+/**
+ * Whether wallets of the chain type sign in this way.
+ *
+ * INVARIANT: a request for a transaction of one chain does not sign one of another chain whose keys are on the same
+ * curve.
+ */
+export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
+  if (task.kind === 'export' || task.method === 'raw_sign') return true;
+  if (task.method === 'spark_operation') return chainType === 'spark';
+  return rpcMethodsOf(chainType as ChainType).includes(task.method);
+}
 
 /** Whether the server builds such a task itself: it is not compared with a request field by field. */
 export function isTransactionTask(task: WalletTask): boolean {
@@ -137,7 +150,7 @@ function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<strin
     (quantities.has(name) && isSameQuantity(value, given[name])) ||
     isSameText(value, given[name]);
   const isAllowed = ([name, value]: [string, unknown]) =>
-    value === undefined || asked[name] !== undefined || fillable.has(name);
+    value === undefined || Object.hasOwn(asked, name) || fillable.has(name);
   return Object.entries(asked).every(isKept) && Object.entries(given).every(isAllowed);
 }
 

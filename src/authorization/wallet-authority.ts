@@ -5,7 +5,7 @@ import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
 import { requestedAction } from './requested-action.ts';
-import { isTransactionTask, requireRequested, type WalletTask } from './requested-task.ts';
+import { isTaskOfChain, isTransactionTask, requireRequested, type WalletTask } from './requested-task.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import {
   ifPinned,
@@ -83,6 +83,9 @@ export async function requireAuthorizedTask(
   const { authority, evidence } = use;
   const isFree = { address: undefined };
   if (authority.owner === null) return isFree;
+  if (!isTaskOfChain(task, occasion.chainType)) {
+    throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
+  }
   if (evidence === undefined) {
     if (authority.isAutomated && isTransactionTask(task)) return isFree;
     throw new UnauthorizedUseError('expected a request that the owner has signed');

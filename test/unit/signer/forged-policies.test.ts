@@ -230,6 +230,15 @@ test('rules are added, replaced and removed one by one, and the owner may give t
   await expect(changed(free, [], { body: { rules: [anything] } })).resolves.toBeDefined();
 });
 
+test('a new rule does not get the id of another one, which would be deleted with it', async () => {
+  const limits = await policyOf([onlyHello, { ...onlyHello, action: 'DENY' }]);
+  const added = { body: { ...anything }, at: '/rules', method: 'POST' };
+  await expect(changed(limits, [admin], { ...added, ruleIds: ['rule1'] })).rejects.toThrow('different ids');
+  const whole = { body: { rules: [onlyHello, anything] } };
+  await expect(changed(limits, [admin], { ...whole, ruleIds: ['a', 'a'] })).rejects.toThrow('different ids');
+  await expect(changed(limits, [admin], { ...whole, ruleIds: ['a', 'b'] })).resolves.toBeDefined();
+});
+
 test('only the owner of the wallet exchanges its policies, and a policy that is named again stays', async () => {
   const limits = await policyOf([onlyHello]);
   const twin = await policyOf([anything]);

@@ -191,6 +191,38 @@ test('a transfer authorizes transactions, but no message and no delegation to a 
   for (const task of [hello, delegation]) await expect(signs(wallet, task, use)).rejects.toThrow();
 });
 
+test('a transfer on one chain authorizes nothing of another one, whose keys are on the same curve', async () => {
+  const owner = newOwner();
+  const path = '/v1/wallets/wallet/transfer';
+  const evidence = signedBy([owner], { path, body: { source: {}, destination: {} } });
+  // What is signed is the SHA-256 of this JSON, as for transactions of some chains.
+  const spark = { method: 'spark_operation', params: { account_number: '1', msgs: [], sequence: '0' } };
+  const tron = {
+    method: 'tron_signTransaction',
+    params: {
+      raw_data: {
+        ...{ ref_block_bytes: '0000', ref_block_hash: '0000000000000000', expiration: 1, timestamp: 1 },
+        contract: [{ type: 'TransferContract', to_address: 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC', amount: 1 }],
+      },
+    },
+  };
+  const ethereum = {
+    method: 'eth_signTransaction',
+    params: { transaction: { type: 0, to: newAddress(), value: 1, chain_id: 1, nonce: 0, gas_price: 1 } },
+  };
+  for (const chainType of ['ethereum', 'tron', 'spark', 'solana', 'cosmos']) {
+    const wallet = await server.walletOf({ owner: ofKey(owner), chainType });
+    const others = { ethereum, tron, spark };
+    for (const [ofChain, task] of Object.entries(others)) {
+      if (ofChain === chainType) continue;
+      const what = `${ofChain} with a key of ${chainType}`;
+      await expect(signs(wallet, task, useOf(wallet, evidence)), what).rejects.toThrow(
+        'expected a method of',
+      );
+    }
+  }
+});
+
 test('a quorum signs when its threshold is met, nested members and signers included', async () => {
   const [one, two, three, clerk, user] = [newOwner(), newOwner(), newOwner(), newOwner(), newOwner()];
   const board = quorum('board', { threshold: 1, publicKeys: [two.publicKey, three.publicKey] });
