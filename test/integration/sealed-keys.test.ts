@@ -91,19 +91,19 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Two for wallets, one each for policies, imports, token keys, webhook secrets, fingerprint keys, payment instructions, keys
-    // of the audit log and codes of test accounts; in the eleventh transaction the rotation drops earlier keys.
+    // Two for wallets, one each for policies, key quorums, imports, token keys, webhook secrets, fingerprint keys, payment instructions, keys
+    // of the audit log and codes of test accounts; in the twelfth transaction the rotation drops earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,
       async (work) => {
         transactions += 1;
-        if (transactions === 11) await makeWallets(operations, 1);
+        if (transactions === 12) await makeWallets(operations, 1);
         return inTransaction(work);
       },
       unobserved,
     );
-    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 11 });
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 12 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);
