@@ -292,7 +292,9 @@ function chainTypeOf({ purpose }: SealBinding): ChainType {
 /** A binding with a purpose of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
-  throw new VaultError(`a secret with the purpose \`${purpose}\` does not leave the vault, and callers seal none`);
+  throw new VaultError(
+    `a secret with the purpose \`${purpose}\` does not leave the vault, and callers seal none`,
+  );
 }
 
 /** INVARIANT: without the authority, so that only what was authorized is sealed under one. */
