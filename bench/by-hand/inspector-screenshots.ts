@@ -1,9 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { bobKey } from '../../mocks/authorization-keys.ts';
 import { call, refusal } from '../../test/support/call.ts';
+import { fund } from '../../test/support/fund.ts';
 import { openWindow, startBrowser } from '../../test/support/inspector/browser.ts';
 import { builtInspector } from '../../test/support/inspector/built-inspector.ts';
 import { startSandbox } from '../../test/support/sandbox.ts';
+import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
 
 // Writes a picture of each page of the inspector to `docs/inspector/`, wide and light, and narrow and dark. It then
 // measures how long the page of requests takes with 10,000 requests. Needs an installed browser:
@@ -15,52 +19,110 @@ const hello = { method: 'personal_sign', params: { message: 'Hello', encoding: '
 
 using built = await builtInspector();
 await using sandbox = await startSandbox({ inspectorFolder: built.folder, hints: true });
+await using receiver = await startWebhookReceiver();
 const browser = await startBrowser();
 mkdirSync(folder, { recursive: true });
 
-const treasury = { wallet_id: 'ext_wal_treasury' };
-await call(sandbox, 'walletRpc', { path: { wallet_id: 'ext_wal_acme-ethereum' }, body: hello });
-await call(sandbox, 'createWalletRpcIntent', { path: treasury, body: hello });
-await refusal(sandbox, 'createWallet', { body: { chain_tipe: 'ethereum' } });
-const { body: wallets } = await call(sandbox, 'listWallets', { query: { external_id: 'alice' } });
-const { status } = await refusal(sandbox, 'walletRpc', { path: { wallet_id: 'ext_wal_alice' }, body: hello });
-if (status !== 401) throw new Error(`expected 401, got ${status}`);
+async function control(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+  const answer = await sandbox.dispatcher.request({
+    ...{ origin: sandbox.baseUrl, path: `/_sandbox${path}`, method },
+    ...(body === undefined
+      ? {}
+      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode} ${await answer.body.text()}`);
+  return answer.body.json();
+}
 
-const log = (await (
-  await sandbox.dispatcher.request({ origin: sandbox.baseUrl, path: '/_sandbox/requests', method: 'GET' })
-).body.json()) as { data: { id: string }[] };
-const pages: Readonly<Record<string, string>> = {
-  requests: 'requests',
-  request: `requests/${log.data.at(-1)!.id}`,
-  wallet: `wallets/${wallets.data[0]!.id}`,
-  actions: 'actions',
-  transactions: 'transactions',
-  events: 'events',
-  webhooks: 'webhooks',
-  clock: 'clock',
-  faults: 'faults',
-  snapshots: 'snapshots',
-  scenarios: 'scenarios',
-  coverage: 'coverage',
-  intents: 'intents',
-  policies: 'policies',
-  users: 'users',
-  apps: 'apps/custossandboxapp000000000',
-  api: 'api/walletRpc',
+/** Something to see on each page. */
+await call(sandbox, 'createWebhookEndpoint', {
+  body: { url: receiver.url, event_types: ['*'] },
+});
+const { body: payer } = await call(sandbox, 'createWallet', {
+  body: { chain_type: 'ethereum', display_name: 'Payouts' },
+});
+const { body: wallets } = await call(sandbox, 'listWallets', { query: { external_id: 'alice' } });
+const alice = wallets.data[0]!;
+for (const asset of [
+  { asset: 'eth', rawAmount: 2n * 10n ** 18n },
+  { asset: 'usdc', rawAmount: 250_000_000n },
+]) {
+  for (const { address } of [payer, alice]) await fund(sandbox, address, { chain: 'base', ...asset });
+}
+const { body: action } = await call(sandbox, 'transferFromWallet', {
+  path: { wallet_id: payer.id },
+  body: {
+    source: { asset: 'usdc', chain: 'base', amount: '12.5' },
+    destination: { address: alice.address },
+  },
+});
+sandbox.clock.advance(60_000);
+await sandbox.settle();
+await control('POST', '/faults', { effect: 'latency', operation: 'walletRpc', delay_ms: 200 });
+await control('POST', '/faults', {
+  ...{ effect: 'error', code: 'unavailable', operation: 'createWallet', probability: 0.25 },
+});
+await control('POST', '/snapshots', { name: 'paid-out' });
+await call(sandbox, 'walletRpc', { path: { wallet_id: 'ext_wal_acme-ethereum' }, body: hello });
+await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: 'ext_wal_treasury' }, body: hello });
+await control('POST', '/scenarios/policy-denied');
+await refusal(sandbox, 'createWallet', { body: { chain_tipe: 'ethereum' } });
+await call(sandbox, 'listWallets', { query: { external_id: 'alice' } });
+const { status } = await refusal(
+  sandbox,
+  'walletRpc',
+  { path: { wallet_id: 'ext_wal_alice' }, body: hello },
+  { signWith: [bobKey.privateKey] },
+);
+if (status !== 401) throw new Error(`expected 401, got ${status}`);
+await sandbox.settle();
+
+const latest = async (path: string): Promise<string> =>
+  ((await control('GET', path)) as { data: { id: string }[] }).data.at(-1)!.id;
+
+interface Shown {
+  readonly path: string;
+  /** Brings the page to what is worth a picture. */
+  readonly arrange?: (page: Page) => Promise<unknown>;
+}
+
+const press = (name: string) => (page: Page) => page.getByRole('button', { name, exact: true }).click();
+const openFirst = (page: Page) => page.locator('.rows .row').first().click();
+const pages: Readonly<Record<string, Shown>> = {
+  requests: { path: 'requests' },
+  request: { path: `requests/${await latest('/requests')}` },
+  wallet: { path: `wallets/${alice.id}` },
+  actions: { path: `actions/${action.id}` },
+  transactions: { path: 'transactions', arrange: openFirst },
+  events: { path: 'events?text=wallet', arrange: openFirst },
+  webhooks: { path: 'webhooks', arrange: openFirst },
+  clock: { path: 'clock' },
+  faults: { path: 'faults' },
+  snapshots: { path: 'snapshots' },
+  scenarios: { path: 'scenarios', arrange: press('Run quorum-short') },
+  coverage: { path: 'coverage' },
+  intents: { path: 'intents' },
+  policies: { path: 'policies', arrange: press('Explain') },
+  users: { path: 'users', arrange: openFirst },
+  apps: { path: 'apps/custossandboxapp000000000' },
+  api: { path: 'api/walletRpc' },
 };
 for (const look of [
   { width: 1280, scheme: 'light' },
   { width: 390, scheme: 'dark' },
 ] as const) {
   await using window = await openWindow(browser, look);
-  for (const [name, path] of Object.entries(pages)) {
+  for (const [name, { path, arrange }] of Object.entries(pages)) {
     await window.page.goto(`${sandbox.baseUrl}/#/${path}`);
     await window.page.waitForSelector('h1', { state: 'attached' });
-    await window.page.waitForTimeout(1500);
+    await window.page.waitForTimeout(1000);
+    await arrange?.(window.page);
+    await window.page.waitForTimeout(500);
     await window.page.screenshot({ path: join(folder, `${name}-${look.width}.png`) });
   }
 }
 
+const treasury = { wallet_id: 'ext_wal_treasury' };
 for (let sent = 0; sent < MOST_REQUESTS; sent += 50) {
   await Promise.all(Array.from({ length: 50 }, () => call(sandbox, 'getWallet', { path: treasury })));
 }

@@ -4,7 +4,7 @@ import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
-  const { appId, appSecret, caFile, adminUrl, isExposed } = server;
+  const { appId, appSecret, caFile, adminUrl, isExposed, isMock } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
   const lines = [
     ['Base URL', baseUrl],
@@ -12,8 +12,10 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     ['App id', appId],
     ['App secret', appSecret],
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
-    ['Data', config.dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it'],
+    ['Data', isMock === true ? 'none: every response is an example' : dataText(config)],
     ['Trust', `${caFile} (certificate authority)`],
+    // Only for browsers of this machine, and not at the public URL.
+    ...(isMock === true ? [] : [['Inspector', `${server.baseUrl}/`]]),
     ['Docs', `${baseUrl}/docs`],
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
     ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),
@@ -29,6 +31,10 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     '',
     'Press Ctrl-C to stop.',
   ].join('\n');
+}
+
+function dataText({ dataFolder }: SandboxConfig): string {
+  return dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it';
 }
 
 /** For a sandbox that other machines can reach: its secret is all that protects its wallets. */

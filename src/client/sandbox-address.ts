@@ -62,7 +62,7 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
 }
 
 function readReadyFile(file: string): SandboxPlace {
-  let ready: Record<'base_url' | 'ca_file' | 'app_id' | 'app_secret' | 'prefix', string>;
+  let ready: Partial<Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix', string>> & { base_url: string };
   try {
     ready = JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
@@ -71,6 +71,9 @@ function readReadyFile(file: string): SandboxPlace {
     throw new SandboxUnavailableError(`no sandbox is ready: \`${file}\` does not exist`, { cause });
   }
   if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${file}\``);
-  const { base_url: url, ca_file: caFile, app_id: appId, app_secret: appSecret, prefix } = ready;
-  return { url, caFile, appId, appSecret, prefix };
+  const { base_url: url, ca_file: caFile } = ready;
+  // That of `custos verify` names no app: its target knows the apps.
+  const { app_id: appId = defaults.appId, app_secret: appSecret = defaults.appSecret } = ready;
+  const place = { url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix };
+  return caFile === undefined ? place : { ...place, caFile };
 }

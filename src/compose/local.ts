@@ -25,6 +25,8 @@ export interface RunningSandbox extends Listening {
   readonly caPem: string;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
+  /** Whether it answers with examples: it has no inspector and stores nothing. */
+  readonly isMock?: boolean;
 }
 
 /** The certificate of a server on this machine: stored in its folder, or else in one that all such servers share. */

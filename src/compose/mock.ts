@@ -64,6 +64,7 @@ export async function startMock(
     caFile: certificate.caFile,
     caPem: certificate.ca,
     isExposed: false,
+    isMock: true,
   };
 }
 

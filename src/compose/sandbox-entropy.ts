@@ -23,9 +23,14 @@ export interface SandboxEntropy {
   /** For the keys of the audit log, which are drawn once. */
   readonly auditEntropy: Entropy;
   newRequestId(): string;
-  /** Null without a seed. Request ids continue at the position, those that were drawn in advance are dropped. */
+  /** Null without a seed. Request ids that were drawn in advance are dropped. */
   position(): EntropyPositions | null;
-  /** Continues at a position; without a seed, nothing changes. */
+  /**
+   * Continues at a position; without a seed, nothing changes.
+   *
+   * CHOICE: request ids never go back. A reset or a snapshot keeps the recorded requests, and `custos why` needs an id
+   * that names one of them.
+   */
   goTo(positions: EntropyPositions | null): void;
 }
 
@@ -70,7 +75,9 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
     goTo(positions) {
       if (positions === null) return;
       entropy.goTo(positions.main);
-      requestEntropy.goTo(positions.requests);
+      const now = requestEntropy.position();
+      const { seed: ofSeed, drawn } = positions.requests;
+      if (ofSeed === now.seed && drawn > now.drawn) requestEntropy.goTo(positions.requests);
       faultEntropy.goTo(positions.faults);
       phraseEntropy.goTo(positions.phrases ?? { seed: phraseSeedOf(positions.main.seed), drawn: 0 });
       newRequestId = requestIdsFrom(requestEntropy);

@@ -136,12 +136,16 @@ async function pass(
       { rawHeaders: request.rawHeaders, startedMs: performance.timeOrigin + startedMs, durationMs },
     );
   } catch (error) {
-    const { message } = error as Error;
+    const message = failureText(error as NodeJS.ErrnoException);
     options.onFailure({ method, target }, message);
     const text = JSON.stringify({ error: `the server behind this proxy did not answer: ${message}` });
     if (response.headersSent) response.destroy();
     else response.writeHead(502, { 'content-type': 'application/json' }).end(text);
   }
+}
+
+function failureText({ code = '', message }: NodeJS.ErrnoException): string {
+  return /CERT|SIGNATURE/.test(code) ? `${message}; --target-ca names its certificate authority` : message;
 }
 
 /** Other responses end with their head; `content-length` is then what the server says about another one (RFC 9110 §8.6). */

@@ -55,12 +55,20 @@ function textOf({ requests, judged, findings }: Verification): string {
   return [
     ...findings.map(findingLine),
     ...(findings.length > 0 ? [''] : []),
-    `${requests} requests, ${judged} to operations of the contract: ${errors} errors, ${findings.length - errors} notices`,
+    `${counted(requests, 'request')}, ${judged} to operations of the contract: ${counted(errors, 'error')}, ${counted(findings.length - errors, 'notice')}`,
   ].join('\n');
 }
 
+function timesText(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 function findingLine({ severity, rule, place, message, count, example }: CountedFinding): string {
-  return `${severity.padEnd(6)}  ${rule.padEnd(19)}  ${place}: ${message} (${count} times, first ${example})`;
+  return `${severity.padEnd(6)}  ${rule.padEnd(19)}  ${place}: ${message} (${timesText(count)}, first ${example})`;
 }
 
 function reportOf({ judged, findings }: Verification): Report {
@@ -68,7 +76,7 @@ function reportOf({ judged, findings }: Verification): Report {
     ({ severity, rule, place, message, count, example }): Check => ({
       name: `${place}: ${message}`,
       outcome: severity === 'error' ? 'failed' : 'skipped',
-      finding: { rule, message, details: `${message}\n${count} times, first ${example}` },
+      finding: { rule, message, details: `${message}\n${timesText(count)}, first ${example}` },
       file: 'openapi/openapi.json',
     }),
   );

@@ -75,6 +75,7 @@ test('the curl of the banner works when pasted', async () => {
     acmeApp.secret,
     custos.ready.ca_file,
     'in memory',
+    `Inspector   ${custos.ready.base_url}/\n`,
     '/docs',
   ]) {
     expect(banner).toContain(value);

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { listRunningSandboxes } from '../../client/running-sandboxes.ts';
 import type { VerifyOptions } from '../../compose/verify.ts';
 import { cacheFolder } from '../../config-client.ts';
 import { packageRoot } from '../../package-root.ts';
@@ -28,11 +29,11 @@ const formats = ['text', 'json', 'junit', 'sarif'] as const;
 const examples = `
 Examples:
   $ custos verify --target https://staging.example.com --rewrite-host
-  $ custos verify --target https://127.0.0.1:4010 --target-ca ca.pem
+  $ custos verify --target https://127.0.0.1:4010
   $ custos verify --target https://petstore.example.com --rewrite-host \\
       --document petstore.yaml
   $ custos verify --target https://staging.example.com \\
-      --against-sandbox https://127.0.0.1:4010 --sandbox-ca ca.pem
+      --against-sandbox https://127.0.0.1:4010
 
 Send the requests of your tests to the proxy, then stop it with Ctrl-C or
 SIGTERM: it writes the report. Clients that sign requests sign the URL of the
@@ -49,13 +50,16 @@ export function verifyCommand(): Command {
     )
     .requiredOption('--target <url>', 'the server')
     .option('--document <file>', 'compare with this OpenAPI 3.1 document instead, of any API')
-    .option('--target-ca <file>', 'certificate authority of the server')
+    .option(
+      '--target-ca <file>',
+      'certificate authority of the server (default: that of a sandbox of this machine, or Node.js)',
+    )
     .option('--rewrite-host', 'send the host of the target instead of the one that the client sent')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 selects a free one', '4020')
     .option('--record <file>', 'write the exchanges as HTTP Archive, without secrets')
     .option('--against-sandbox <url>', 'send each request to this sandbox as well, and compare the answers')
-    .option('--sandbox-ca <file>', 'certificate authority of the sandbox')
+    .option('--sandbox-ca <file>', 'certificate authority of the sandbox (default: the same)')
     .option('--ready-file <path>', 'write the URL and the certificate authority of the proxy to this file')
     .option('--format <format[=file]>', `${formats.join(', ')}; repeatable (default: text)`, collect)
     .addHelpText('after', examples)
@@ -110,15 +114,20 @@ function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'judge'> {
     throw invalidOption(`--port: expected a port from 0 to 65535, got \`${flags.port}\``);
   }
   const url = readHttpUrl('--target', flags.target);
-  const ca = readPem('--target-ca', flags.targetCa);
-  const sandboxCa = readPem('--sandbox-ca', flags.sandboxCa);
   const sandboxUrl =
     againstSandbox === undefined ? undefined : readHttpUrl('--against-sandbox', againstSandbox);
+  const ca = readPem('--target-ca', flags.targetCa ?? authorityOf(url));
+  const sandboxCa = readPem('--sandbox-ca', flags.sandboxCa ?? authorityOf(sandboxUrl));
   return {
     ...{ host, port: Number(flags.port) },
     target: { url, ca, host: rewriteHost === true ? url.host : undefined },
     sandbox: sandboxUrl === undefined ? undefined : { url: sandboxUrl, ca: sandboxCa, host: undefined },
   };
+}
+
+/** The file with the authority of a sandbox that runs on this machine. */
+function authorityOf(url: URL | undefined): string | undefined {
+  return listRunningSandboxes().find(({ base_url: running }) => running === url?.origin)?.ca_file;
 }
 
 function readPem(option: string, file: string | undefined): string | undefined {

@@ -118,7 +118,11 @@ function clearCommand(): Command {
       withSandbox(flags, async (client) => {
         const { removeFaults } = await import('../../client/faults.ts');
         const removed = await removeFaults(client, ids);
-        console.log(flags.json === true ? JSON.stringify({ removed }) : `removed ${removed} fault rules`);
+        console.log(
+          flags.json === true
+            ? JSON.stringify({ removed })
+            : `removed ${removed} fault ${removed === 1 ? 'rule' : 'rules'}`,
+        );
       }),
     );
 }

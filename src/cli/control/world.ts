@@ -54,11 +54,20 @@ export function faucetCommand(): Command {
           ...(asset === undefined ? {} : { asset }),
           ...(token === undefined ? {} : { token_address: token }),
         });
-        const { address, caip2, raw_balance: balance, transaction_hash: hash } = deposit;
-        const line = `${address} on ${caip2} has ${balance} base units  ${hash}`;
+        const { address, caip2, transaction_hash: hash } = deposit;
+        const balance = unitsText(BigInt(deposit.raw_balance), deposit.decimals);
+        const of = token === undefined ? (asset ?? 'of the native asset') : `of ${token}`;
+        const line = `${address} on ${caip2} has ${balance} ${of}  ${hash}`;
         console.log(flags.json === true ? JSON.stringify(deposit) : line);
       }),
     );
+}
+
+/** Base units in units, without needless zeros. */
+function unitsText(raw: bigint, decimals: number): string {
+  const digits = String(raw).padStart(decimals + 1, '0');
+  const [whole, part] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals)];
+  return `${whole}.${part}`.replace(/\.?0*$/, '');
 }
 
 interface MineFlags extends SandboxClientFlags {

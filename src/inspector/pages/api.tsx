@@ -11,6 +11,7 @@ import {
 } from '../api-reference/document.ts';
 import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
+import { Prose } from '../parts/prose.tsx';
 import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
@@ -90,7 +91,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
       <p class="target">
         {method} {path}
       </p>
-      {description !== '' && <p>{description}</p>}
+      {description !== '' && <Prose text={description} />}
       <form onSubmit={send} aria-label="Send">
         {examples.length > 0 && (
           <p class="actions">

@@ -72,7 +72,7 @@ export function Page() {
           </button>
         </p>
         <div class="fields">
-          <label>
+          <label class="wide">
             Wallet whose requests are replayed
             <input
               value={wallet}

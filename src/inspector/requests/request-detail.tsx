@@ -1,6 +1,7 @@
 import type { RecordedExchange, RecordedMessage } from '../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { CodeBlock, CopyButton } from '../parts/code-block.tsx';
+import { Prose } from '../parts/prose.tsx';
 import { isRefusal } from '../parts/sent-result.tsx';
 import { dateAndTime } from '../parts/time-text.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
@@ -60,22 +61,35 @@ function Exchange({ exchange }: { readonly exchange: RecordedExchange }) {
 }
 
 function Why({ why }: { readonly why: NonNullable<RecordedExchange['why']> }) {
-  const evidence = Object.entries(why.evidence);
+  const evidence = Object.entries(why.evidence).filter(([, value]) => value !== null);
   return (
     <section class="why" aria-label="Why it was refused">
       <h3>Why: {why.kind.replaceAll('_', ' ')}</h3>
-      <p>{why.hint}</p>
+      <Prose text={why.hint} />
       {evidence.length > 0 && (
         <dl>
           {evidence.map(([name, value]) => (
             <div key={name}>
               <dt>{name.replaceAll('_', ' ')}</dt>
-              <dd>{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
+              <Evidence value={value} />
             </div>
           ))}
         </dl>
       )}
     </section>
+  );
+}
+
+function Evidence({ value }: { readonly value: unknown }) {
+  const items = Array.isArray(value) ? value : [value];
+  return (
+    <dd>
+      {items.map((item, index) => (
+        <span key={index} class="item">
+          {typeof item === 'string' ? item : JSON.stringify(item)}
+        </span>
+      ))}
+    </dd>
   );
 }
 

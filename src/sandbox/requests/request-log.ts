@@ -26,7 +26,7 @@ export interface RequestLog {
   range(): { readonly oldest: number; readonly newest: number };
   /** Undefined for a request that is not kept any more. */
   at(sequence: number): AnsweredRequest | undefined;
-  /** The newest request with this id: a seeded sandbox repeats its ids after a reset. */
+  /** The newest request with this id. */
   find(id: string): RecordedRequest | undefined;
   /** Returns how many requests there were. */
   clear(): number;

@@ -17,7 +17,7 @@ import type { SeenExchange } from '../../../src/verify/judge-exchange.ts';
 import { readDocument } from '../../ledger/documented.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { call } from '../../support/call.ts';
-import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
+import { runCommand, serveCustos, startCustos, waitFor } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // Some servers here break the contract on purpose.
@@ -210,6 +210,14 @@ test('a server that cannot be reached is answered for, and reported', async () =
   expect(found(started.verifier)).toEqual([expect.stringMatching(/^target-unreachable GET \/v1\/wallets: /)]);
 });
 
+test('a server with an unknown certificate authority is reported with the option that names it', async () => {
+  const started = await verify({ target: { ...ofSandbox(), ca: undefined } });
+  expect(await send(started, 'GET', '/v1/wallets')).toMatchObject({ status: 502 });
+  expect(found(started.verifier)).toEqual([
+    expect.stringMatching(/^target-unreachable .* certificate .*; --target-ca names/),
+  ]);
+});
+
 describe('custos verify', () => {
   test('writes its reports when it is stopped, and fails if the contract was broken', async () => {
     const target = await startLiar(418, {});
@@ -225,9 +233,27 @@ describe('custos verify', () => {
     await dispatcher.destroy();
     const { code, stdout } = await custos.stop();
     expect(code).toBe(1);
-    expect(stdout).toContain('1 requests, 1 to operations of the contract: 1 errors, 0 notices');
+    expect(stdout).toContain('1 request, 1 to operations of the contract: 1 error, 0 notices');
     expect(readFileSync(file('junit.xml'), 'utf8')).toContain('type="status-undocumented"');
     expect(JSON.parse(readFileSync(file('traffic.har'), 'utf8')).log.entries).toHaveLength(1);
+  });
+
+  test('trusts a sandbox of this machine, and other commands find the proxy by its ready file', async () => {
+    await using target = await serveCustos(['sandbox', '--seed', 'verify', '--seed-data', '--quiet']);
+    const readyFile = join(folder, 'proxy.json');
+    const custos = await startCustos([
+      ...['verify', '--target', target.ready.base_url, '--port', '0', '--ready-file', readyFile],
+    ]);
+    await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null);
+    const signing = ['method=personal_sign', 'params.message=Hello', 'params.encoding=utf-8'];
+    const called = await runCommand([
+      ...['call', 'walletRpc', 'ext_wal_alice', '--sign', 'alice', ...signing, '--ready-file', readyFile],
+    ]);
+    expect(called).toMatchObject({ code: 0, stdout: expect.stringContaining('"signature": "0x') });
+    expect(await custos.stop()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('1 request, 1 to operations of the contract: 0 errors, 0 notices'),
+    });
   });
 
   test('refuses wrong options', async () => {

@@ -37,7 +37,7 @@ test('custos faults adds, lists and removes rules', async () => {
   expect(listed[0]).toMatchObject({ probability: 0.125, count: 3 });
   expect(listed[2]).toMatchObject({ retry_after_seconds: 60, is_undocumented: true });
 
-  expect((await faults('clear', 'fault_2')).output).toBe('removed 1 fault rules');
+  expect((await faults('clear', 'fault_2')).output).toBe('removed 1 fault rule');
   expect((await faults('clear', '--json')).output).toBe('{"removed":2}');
   expect(await faults('list')).toMatchObject({ code: 0, output: '' });
 });

@@ -138,6 +138,29 @@ describe('a recorded request', () => {
     expect(after.body).toEqual({ ...recorded, policy_trace: null });
   });
 
+  test('a reset and a snapshot repeat no request ids, so an id names one request', async () => {
+    const firstId = async (): Promise<string> => {
+      await call(sandbox, 'getWallet', { path: acme });
+      return (await last()).id;
+    };
+    const change = async (path: string, body: object) => {
+      const answer = await sandbox.dispatcher.request({
+        ...{ origin: sandbox.baseUrl, path: `/_sandbox${path}`, method: 'POST' },
+        ...{ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+      });
+      await answer.body.dump();
+      return answer.statusCode;
+    };
+    await sandbox.reset();
+    expect(await change('/snapshots', { name: 'ids' })).toBe(200);
+    const ids = [await firstId()];
+    await sandbox.reset();
+    ids.push(await firstId());
+    expect(await change('/snapshots/ids/load', {})).toBe(200);
+    ids.push(await firstId());
+    expect(new Set(ids).size).toBe(3);
+  });
+
   test('refused credentials and unknown paths are recorded too', async () => {
     await refusal(sandbox, 'getWallet', { path: acme }, { headers: { authorization: 'Basic bm86bm8=' } });
     expect(await last()).toMatchObject({ status: 401, code: 'invalid_app_credentials', app_id: null });

@@ -99,10 +99,12 @@ test('the faucet funds wallets and addresses, and blocks are mined', async () =>
   const wallet = 'ext_wal_acme-ethereum';
   const { address } = (await call(sandbox, 'getWallet', { path: { wallet_id: wallet } })).body;
   expect((await run('faucet', wallet, '2')).output).toContain(
-    `${address} on eip155:8453 has 2000000000000000000 base units`,
+    `${address} on eip155:8453 has 2 of the native asset  0x`,
   );
   const funded = await run('faucet', address, '1.5', '--asset', 'usdc', '--chain', 'base', '--json');
   expect(JSON.parse(funded.output)).toMatchObject({ address, raw_balance: '1500000', decimals: 6 });
+  const more = await run('faucet', address, '100', '--asset', 'usdc');
+  expect(more.output).toContain(`${address} on eip155:8453 has 101.5 usdc  0x`);
   expect(await run('faucet', 'ext_wal_nobody', '1')).toMatchObject({ code: 1 });
   const [first, second] = [await run('mine', '3', '--chain', 'base'), await run('mine', '--chain', 'base')];
   const heights = [first, second].map(({ output }) => Number(/block (\d+)$/.exec(output)?.[1]));

@@ -58,7 +58,10 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
-/** Whether a part of the page is wider than the window. */
+/** Whether a part of the page is wider than the window, or than the part that contains it, which would scroll. */
 export function isTooWide(page: Page): Promise<boolean> {
-  return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+  return page.evaluate(
+    `[document.documentElement, ...document.querySelectorAll('main, .detail, .card')].some(
+      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)`,
+  );
 }
