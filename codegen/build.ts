@@ -44,6 +44,10 @@ const absent = [
 const banner =
   "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
 
+// Each file of the library has it, so that the first that an old version of Node loads says what is wrong.
+const libraryBanner = `if (Number(process.versions.node.split('.')[0]) < ${oldestNode}) throw new Error('custos/testing: Node ' + process.versions.node + ' is too old; run the tests with Node ${oldestNode} or newer');
+${banner}`;
+
 // Must run on old versions of Node, to start a newer one or print an error.
 const entry = `#!/usr/bin/env node
 import { spawn } from 'node:child_process';
@@ -251,7 +255,7 @@ async function bundleTestingLibrary() {
     chunkNames: 'testing/chunks/[name]-[hash]',
     splitting: true,
     format: 'esm',
-    banner: { js: banner },
+    banner: { js: libraryBanner },
   });
   return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
 }

@@ -74,7 +74,8 @@ export function policyCommand(): Command {
       .option('--json', 'print JSON')
       .addHelpText('after', lintExamples)
       .action(async (named: string, flags: LintFlags) => {
-        const given = existsSync(named) ? { policy: readDraft(named) } : { policy_id: named };
+        const isId = /^[a-z0-9]{24}$/.test(named) && !existsSync(named);
+        const given = isId ? { policy_id: named } : { policy: readDraft(named, 'policy') };
         const strict = flags.strict === true ? { strict_methods: true } : {};
         const more = { ...strict, app_id: flags.app, wallet_id: flags.wallet };
         const lint = await lintAt(readTarget(flags), { ...given, ...more });
@@ -159,19 +160,19 @@ function readInput({ draft, wallet, since, app }: ReplayFlags) {
   return { wallet_id: wallet, draft: readDraft(draft), since_ms: sinceMs, app_id: app };
 }
 
-function readDraft(file: string): { chain_type: never; rules: never[] } {
+function readDraft(file: string, given = '--draft'): { chain_type: never; rules: never[] } {
   let parsed: unknown;
   try {
     parsed = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw invalidOption(`--draft: expected a JSON file, got \`${file}\`: ${(error as Error).message}`);
+    throw invalidOption(`${given}: expected a JSON file, got \`${file}\`: ${(error as Error).message}`);
   }
   const isPolicy =
     typeof parsed === 'object' &&
     parsed !== null &&
     typeof (parsed as { chain_type?: unknown }).chain_type === 'string' &&
     Array.isArray((parsed as { rules?: unknown }).rules);
-  if (!isPolicy) throw invalidOption(`--draft: expected an object with chain_type and rules in \`${file}\``);
+  if (!isPolicy) throw invalidOption(`${given}: expected an object with chain_type and rules in \`${file}\``);
   return parsed as { chain_type: never; rules: never[] };
 }
 

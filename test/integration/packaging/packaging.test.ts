@@ -54,6 +54,20 @@ describe('the package', () => {
   });
 });
 
+test('the library says which Node.js it needs', () => {
+  const build = spawnSync(process.execPath, ['codegen/build.ts'], { cwd: root });
+  expect(build.status).toBe(0);
+  const old =
+    'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })';
+  for (const entry of ['testing', 'fixtures', 'matchers', 'jest']) {
+    const path = join(root, 'dist', 'testing', `${entry}.js`);
+    const flags = ['--import', `data:text/javascript,${encodeURIComponent(old)}`];
+    const loaded = spawnSync(process.execPath, [...flags, path], { encoding: 'utf8' });
+    expect(loaded).toMatchObject({ status: 1, stdout: '' });
+    expect(loaded.stderr).toContain('custos/testing: Node 20.20.2 is too old; run the tests with Node 24');
+  }
+});
+
 describe('the Dockerfile', () => {
   const lines = read('Dockerfile').replaceAll('\\\n', ' ').split('\n');
 

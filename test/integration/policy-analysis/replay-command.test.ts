@@ -97,6 +97,8 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     stdout: expect.stringContaining('key_export: the private key'),
     stderr: '',
   });
+  const absent = await runCommand(['policy', 'lint', 'absent.json', '--ready-file', custos.readyFile]);
+  expect(absent).toMatchObject({ code: 2, stderr: expect.stringContaining('got `absent.json`: ENOENT') });
   const byAdmin = ['policy', 'lint', draft, '--admin-url', custos.ready.admin_url!, '--strict', '--json'];
   const strictly = await runCommand(byAdmin);
   expect(JSON.parse(strictly.stdout)).toMatchObject({ policy_id: 'draft', strict_methods: true, gaps: [] });
