@@ -22,6 +22,8 @@ COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/openapi/openapi.json /build/openapi/control-plane.json ./openapi/
 COPY --from=build /build/templates ./templates
 COPY --from=build /build/dist ./dist
+# The threads of V8 share pools of memory: 10 MB less.
+ENV MALLOC_ARENA_MAX=2
 EXPOSE 4010
 HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=5 \
   CMD ["/nodejs/bin/node", "dist/custos.js", "healthcheck"]

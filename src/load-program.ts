@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
+import { type BoundedHeap, boundHeap } from './bounded-heap.ts';
 
 // The loader of the published program. It keeps the bytecode of an earlier start, including the functions that were
 // compiled while it ran, and loads the program with it: without, half of a start is compiling. Node's own compile cache
@@ -48,12 +49,14 @@ export interface ProgramPlace {
   /** The part of the program that runs, which has bytecode of its own. */
   readonly part: string;
   readonly env: NodeJS.ProcessEnv;
+  /** Whether it runs until it is stopped, with a heap that is limited. */
+  readonly isServer: boolean;
   /** When its bytecode is kept. */
   readonly startedMs: number;
 }
 
 /** Loads the program beside this file. */
-export function loadProgram(caller: Pick<ProgramPlace, 'part' | 'env'>): Program {
+export function loadProgram(caller: Pick<ProgramPlace, 'part' | 'env' | 'isServer'>): Program {
   const place = { ...caller, folder: import.meta.dirname, hash: PROGRAM_HASH, startedMs: STARTED_MS };
   return loadScript(place).exports as Program;
 }
@@ -68,7 +71,9 @@ export function loadScript(place: ProgramPlace): { exports: unknown; hadBytecode
   const cachedData = folders.map((folder) => readBytecode(join(folder, name), filename)).find(Boolean);
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
   const hadBytecode = cachedData !== undefined && script.cachedDataRejected === false;
-  if (!hadBytecode) keepBytecode(script, { folders, name, startedMs: place.startedMs });
+  // After the bytecode was read, because the limits are flags.
+  const heap = place.isServer ? boundHeap() : undefined;
+  if (!hadBytecode) keepBytecode(script, { heap, folders, name, startedMs: place.startedMs });
   const module: { exports: unknown } = { exports: {} };
   const load = script.runInThisContext();
   const require = createRequire(filename);
@@ -118,31 +123,41 @@ function readBytecode(file: string, program: string): Buffer | undefined {
   }
 }
 
+interface Keeping {
+  readonly heap: BoundedHeap | undefined;
+  readonly folders: readonly string[];
+  readonly name: string;
+  readonly startedMs: number;
+}
+
 /** Writes the bytecode once, when a server has started or a command ends. */
-function keepBytecode(
-  script: Script,
-  { folders, name, startedMs }: { folders: readonly string[]; name: string; startedMs: number },
-): void {
+function keepBytecode(script: Script, { heap, folders, name, startedMs }: Keeping): void {
   const write = (): void => {
     clearTimeout(timer);
     process.off('exit', write);
-    const data = script.createCachedData();
+    const create = (): Buffer => script.createCachedData();
+    const data = heap === undefined ? create() : heap.withFlagsOfStart(create);
     const checksum = Buffer.alloc(CHECKSUM_BYTES);
     checksum.writeUInt32LE(crc32(data));
     // Stops at the first folder that can be written.
-    folders.some((folder) => writeBytecode(folder, name, Buffer.concat([checksum, data])));
+    folders.some((folder) => writeBytecode(folder, name, [checksum, data]));
   };
   const timer = setTimeout(write, startedMs).unref();
   process.once('exit', write);
 }
 
-function writeBytecode(folder: string, name: string, content: Buffer): boolean {
+function writeBytecode(folder: string, name: string, parts: readonly Buffer[]): boolean {
   const temporaryFile = join(folder, `${name}.${process.pid}`);
   try {
     if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
     // Not in a folder of another user, not even as root.
     if (process.getuid !== undefined && statSync(folder).uid !== process.getuid()) return false;
-    writeFileSync(temporaryFile, content, { mode: 0o644, flag: 'wx' });
+    const descriptor = openSync(temporaryFile, 'wx', 0o644);
+    try {
+      for (const part of parts) writeFileSync(descriptor, part);
+    } finally {
+      closeSync(descriptor);
+    }
     renameSync(temporaryFile, join(folder, name));
     removeOldest(folder);
     return true;

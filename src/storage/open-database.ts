@@ -139,6 +139,8 @@ async function openSqlite(
     opened.pragma('synchronous = NORMAL');
     opened.pragma('foreign_keys = ON');
     opened.pragma('busy_timeout = 5000');
+    // In KiB, outside of the heap of JavaScript. What is not in it is in the cache of the system: a read takes 2 µs longer.
+    opened.pragma('cache_size = -4096');
     return opened;
   };
   const empty = isInMemory ? (migratedImages.get(wanted) ?? shippedImage(migrations)) : undefined;

@@ -97,8 +97,9 @@ const allowedImports: Record<string, string[]> = {
   spans: [],
   telemetry: ['type metrics', 'type ports', 'type spans'],
   'load-once': [],
-  // Runs before the program.
-  'load-program': [],
+  // Run before the program.
+  'bounded-heap': [],
+  'load-program': ['bounded-heap'],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
   inspector: ['docs', 'sandbox', 'type generated'],

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex } from 'node:stream';
+import { fewArenas } from '../processes/few-arenas.ts';
 import type { SignerLink } from './signer-vault.ts';
 
 /** How a signer is started. */
@@ -31,11 +32,14 @@ export function spawnSigner({ entry, readable, environment }: SignerProgram): Si
       '--allow-addons',
       '--disable-warning=PERM0001',
       ...readable.map((path) => `--allow-fs-read=${path}`),
+      // As `src/bounded-heap.ts` limits that of a server.
+      '--max-semi-space-size=4',
+      '--heap-growing-percent=50',
       // A signal would open the debugger.
       '--disable-sigusr1',
       entry,
     ],
-    { env: environment(), stdio: ['ignore', 'ignore', 'inherit', 'pipe'] },
+    { env: { ...fewArenas, ...environment() }, stdio: ['ignore', 'ignore', 'inherit', 'pipe'] },
   );
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());

@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { logOf } from '../../adapters/log.ts';
+import { fewArenas } from '../../adapters/processes/few-arenas.ts';
 import { type KeptProcess, keepRunning, type StartedProcess } from '../../adapters/processes/keep-running.ts';
 import type { ServeConfig } from '../../config.ts';
 import type { MetricValues } from '../../metrics/merge.ts';
@@ -90,7 +91,7 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
 }
 
 function startWorker({ merged, endMs }: { merged(): Promise<string>; endMs: number }): WorkerProcess {
-  const worker = cluster.fork();
+  const worker = cluster.fork({ ...fewArenas, ...process.env });
   const addresses = Promise.withResolvers<{ url: string; admin: string | undefined }>();
   const hasEnded = Promise.withResolvers<string>();
   const asked = new Map<number, (metrics: MetricValues) => void>();

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const source = join(import.meta.dirname, '..', '..', 'src', 'bounded-heap.ts');
+const MB = 1e6;
+/** Both halves, of which each may end a third above its limit of 4 MB. */
+const LIMIT = 11 * MB;
+
+/** Allocates while 150,000 objects stay alive, and prints the size of the young generation. */
+const allocating = `
+  import { setImmediate as nextTurn } from 'node:timers/promises';
+  import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  import { boundHeap } from ${JSON.stringify(source)};
+  const young = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size;
+  const allocate = async (count) => {
+    const kept = [];
+    for (let index = 0; index < count; index += 1) {
+      kept[index % 150000] = { index, rest: [index] };
+      if (index % 20000 === 0) await nextTurn();
+    }
+  };
+  const shrink = () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc');
+    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+  };
+`;
+
+async function run(script: string, flags: readonly string[] = []): Promise<number[]> {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...flags,
+    '--input-type=module',
+    '--eval',
+    allocating + script,
+  ]);
+  return stdout.trim().split(' ').map(Number);
+}
+
+test('the young generation does not outgrow its limit, and does without it', async () => {
+  const load = 'await allocate(2e6); console.log(young());';
+  const [[bounded], [free]] = await Promise.all([run(`boundHeap(); ${load}`), run(load)]);
+  expect(bounded).toBeLessThanOrEqual(LIMIT);
+  expect(bounded).toBeGreaterThan(5 * MB);
+  expect(free).toBeGreaterThan(16 * MB);
+});
+
+test('the old generation is collected when it has grown by half', async () => {
+  const load = `
+    const alive = Array.from({ length: 200000 }, (_, index) => ({ index }));
+    let most = 0;
+    for (let round = 0; round < 30; round += 1) {
+      await allocate(2e5);
+      most = Math.max(most, process.memoryUsage().heapTotal);
+    }
+    console.log(most, alive.length);`;
+  const [[bounded], [free]] = await Promise.all([run(`boundHeap(); ${load}`), run(load)]);
+  expect(bounded).toBeLessThan((free ?? 0) * 0.8);
+});
+
+test('a young generation that was shrunk while idle grows again under load, to its limit', async () => {
+  const [before, shrunk, after] = await run(`
+    boundHeap();
+    await allocate(1e6);
+    const before = young();
+    shrink();
+    const shrunk = young();
+    await allocate(2e6);
+    console.log(before, shrunk, young());`);
+  expect(shrunk).toBeLessThan((before ?? 0) / 2);
+  expect(after).toBeGreaterThan(5 * MB);
+  expect(after).toBeLessThanOrEqual(LIMIT);
+});
+
+test('a process that was started with limits of its own keeps them', async () => {
+  const load = 'boundHeap(); await allocate(2e6); console.log(young());';
+  const [size] = await run(load, ['--max-semi-space-size=16']);
+  expect(size).toBeGreaterThan(16 * MB);
+});
