@@ -29,8 +29,8 @@ export interface BoundedHeap {
   withFlagsOfStart<T>(work: () => T): T;
 }
 
-/** Limits the heap of this process, unless it was started with limits of its own. */
-export function boundHeap(flags: readonly string[] = flagsOf(process)): BoundedHeap {
+/** Limits the heap of this process, unless one of the `flags` that it was started with does. */
+export function boundHeap(flags: readonly string[]): BoundedHeap {
   if (flags.some((flag) => /^--(m\w+[-_]semi[-_]space|semi[-_]space|heap[-_]growing)/.test(flag))) {
     return { withFlagsOfStart: (work) => work() };
   }
@@ -88,8 +88,4 @@ function youngFactor(): number {
 
 function set(name: string, value: number): void {
   setFlagsFromString(`--${name}=${value}`);
-}
-
-function flagsOf({ execArgv, env }: NodeJS.Process): string[] {
-  return [...execArgv, ...(env.NODE_OPTIONS ?? '').split(/\s+/)];
 }

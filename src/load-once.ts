@@ -1,3 +1,12 @@
+/** What `make` returns, which is called on first use. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
 /** A loader that runs once. */
 export interface LoadOnce<T> {
   (): Promise<T>;

@@ -72,13 +72,18 @@ export function loadScript(place: ProgramPlace): { exports: unknown; hadBytecode
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
   const hadBytecode = cachedData !== undefined && script.cachedDataRejected === false;
   // After the bytecode was read, because the limits are flags.
-  const heap = place.isServer ? boundHeap() : undefined;
+  const heap = place.isServer ? boundHeap(flagsOf(place)) : undefined;
   if (!hadBytecode) keepBytecode(script, { heap, folders, name, startedMs: place.startedMs });
   const module: { exports: unknown } = { exports: {} };
   const load = script.runInThisContext();
   const require = createRequire(filename);
   load(module.exports, require, module, filename, place.folder, pathToFileURL(filename).href);
   return { exports: module.exports, hadBytecode };
+}
+
+/** The flags that this process was started with. */
+function flagsOf({ env }: ProgramPlace): string[] {
+  return [...process.execArgv, ...(env.NODE_OPTIONS ?? '').split(/\s+/)];
 }
 
 /** Everything on which bytecode depends but the flags of V8, which V8 checks itself. */

@@ -41,7 +41,7 @@ async function run(script: string, flags: readonly string[] = []): Promise<numbe
 
 test('the young generation does not outgrow its limit, and does without it', async () => {
   const load = 'await allocate(2e6); console.log(young());';
-  const [[bounded], [free]] = await Promise.all([run(`boundHeap(); ${load}`), run(load)]);
+  const [[bounded], [free]] = await Promise.all([run(`boundHeap(process.execArgv); ${load}`), run(load)]);
   expect(bounded).toBeLessThanOrEqual(LIMIT);
   expect(bounded).toBeGreaterThan(5 * MB);
   expect(free).toBeGreaterThan(16 * MB);
@@ -56,26 +56,31 @@ test('the old generation is collected when it has grown by half', async () => {
       most = Math.max(most, process.memoryUsage().heapTotal);
     }
     console.log(most, alive.length);`;
-  const [[bounded], [free]] = await Promise.all([run(`boundHeap(); ${load}`), run(load)]);
+  const [[bounded], [free]] = await Promise.all([run(`boundHeap(process.execArgv); ${load}`), run(load)]);
   expect(bounded).toBeLessThan((free ?? 0) * 0.8);
 });
 
 test('a young generation that was shrunk while idle grows again under load, to its limit', async () => {
   const [before, shrunk, after] = await run(`
-    boundHeap();
+    boundHeap(process.execArgv);
     await allocate(1e6);
     const before = young();
     shrink();
     const shrunk = young();
-    await allocate(2e6);
-    console.log(before, shrunk, young());`);
+    let most = 0;
+    // A slow machine may shrink it again.
+    for (let round = 0; round < 20 && most < 5e6; round += 1) {
+      await allocate(5e5);
+      most = Math.max(most, young());
+    }
+    console.log(before, shrunk, most);`);
   expect(shrunk).toBeLessThan((before ?? 0) / 2);
   expect(after).toBeGreaterThan(5 * MB);
   expect(after).toBeLessThanOrEqual(LIMIT);
 });
 
 test('a process that was started with limits of its own keeps them', async () => {
-  const load = 'boundHeap(); await allocate(2e6); console.log(young());';
+  const load = 'boundHeap(process.execArgv); await allocate(2e6); console.log(young());';
   const [size] = await run(load, ['--max-semi-space-size=16']);
   expect(size).toBeGreaterThan(16 * MB);
 });

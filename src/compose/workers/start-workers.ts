@@ -91,7 +91,7 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
 }
 
 function startWorker({ merged, endMs }: { merged(): Promise<string>; endMs: number }): WorkerProcess {
-  const worker = cluster.fork({ ...fewArenas, ...process.env });
+  const worker = cluster.fork(fewArenas);
   const addresses = Promise.withResolvers<{ url: string; admin: string | undefined }>();
   const hasEnded = Promise.withResolvers<string>();
   const asked = new Map<number, (metrics: MetricValues) => void>();

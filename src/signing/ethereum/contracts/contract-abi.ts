@@ -2,6 +2,7 @@ import * as AbiFunction from 'ox/AbiFunction';
 import * as AbiParameters from 'ox/AbiParameters';
 import type * as Hex from 'ox/Hex';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { once } from '../../../load-once.ts';
 
 /** What a function takes or returns. Addresses are lower-case 0x hex when decoded, numbers are bigints above 48 bits. */
 export type AbiValue = string | number | bigint | boolean | readonly AbiValue[];
@@ -23,15 +24,18 @@ export function contractAbi<const Signature extends string>(
   signatures: readonly Signature[],
 ): ContractAbi<NameOf<Signature>> {
   type Name = NameOf<Signature>;
-  const functions = new Map<string, AbiFunction.AbiFunction>();
-  const bySelector = new Map<string, AbiFunction.AbiFunction>();
-  for (const signature of signatures) {
-    const item = AbiFunction.from(signature as string) as AbiFunction.AbiFunction;
-    functions.set(item.name, item);
-    bySelector.set(AbiFunction.getSelector(item), item);
-  }
+  // Read on first use: contracts are declared when the program starts, and few requests call them.
+  const functions = once(() => {
+    const items = signatures.map(
+      (signature) => AbiFunction.from(signature as string) as AbiFunction.AbiFunction,
+    );
+    return new Map(items.map((item) => [item.name, item]));
+  });
+  const bySelector = once(
+    () => new Map([...functions().values()].map((item) => [AbiFunction.getSelector(item) as string, item])),
+  );
   const named = (name: string): AbiFunction.AbiFunction => {
-    const item = functions.get(name);
+    const item = functions().get(name);
     if (item === undefined) throw new Error(`expected a function of the contract, got \`${name}\``);
     return item;
   };
@@ -39,7 +43,7 @@ export function contractAbi<const Signature extends string>(
     encodeCall: (name, ...args) => hexToBytes(AbiFunction.encodeData(named(name), args as never).slice(2)),
     decodeCall(data) {
       if (data.length < 4) return undefined;
-      const item = bySelector.get(bytesTo0xHex(data.subarray(0, 4)));
+      const item = bySelector().get(bytesTo0xHex(data.subarray(0, 4)));
       if (item === undefined) return undefined;
       const args = orUndefined(() => AbiFunction.decodeData(item, bytesTo0xHex(data) as Hex.Hex));
       if (args === undefined && item.inputs.length > 0) return undefined;
