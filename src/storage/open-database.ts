@@ -119,6 +119,7 @@ async function openSqlite(
     { sqliteImages },
     { bindValues },
     { upgradeSqlite },
+    { createKysely, ownTransactions },
     released,
   ] = await Promise.all([
     import('better-sqlite3'),
@@ -128,6 +129,7 @@ async function openSqlite(
     import('./images/sqlite-images.ts'),
     import('./bind-values.ts'),
     import('./sqlite/upgrade-sqlite.ts'),
+    import('./own-kysely.ts'),
     import('./migrations/migrations.ts'),
   ]);
   const wanted = migrations ?? released.migrations;
@@ -154,9 +156,10 @@ async function openSqlite(
     if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
     const sync = isInMemory ? undefined : createCommitSync(`${file}-wal`);
     const slot = dialect.slotOf(handle, { sync, onFailure });
-    const options = { ...settings, dbName: file, driverOptions: dialect.sqliteDialect(slot) };
+    const options = { ...settings, dbName: file, driverOptions: createKysely(dialect.sqliteDialect(slot)) };
     const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
+    ownTransactions(orm);
     const images = sqliteImages(slot, isInMemory ? { open } : { file });
     const closeFile = async (): Promise<void> => {
       await sync?.close();
@@ -193,11 +196,13 @@ async function openPostgres(
     { defaultTimeouts, postgresDialect, postgresPool, sessionOf },
     { bindValues },
     { watchReadiness },
+    { createKysely, ownTransactions },
   ] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),
     import('./bind-values.ts'),
     import('./readiness.ts'),
+    import('./own-kysely.ts'),
   ]);
   const timeouts = options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts);
   const pool = postgresPool(
@@ -208,10 +213,11 @@ async function openPostgres(
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: postgresDialect(pool, sessionOf(options.url, timeouts), options.onFailure),
+    driverOptions: createKysely(postgresDialect(pool, sessionOf(options.url, timeouts), options.onFailure)),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);
+  ownTransactions(orm);
   const readiness = watchReadiness(orm, { url: options.url, pool });
   return {
     kind: 'postgres',

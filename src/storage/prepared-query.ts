@@ -1,14 +1,23 @@
 import type { Platform } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Compilable, CompiledQuery, Kysely } from 'kysely';
-import { asLast } from './last-statement.ts';
+import { asCommitting, asDeferred, asLast, asPrepared } from './statement-marks.ts';
 
-/** Runs a prepared query in the unit of work of `em`. `isLast`: as `asLast` says. */
+/** Runs a prepared query in the unit of work of `em`. */
 export type PreparedQuery<Input, Row> = (
   em: SqlEntityManager,
   input: Input,
-  options?: { readonly isLast?: boolean },
+  options?: PreparedOptions,
 ) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint }>;
+
+interface PreparedOptions {
+  /** As `asLast` says. */
+  readonly isLast?: boolean;
+  /** As `asCommitting` says. */
+  readonly commits?: boolean;
+  /** As `asDeferred` says. */
+  readonly isDeferred?: boolean;
+}
 
 /** The placeholder of a value that is passed with each run. */
 interface Slot {
@@ -27,20 +36,33 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
 ): PreparedQuery<Input, Row> {
   // By the class of the platform, because the SQL of two SQLite databases is the same.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
-  return (em, input, { isLast = false } = {}) => {
+  return (em, input, options) => {
     const database = em.getKysely() as unknown as Kysely<Tables>;
     const platform = em.getPlatform().constructor;
     let query = compiled.get(platform);
     if (query === undefined) {
-      query = build(database, slots as Input).compile();
+      query = asPrepared(build(database, slots as Input).compile());
       compiled.set(platform, query);
     }
-    const parameters = query.parameters.map((value) =>
-      isSlot(value) ? input[value.slot as keyof Input] : value,
-    );
-    const filled = { ...query, parameters };
-    return database.executeQuery(isLast ? asLast(filled) : filled);
+    const filled = { ...query, parameters: fill(query.parameters, input) };
+    // Kysely's own method adds two promises.
+    return database.getExecutor().executeQuery(options === undefined ? filled : marked(filled, options));
   };
+}
+
+function fill<Input extends object>(parameters: readonly unknown[], input: Input): unknown[] {
+  const filled: unknown[] = [];
+  for (const value of parameters) filled.push(isSlot(value) ? input[value.slot as keyof Input] : value);
+  return filled;
+}
+
+function marked<Row>(
+  query: CompiledQuery<Row>,
+  { isLast, commits, isDeferred }: PreparedOptions,
+): CompiledQuery<Row> {
+  if (commits === true) return asCommitting(query);
+  if (isLast === true) return asLast(query);
+  return isDeferred === true ? asDeferred(query) : query;
 }
 
 const slots = new Proxy({}, { get: (_, slot): Slot => ({ slot }) });

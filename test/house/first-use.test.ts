@@ -9,8 +9,6 @@ const keptByHand: Readonly<Record<string, string>> = {
   'src/http/server.ts: stopped': 'a server stops once',
   'src/jobs/attempt-journal.ts: writing': 'never rejects, and is cleared at its end',
   'src/metrics/sampler.ts: current': 'never rejects, and is cleared at its end',
-  'src/storage/postgres-dialect.ts: connecting': 'cleared at its end, for the statements of one unit of work',
-  'src/storage/postgres-dialect.ts: opening': 'cleared at its end, for the transaction of one connection',
 };
 
 test('a promise is cached by `loadOnce`, which forgets the ones that were rejected', () => {

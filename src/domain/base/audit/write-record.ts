@@ -63,7 +63,7 @@ export async function writeRecord(
     });
   }
   try {
-    const { rows } = await insertRow(em, row, options);
+    const { rows } = await insertRow(em, row, { commits: options?.isLast === true });
     written.set(em, { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs });
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;

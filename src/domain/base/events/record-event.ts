@@ -78,7 +78,7 @@ async function storeEvent(
   await assertKeepsContract(type, body);
   const id = `msg_${context.ids.cuid2()}`;
   const resourceId = resourceOf(body);
-  await insertEvent(context.em, {
+  const row = {
     id,
     app_id: appId,
     type,
@@ -86,7 +86,8 @@ async function storeEvent(
     resource_id: resourceId,
     created_at_ms: context.nowMs,
     fanned_out_at_ms: fannedOutAtMs,
-  });
+  };
+  await insertEvent(context.em, row, { isDeferred: true });
   announceDelivery(context.em);
   noteEvent(context.em, { id, type, appId, resourceId });
   return id;

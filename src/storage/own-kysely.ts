@@ -1,0 +1,165 @@
+import { EventType, type TransactionEventBroadcaster } from '@mikro-orm/core';
+import {
+  CompiledQuery,
+  type ConnectionProvider,
+  type DatabaseConnection,
+  DefaultQueryExecutor,
+  type Dialect,
+  type DialectAdapter,
+  type Driver,
+  Kysely,
+  type KyselyProps,
+  type QueryCompiler,
+  type QueryExecutor,
+  type QueryResult,
+  Transaction,
+  type TransactionSettings,
+} from 'kysely';
+import type { Orm } from './open-database.ts';
+import { asDeferred, asPrepared } from './statement-marks.ts';
+
+// HOT: Kysely's and MikroORM's own ways to a connection and through a transaction take three times as long (bench
+// `sqlite`): they pass eight promises and create five objects for each statement.
+
+/** A connection for one unit of work, or for one statement. It takes what it needs by itself. */
+export interface UnitConnection extends DatabaseConnection {
+  /** Begins a transaction; nothing is sent before its first statement. */
+  begin(settings: TransactionSettings): void;
+  end(command: 'commit' | 'rollback'): Promise<void>;
+  release(): void;
+}
+
+/** A dialect whose connections cost nothing until they are used. */
+export interface OwnDialect extends Dialect {
+  open(): UnitConnection;
+}
+
+/** A driver for Kysely over such connections. */
+export function driverOf({ open }: Pick<OwnDialect, 'open'>, destroy: () => Promise<void>): Driver {
+  const own = (connection: DatabaseConnection) => connection as UnitConnection;
+  const savepoints = (sqlOf: (name: string) => string) => (connection: DatabaseConnection, name: string) =>
+    connection.executeQuery(CompiledQuery.raw(sqlOf(name))).then(() => undefined);
+  return {
+    init: async () => {},
+    acquireConnection: async () => open(),
+    beginTransaction: async (connection, settings) => own(connection).begin(settings),
+    commitTransaction: (connection) => own(connection).end('commit'),
+    rollbackTransaction: (connection) => own(connection).end('rollback'),
+    savepoint: savepoints((name) => `savepoint "${name}"`),
+    rollbackToSavepoint: savepoints((name) => `rollback to savepoint "${name}"`),
+    releaseSavepoint: savepoints((name) => `release savepoint "${name}"`),
+    releaseConnection: async (connection) => own(connection).release(),
+    destroy,
+  };
+}
+
+type Run = <Row>(query: CompiledQuery) => Promise<QueryResult<Row>>;
+
+/** What all transactions of a database share. */
+interface Parts extends Omit<KyselyProps, 'executor'> {
+  readonly dialect: OwnDialect;
+  readonly compiler: QueryCompiler;
+  readonly adapter: DialectAdapter;
+}
+
+/** Kysely's executor, which runs statements directly. */
+function executorOf({ compiler, adapter }: Parts, through: ConnectionProvider, run: Run): QueryExecutor {
+  return Object.assign(new DefaultQueryExecutor(compiler, adapter, through), { executeQuery: run });
+}
+
+const partsOf = new WeakMap<object, Parts>();
+
+/** Kysely over our connections; each statement outside a transaction has its own. */
+export function createKysely(dialect: OwnDialect): Kysely<unknown> {
+  const parts = {
+    config: { dialect },
+    dialect,
+    driver: dialect.createDriver(),
+    compiler: dialect.createQueryCompiler(),
+    adapter: dialect.createAdapter(),
+  };
+  const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
+  const run: Run = (query) => dialect.open().executeQuery(query);
+  const kysely = new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, run) });
+  partsOf.set(kysely, parts);
+  return kysely;
+}
+
+/** An open transaction, or a savepoint in one. */
+interface OpenTransaction {
+  readonly connection: UnitConnection;
+  readonly state: { isOver: boolean };
+  /** The number of savepoints around it. */
+  readonly depth: number;
+}
+
+/**
+ * Makes the entity manager begin and end transactions on our connections.
+ *
+ * NOTE: of the events of MikroORM, only the one before a commit is dispatched.
+ */
+export function ownTransactions(orm: Orm): void {
+  const connection = orm.em.getConnection();
+  const parts = partsOf.get(connection.getClient())!;
+  const opened = new WeakMap<object, OpenTransaction>();
+
+  const own = {
+    async begin({ ctx, isolationLevel, readOnly }: BeginOptions = {}) {
+      const outer = ctx === undefined ? undefined : opened.get(ctx);
+      if (outer !== undefined) {
+        const inner = { ...outer, depth: outer.depth + 1 };
+        await outer.connection.executeQuery(asDeferred(savepoint(`savepoint "trx${inner.depth}"`)));
+        return enter(inner);
+      }
+      const begun = parts.dialect.open();
+      begun.begin({
+        ...(isolationLevel !== undefined && { isolationLevel }),
+        ...(readOnly === true && { accessMode: 'read only' }),
+      });
+      return enter({ connection: begun, state: { isOver: false }, depth: 0 });
+    },
+    async commit(ctx: Transaction<unknown>, events?: TransactionEventBroadcaster) {
+      const { connection: used, depth, state } = opened.get(ctx)!;
+      if (orm.em.getEventManager().getSubscribers().size > 0) {
+        await events?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
+      }
+      if (depth > 0) {
+        await used.executeQuery(asDeferred(savepoint(`release savepoint "trx${depth}"`)));
+        return;
+      }
+      await used.end('commit');
+      state.isOver = true;
+    },
+    async rollback(ctx: object) {
+      const { connection: used, depth, state } = opened.get(ctx)!;
+      if (depth > 0) {
+        await used.executeQuery(savepoint(`rollback to savepoint "trx${depth}"`));
+        return;
+      }
+      state.isOver = true;
+      await used.end('rollback');
+    },
+  };
+  Object.assign(connection, own);
+
+  function enter(transaction: OpenTransaction): Transaction<unknown> {
+    const { connection: used, depth, state } = transaction;
+    const run: Run = (query) =>
+      state.isOver ? Promise.reject(new Error('the transaction has ended')) : used.executeQuery(query);
+    const through: ConnectionProvider = { provideConnection: (consumer) => consumer(used) };
+    const entered = new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) });
+    opened.set(entered, transaction);
+    // By which MikroORM recognizes a savepoint.
+    return depth === 0 ? entered : Object.assign(entered, { savepointName: `trx${depth}` });
+  }
+}
+
+interface BeginOptions {
+  readonly ctx?: object;
+  readonly isolationLevel?: NonNullable<TransactionSettings['isolationLevel']>;
+  readonly readOnly?: boolean;
+}
+
+function savepoint(sql: string): CompiledQuery<never> {
+  return asPrepared(CompiledQuery.raw(sql)) as CompiledQuery<never>;
+}

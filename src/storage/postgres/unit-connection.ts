@@ -1,0 +1,303 @@
+import { CompiledQuery, type QueryResult, type TransactionSettings } from 'kysely';
+import type { Pool, PoolClient } from 'pg';
+import { heldQuestion } from '../held-connection.ts';
+import type { UnitConnection } from '../own-kysely.ts';
+import {
+  asPrepared,
+  isCommitting,
+  isDeferred,
+  isLast,
+  isPrepared,
+  statementAfterLast,
+} from '../statement-marks.ts';
+import { makeTurnstile } from '../turnstile.ts';
+import { isBrokenAtOnce, isConnectionLost, markUnavailable } from '../unavailable.ts';
+import {
+  type BatchResult,
+  isWireValue,
+  type NamedStatement,
+  type StatementResult,
+  sendBatch,
+} from './statement-batch.ts';
+
+/** The maximum of named statements per process. Lists of different lengths make new texts. */
+const MAX_NAMED = 500;
+
+/** The name of a statement's text; undefined for one that is not named. */
+type NameOf = (sql: string) => string | undefined;
+
+/** What the connections of a pool share. */
+export interface ConnectionTools {
+  readonly nameOf: NameOf;
+  /** Called for every statement that fails. */
+  readonly onFailure: ((error: unknown) => void) | undefined;
+  /** Statements that follow the one that begins a transaction. */
+  readonly settings: string;
+}
+
+export function rememberNames(): NameOf {
+  const names = new Map<string, string>();
+  return (sql) => {
+    const known = names.get(sql);
+    if (known !== undefined || names.size >= MAX_NAMED) return known;
+    const name = `custos_${names.size}`;
+    names.set(sql, name);
+    return name;
+  };
+}
+
+/** Whether a statement reads and does nothing else: no lock, no function of PostgreSQL that a transaction ends. */
+function isPlainRead(sql: string): boolean {
+  return sql.startsWith('select ') && !moreThanRead.test(sql);
+}
+
+// Values are parameters, so these words come from the code. One that is only part of a name begins a transaction
+// needlessly.
+const moreThanRead = /\bfor (no key )?(update|share|key share)\b|\bpg_|\b(nextval|setval|set_config)\b/;
+
+/** `begin`, `commit` and the like, which are prepared as all others. */
+function command(sql: string): CompiledQuery {
+  return asPrepared(CompiledQuery.raw(sql) as CompiledQuery<never>);
+}
+const commit = command('commit');
+
+/** How many statements may be deferred. */
+const MAX_DEFERRED = 20;
+
+/**
+ * A connection of the pool for one unit of work, which takes it with its first statement, and in a transaction keeps it
+ * from the first statement that is more than a plain read. It sends `begin`, deferred statements and `commit` together
+ * with others.
+ */
+export function createUnitConnection(
+  pool: Pool,
+  { nameOf, onFailure, settings }: ConnectionTools,
+): UnitConnection {
+  let client: PoolClient | undefined;
+  // `announced`: begun for the unit; PostgreSQL follows with the first statement that is more than a plain read.
+  let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
+  let begin = command(`begin${settings}`);
+  // An isolation level or access mode is for reads too.
+  let hasModes = false;
+  let deferred: CompiledQuery[] = [];
+  // Statements of one unit of work may be run concurrently.
+  const turnstile = makeTurnstile();
+
+  const release = (error?: Error): void => {
+    const held = client;
+    client = undefined;
+    held?.release(error);
+  };
+
+  /** Sends the statements. Those that can be prepared are sent together. */
+  async function send(queries: readonly CompiledQuery[]): Promise<BatchResult> {
+    if (client === undefined && transaction === 'open') {
+      return { results: [], error: new Error('the connection was lost') };
+    }
+    try {
+      client ??= await pool.connect();
+    } catch (error) {
+      return { results: [], error };
+    }
+    const named = namedOf(queries, nameOf);
+    return named === undefined ? sendSeparately(client, queries, nameOf) : sendBatch(client, named);
+  }
+
+  /** Runs the statements and returns the results of all. */
+  async function ask(queries: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+    const { results, error } = await send(queries);
+    // What began the transaction is the first one.
+    if (queries[0] === begin && results.length > 0) transaction = 'open';
+    if (error === undefined) return results;
+    if (isConnectionLost(error)) release(error as Error);
+    const marked = markUnavailable(error);
+    if (marked instanceof Error) Error.captureStackTrace(marked);
+    onFailure?.(marked);
+    throw marked;
+  }
+
+  /**
+   * Retries on another connection if the first one is broken before it answers, as all idle ones are after a restart
+   * of the server. Only for statements that change nothing, or nothing that is committed.
+   */
+  async function askTwice(queries: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+    const before = transaction;
+    try {
+      return await ask(queries);
+    } catch (error) {
+      if (!isBrokenAtOnce(error) || client !== undefined || transaction !== before) throw error;
+      return ask(queries);
+    }
+  }
+
+  function takeDeferred(): CompiledQuery[] {
+    if (deferred.length === 0) return deferred;
+    const taken = deferred;
+    deferred = [];
+    return taken;
+  }
+
+  /** Opens the transaction, with what was deferred and `more`. */
+  async function open(more: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+    try {
+      return await askTwice([begin, ...takeDeferred(), ...more]);
+    } catch (error) {
+      if (transaction !== 'open') release(error as Error);
+      throw error;
+    }
+  }
+
+  async function runInside(query: CompiledQuery): Promise<StatementResult> {
+    const isEnd = isCommitting(query) && settings === '';
+    if (transaction === 'announced') {
+      // What commits is never sent twice.
+      const results = await open(isEnd ? [] : [query]);
+      if (!isEnd) return results.at(-1)!;
+    }
+    if (!isEnd) return (await ask([...takeDeferred(), query])).at(-1)!;
+    const results = await ask([...takeDeferred(), query, commit]);
+    requireCommitted(results);
+    transaction = 'ended';
+    release();
+    return results.at(-2)!;
+  }
+
+  async function runAlone(query: CompiledQuery, once: typeof ask): Promise<StatementResult> {
+    try {
+      return (await once([query]))[0]!;
+    } finally {
+      release();
+    }
+  }
+
+  async function run<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (transaction === 'ended') throw statementAfterLast();
+    if (transaction === 'none')
+      return resultOf(await runAlone(query, isPlainRead(query.sql) ? askTwice : ask));
+    if (isDeferred(query) && settings === '' && deferred.length < MAX_DEFERRED) {
+      deferred.push(query);
+      return { rows: [] };
+    }
+    if (transaction === 'announced' && !hasModes && deferred.length === 0) {
+      // Settings are those of a transaction.
+      if (isLast(query) && settings === '') {
+        transaction = 'ended';
+        return resultOf(await runAlone(query, ask));
+      }
+      if (isPlainRead(query.sql)) return resultOf(await runAlone(query, askTwice));
+    }
+    return resultOf(await runInside(query));
+  }
+
+  async function end(how: 'commit' | 'rollback'): Promise<void> {
+    try {
+      if (how === 'commit' && deferred.length > 0 && transaction === 'announced') {
+        const [only] = deferred;
+        if (deferred.length === 1 && !hasModes) return void (await runAlone(only!, ask));
+        await open([]);
+      }
+      // The server has already rolled back the transaction of a lost connection.
+      if (transaction !== 'open' || (how === 'rollback' && client === undefined)) return;
+      if (how === 'rollback') await ask([command('rollback')]);
+      else requireCommitted(await ask([...takeDeferred(), commit]));
+    } catch (error) {
+      release(error as Error);
+      throw error;
+    } finally {
+      deferred = [];
+      transaction = 'none';
+      release();
+    }
+  }
+
+  /** Runs the work when no other statement of this unit runs. */
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const entered = turnstile.enter();
+    if (entered !== undefined) await entered;
+    try {
+      return await work();
+    } finally {
+      turnstile.leave();
+    }
+  }
+
+  return {
+    async executeQuery<Row>(query: CompiledQuery) {
+      if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
+      return inTurn(() => run<Row>(query));
+    },
+    async *streamQuery() {
+      yield* [];
+      throw new Error('rows are read whole: streaming is not supported');
+    },
+    begin({ isolationLevel, accessMode }: TransactionSettings) {
+      const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean);
+      hasModes = modes.length > 0;
+      if (hasModes) begin = command(`start transaction ${modes.join(' ')}${settings}`);
+      transaction = 'announced';
+    },
+    end: (how) => inTurn(() => end(how)),
+    release: () => release(),
+  };
+}
+
+/** The statements as prepared ones; undefined if one cannot be prepared. */
+function namedOf(queries: readonly CompiledQuery[], nameOf: NameOf): NamedStatement[] | undefined {
+  const named: NamedStatement[] = [];
+  for (const query of queries) {
+    const { sql, parameters } = query;
+    const name = isNameable(query) && parameters.every(isWireValue) ? nameOf(sql) : undefined;
+    if (name === undefined) return undefined;
+    named.push({ name, sql, parameters });
+  }
+  return named;
+}
+
+/**
+ * NOTE: the texts of the entity manager vary with the length of lists, and a prepared `select *` fails after a column is
+ * added. Several commands cannot be prepared together; only migrations send such texts.
+ */
+function isNameable(query: CompiledQuery): boolean {
+  return isPrepared(query) || (query.query.kind !== 'RawNode' && query.parameters.length > 0);
+}
+
+async function sendSeparately(
+  client: PoolClient,
+  queries: readonly CompiledQuery[],
+  nameOf: NameOf,
+): Promise<BatchResult> {
+  const results: StatementResult[] = [];
+  try {
+    for (const query of queries) {
+      const { sql, parameters } = query;
+      const values = parameters as unknown[];
+      const name = isNameable(query) ? nameOf(sql) : undefined;
+      const {
+        rows,
+        command: tag,
+        rowCount,
+      } = await (name === undefined ? client.query(sql, values) : client.query({ name, text: sql, values }));
+      results.push({ rows, tag: `${tag} ${rowCount ?? 0}` });
+    }
+    return { results };
+  } catch (error) {
+    return { results, error };
+  }
+}
+
+/** PostgreSQL answers `commit` with `ROLLBACK` when a statement of the transaction has failed. */
+function requireCommitted(results: readonly StatementResult[]): void {
+  if (results.at(-1)?.tag.startsWith('ROLLBACK') === true) {
+    throw new Error('the transaction was rolled back, because one of its statements had failed');
+  }
+}
+
+const counting = /^(?:INSERT|UPDATE|DELETE|MERGE)\b.* (\d+)$/;
+
+function resultOf<Row>({ rows, tag }: StatementResult): QueryResult<Row> {
+  if (tag.startsWith('SELECT')) return { rows: rows as Row[] };
+  const count = counting.exec(tag)?.[1];
+  return count === undefined
+    ? { rows: rows as Row[] }
+    : { rows: rows as Row[], numAffectedRows: BigInt(count) };
+}
