@@ -26,9 +26,17 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, { na
   ),
 );
 
-/** Locks a name until the transaction ends. Other transactions that lock it wait. */
-export async function lockName(em: SqlEntityManager, name: string): Promise<void> {
-  if (isPostgres(em.getKysely())) await lock(em, { name });
+/**
+ * Locks a name until the transaction ends. Other transactions that lock it wait.
+ *
+ * @param options `isDeferred`: the next statement waits for the lock instead, as `asDeferred` says.
+ */
+export async function lockName(
+  em: SqlEntityManager,
+  name: string,
+  options?: { readonly isDeferred: boolean },
+): Promise<void> {
+  if (isPostgres(em.getKysely())) await lock(em, { name }, options);
 }
 
 /** Locks several names, always in the same order, so that two transactions cannot deadlock on them. */

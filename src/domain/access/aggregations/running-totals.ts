@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -57,8 +58,9 @@ export async function openRunningTotals(
   walletId: string,
   action: PolicyAction,
 ): Promise<RunningTotals> {
+  // The sum that follows is sent together with the lock, and sees what was committed until it was taken.
   const { totals, entries } = await readTotals(context, walletId, action, (aggregationId, groupKey) =>
-    lockName(context.em, `${aggregationId}:${groupKey}`),
+    lockName(context.em, `${aggregationId}:${groupKey}`, { isDeferred: true }),
   );
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),
@@ -217,21 +219,27 @@ async function recordEntries(
   // CHOICE: a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it
   // as unreadable.
   const counted = entries.filter(({ amount = 0n }) => amount > 0n);
-  if (counted.length === 0) return;
-  await em
-    .getKysely<Tables>()
-    .insertInto('aggregation_records')
-    .values(
-      counted.map(({ aggregationId, groupKey, amount }) => ({
-        id: ids.cuid2(),
-        aggregation_id: aggregationId,
-        group_key: groupKey,
-        amount: String(amount),
-        recorded_at_ms: nowMs,
-      })),
-    )
-    .execute();
+  const rows = counted.map(({ aggregationId, groupKey, amount }) => ({
+    id: ids.cuid2(),
+    aggregation_id: aggregationId,
+    group_key: groupKey,
+    amount: String(amount),
+    recorded_at_ms: nowMs,
+  }));
+  if (rows.length === 1) await insertRecord(em, rows[0]!, { isDeferred: true });
+  else if (rows.length > 1)
+    await em.getKysely<Tables>().insertInto('aggregation_records').values(rows).execute();
 }
+
+const insertRecord = prepareQuery<Selectable<Tables['aggregation_records']>>((database, record) =>
+  database.insertInto('aggregation_records').values({
+    id: record.id,
+    aggregation_id: record.aggregation_id,
+    group_key: record.group_key,
+    amount: record.amount,
+    recorded_at_ms: record.recorded_at_ms,
+  }),
+);
 
 /** Deletes records that are older than their aggregation's window, which never changes; returns how many. */
 export async function dropStaleRecords(em: SqlEntityManager, nowMs: number): Promise<number> {
