@@ -1,6 +1,7 @@
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
 import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
+import { isBatchOf, isOperationOf, isSolanaOf } from './requested-calls.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
 /** What a wallet's key is to be used for. */
@@ -92,9 +93,10 @@ type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 /** Methods of rpc that sign transactions which the server completes or builds. */
 const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => boolean>> = {
   eth_sendTransaction: isSentTransaction,
-  wallet_sendCalls: isBuiltBy('eth_signTransaction', 'eth_signUserOperation', 'eth_sign7702Authorization'),
-  signAndSendTransaction: isBuiltBy('signTransaction'),
-  tron_sendTransaction: isBuiltBy('tron_signTransaction'),
+  wallet_sendCalls: areSentCalls,
+  signAndSendTransaction: (body, task) =>
+    task.method === 'signTransaction' && isSolanaOf(body, task.params as Fields),
+  tron_sendTransaction: isSentTron,
   transfer: isBuiltBy('spark_operation'),
   transferTokens: isBuiltBy('spark_operation'),
   claimStaticDeposit: isBuiltBy('spark_operation'),
@@ -127,11 +129,46 @@ const quantities: ReadonlySet<string> = new Set([
   ...[...completed].filter((name) => name !== 'from'),
 ]);
 
+/** What the server fills in of a transaction on Tron. */
+const completedOnTron: ReadonlySet<string> = new Set([
+  ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
+]);
+
+function isSentTron({ params }: Body, task: SignTask): boolean {
+  if (task.method !== 'tron_signTransaction') return false;
+  const { raw_data: given } = task.params as { raw_data: Fields };
+  return isCompletedBy((params as { raw_data: Fields }).raw_data, given, completedOnTron);
+}
+
+/** The calls of a body, as one transaction or as a user operation, or the delegation that either may need. */
+function areSentCalls(body: Body, task: SignTask): boolean {
+  if (task.method === 'eth_signTransaction') {
+    return isBatchOf(body, (task.params as { transaction: Fields }).transaction);
+  }
+  return isSponsored(body, task);
+}
+
+function isSponsored(body: Body, task: SignTask): boolean {
+  if (task.method === 'eth_signUserOperation') return isOperationOf(body, task.params as Fields);
+  return task.method === 'eth_sign7702Authorization' && delegatesToOurs(task.params);
+}
+
+/**
+ * The account that a task acts for, where the server says it: a batch is a transaction of the wallet to itself, a user
+ * operation has a sender. Undefined for other tasks, and for what the owner has asked for by it.
+ */
+export function accountOf({ body }: EvidentRequest, task: WalletTask): string | undefined {
+  if (task.kind !== 'sign' || body.method === task.method) return undefined;
+  if (task.method === 'eth_signUserOperation') {
+    return String((task.params as { user_operation: Fields }).user_operation.sender);
+  }
+  if (task.method !== 'eth_signTransaction' || body.method !== 'wallet_sendCalls') return undefined;
+  return String((task.params as { transaction: Fields }).transaction.to);
+}
+
 /** The transaction that was sent to be signed, with what the server fills in. */
 function isSentTransaction(body: Body, task: SignTask): boolean {
-  if (body.sponsor === true) {
-    return task.method !== 'eth_signTransaction' && isBuiltBy(...transactionMethods)(body, task);
-  }
+  if (body.sponsor === true) return isSponsored(body, task);
   if (task.method !== 'eth_signTransaction') return false;
   const asked = (body.params as { transaction: Fields }).transaction;
   const { experimental_data_suffix: suffix, caip2 } = body;

@@ -5,7 +5,13 @@ import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
 import { requestedAction } from './requested-action.ts';
-import { isTaskOfChain, isTransactionTask, requireRequested, type WalletTask } from './requested-task.ts';
+import {
+  accountOf,
+  isTaskOfChain,
+  isTransactionTask,
+  requireRequested,
+  type WalletTask,
+} from './requested-task.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import {
   ifPinned,
@@ -65,8 +71,8 @@ export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>
 
 /** What is left to compare when the key is open. */
 interface AuthorizedTask {
-  /** The address by which policies have judged; undefined if it does not matter. */
-  readonly address: string | undefined;
+  /** What the caller says is the wallet's address, where it matters: for policies, and for what acts for an account. */
+  readonly addresses: readonly string[];
 }
 
 /**
@@ -81,7 +87,7 @@ export async function requireAuthorizedTask(
   { task, openSeal }: { readonly task: WalletTask; readonly openSeal: OpenSeal },
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = use;
-  const isFree = { address: undefined };
+  const isFree = { addresses: [] };
   if (authority.owner === null) return isFree;
   if (!isTaskOfChain(task, occasion.chainType)) {
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
@@ -97,13 +103,15 @@ export async function requireAuthorizedTask(
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
   const place = requireParty(use, evidence, parties);
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
-  if (pin === null) return isFree;
+  const account = accountOf(request, task);
+  const addresses = account === undefined ? [] : [account];
+  if (pin === null) return { addresses };
   const { address } = use;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
   const policy = await openPinned(use, pin, openSeal);
   const known = await requestedAction(request, rest, task, { chainType: occasion.chainType, address });
   requireAllowed(policy, known, occasion.nowMs);
-  return { address };
+  return { addresses: [...addresses, address] };
 }
 
 /** A policy whose owner has agreed to its content. */

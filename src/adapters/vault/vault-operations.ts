@@ -124,7 +124,7 @@ export function vaultOn(
       const judged = use && (await requireAuthorizedTask(use, occasion, signing));
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const { privateKey } = decodeWalletSecret(secret);
-        if (judged?.address !== undefined) await requireAddress(chainType, privateKey, judged.address);
+        await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
         return signWithKey(chainType, privateKey, task);
       });
     },
@@ -275,8 +275,14 @@ function policyBinding({ purpose, rowId, appId }: SealBinding, content: string):
 }
 
 /** The address decides which calls are ones of the wallet to itself. */
-async function requireAddress(chainType: ChainType, privateKey: Uint8Array, address: string): Promise<void> {
-  if (chainType !== 'ethereum' || (await deriveWallet(chainType, privateKey)).address === address) return;
+async function requireAddresses(
+  chainType: ChainType,
+  privateKey: Uint8Array,
+  addresses: readonly string[],
+): Promise<void> {
+  if (chainType !== 'ethereum' || addresses.length === 0) return;
+  const own = (await deriveWallet(chainType, privateKey)).address.toLowerCase();
+  if (addresses.every((address) => address.toLowerCase() === own)) return;
   throw new UnauthorizedUseError('expected the address of the wallet');
 }
 

@@ -326,14 +326,18 @@ test('what is sent is judged by what is signed, not by what the request says', a
   await expect(attempt(sends(thief), pays(thief))).rejects.toThrow(denied);
   await expect(attempt(pays(friend), pays(friend))).resolves.toHaveProperty('signed_transaction');
   await expect(attempt(pays(thief), pays(thief))).rejects.toThrow(denied);
-  const calls = { method: 'wallet_sendCalls', caip2: 'eip155:1', params: { calls: [{ to: friend }] } };
+  const calls = (to: string) => ({
+    ...{ method: 'wallet_sendCalls', caip2: 'eip155:1', params: { calls: [{ to, value: 1 }] } },
+  });
   const batch = (to: string, outer = wallet.address) => signing({ to: outer, data: batchTo(to) });
-  await expect(attempt(calls, batch(friend))).resolves.toHaveProperty('signed_transaction');
-  await expect(attempt(calls, batch(thief))).rejects.toThrow(denied);
-  await expect(attempt(calls, batch(friend, thief))).rejects.toThrow(denied);
-  await expect(attempt(calls, pays(thief))).rejects.toThrow(denied);
+  await expect(attempt(calls(friend), batch(friend))).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt(calls(thief), batch(thief))).rejects.toThrow(denied);
+  await expect(attempt(calls(friend), batch(friend, thief))).rejects.toThrow(denied);
+  await expect(attempt(calls(thief), pays(thief))).rejects.toThrow('asks for something else');
   // The address by which a call to itself is recognized is that of the key.
-  await expect(attempt(calls, batch(friend, thief), { address: thief })).rejects.toThrow('the address of');
+  await expect(attempt(calls(friend), batch(friend, thief), { address: thief })).rejects.toThrow(
+    'the address of',
+  );
   await expect(attempt(sends(friend), pays(friend), { address: undefined })).rejects.toThrow(
     'the address of',
   );

@@ -1,0 +1,79 @@
+import { bytesToBase58 } from '../crypto/encoding.ts';
+import { type BatchCall, encodeBatch } from '../signing/ethereum/batch-executor.ts';
+import { encodeAccountCalls } from '../signing/ethereum/simple-account.ts';
+import { parseEvmAddress, parseHexBytes, parseQuantity, type Quantity } from '../signing/fields.ts';
+import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction } from '../signing/solana/wire.ts';
+import { withFeePayer } from '../signing/solana/with-fee-payer.ts';
+
+// What the server makes of the transactions and calls that a body contains, made again by the signer.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The calls of an rpc body: those of a batch, or the one of a sponsored transaction. */
+function callsOf({ method, params, experimental_data_suffix: suffix }: Fields): readonly BatchCall[] {
+  const { calls, transaction } = params as { calls?: unknown; transaction?: unknown };
+  const asked = method === 'wallet_sendCalls' ? calls : [transaction];
+  const read = (asked as readonly Fields[]).map(callOf);
+  const last = read.at(-1);
+  if (last === undefined || typeof suffix !== 'string') return read;
+  const data = Buffer.concat([last.data, parseHexBytes(suffix, '/experimental_data_suffix')]);
+  return [...read.slice(0, -1), { ...last, data }];
+}
+
+function callOf({ to, value, data }: Fields): BatchCall {
+  return {
+    to: parseEvmAddress(String(to), '/to'),
+    value: value === undefined ? 0n : parseQuantity(value as Quantity, '/value', 256),
+    data: parseHexBytes(typeof data === 'string' ? data : '0x', '/data'),
+  };
+}
+
+function isOfChain({ caip2 }: Fields, chainId: unknown): boolean {
+  return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
+}
+
+/** What a transaction of a batch may have besides its calldata and its recipient, the account itself. */
+const ofBatch: ReadonlySet<string> = new Set([
+  ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
+  // Each authorization counts for the account that has signed it.
+  ...['max_priority_fee_per_gas', 'authorization_list'],
+]);
+
+/** Whether this is the transaction of the account to itself that runs the calls of the body. */
+export function isBatchOf(body: Fields, transaction: Fields): boolean {
+  const { experimental_data_suffix: suffix, ...plain } = body;
+  const batch = Buffer.from(encodeBatch(callsOf(plain))).toString('hex');
+  const expected = `0x${batch}${typeof suffix === 'string' ? suffix.slice(2) : ''}`;
+  return (
+    isOfChain(body, transaction.chain_id) &&
+    Object.entries(transaction).every(([name, value]) => value === undefined || ofBatch.has(name)) &&
+    String(transaction.data).toLowerCase() === expected.toLowerCase()
+  );
+}
+
+/** Whether this is a user operation that runs the calls of the body. */
+export function isOperationOf(
+  body: Fields,
+  { chain_id: chainId, user_operation: operation }: Fields,
+): boolean {
+  const expected = encodeAccountCalls(callsOf(body));
+  const given = parseHexBytes(String((operation as Fields).call_data), '/user_operation/call_data');
+  return isOfChain(body, chainId) && Buffer.compare(expected, given) === 0;
+}
+
+/**
+ * Whether this is the Solana transaction that was sent, with a recent blockhash in place of the placeholder, and with a
+ * fee payer if it is sponsored.
+ */
+export function isSolanaOf({ sponsor, params }: Fields, given: Fields): boolean {
+  const signed = decodeSolanaTransaction(parseSolanaWire(String(given.transaction)));
+  const asked = parseSolanaWire(String((params as Fields).transaction)).slice();
+  const [feePayer] = signed.staticKeys;
+  const wire = sponsor === true && feePayer ? withFeePayer(asked, bytesToBase58(feePayer)) : asked;
+  const expected = decodeSolanaTransaction(wire);
+  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  if (expected.recentBlockhash.every((byte) => byte === 0))
+    expected.recentBlockhash.set(signed.recentBlockhash);
+  return Buffer.compare(expected.message, signed.message) === 0;
+}
