@@ -34,7 +34,7 @@ async function signs(wallet: SealedWallet, body: object, task: object) {
   );
 }
 
-const calls = [
+const calls: readonly [Call, Call] = [
   { to: friend, value: '0x1' },
   { to: friend, data: '0x1234' },
 ];
@@ -79,7 +79,7 @@ test('a batch runs the calls that its owner has signed, on that chain, for the w
     },
   });
   await expect(signs(wallet, batch, task())).resolves.toHaveProperty('signed_transaction');
-  const [first, second] = calls as [Call, Call];
+  const [first, second] = calls;
   const forged = {
     'another recipient': { data: batchOf([first, { ...second, to: thief }]) },
     'another amount': { data: batchOf([{ ...first, value: '0x2' }, second]) },
