@@ -5,7 +5,7 @@ import { startPostgres } from '../measure/postgres.ts';
 import { atLeast } from '../report.ts';
 import { mostPerSecondOf, storageTable } from './storage-goals.ts';
 
-const limits = { create: 0.8, get: 0.75, page: 0.85 };
+const limits = { create: 0.9, get: 0.85, page: 0.85 };
 const what = {
   create: 'wallet, key and event in one transaction',
   get: 'one wallet',

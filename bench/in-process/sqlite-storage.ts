@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import type { Database as Handle } from 'better-sqlite3';
 import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
+import { type CommitSync, createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
 import { openSandboxFile } from '../servers/stored-work.ts';
@@ -22,7 +23,12 @@ import {
 
 // Storage on SQLite: our verbs on the ORM's connection, and the same rows with prepared statements.
 
-function rawOn(handle: Handle): StorageSubject {
+/**
+ * @param sync makes a commit survive a power loss as ours does, in another thread. Without it SQLite syncs by itself
+ * and blocks the event loop.
+ */
+function rawOn(handle: Handle, sync?: CommitSync): StorageSubject {
+  if (sync !== undefined) handle.pragma('synchronous = NORMAL');
   const insertWallet = handle.prepare(plainStatements.wallet);
   const insertKey = handle.prepare(plainStatements.key);
   const insertEvent = handle.prepare(plainStatements.event);
@@ -35,7 +41,10 @@ function rawOn(handle: Handle): StorageSubject {
     insertEvent.run(eventValues(id));
   });
   return {
-    create: (id) => insertAll.immediate(id),
+    create(id) {
+      insertAll.immediate(id);
+      return sync?.reach();
+    },
     get(id) {
       if (select.get(credentials.appId, id) === undefined) throw new Error(`${id} is not there`);
     },
@@ -81,14 +90,19 @@ async function compareWithRaw(rows: number) {
   const database = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
   const managed = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
   const handle = openSandboxFile(seededFile(rows));
+  const file = seededFile(rows);
+  const synced = openSandboxFile(file);
+  const sync = createCommitSync(`${file}-wal`);
   const subjects = {
     raw: { subject: rawOn(handle), rows },
+    'raw, synced in a thread': { subject: rawOn(synced, sync), rows },
     ours: { subject: oursOn(database), rows },
     'entity manager': { subject: entityManagerOn(managed), rows },
   };
   const measured = await measureStorage({ ...common, subjects });
-  await Promise.all([database.close(), managed.close()]);
+  await Promise.all([database.close(), managed.close(), sync.close()]);
   handle.close();
+  synced.close();
   return measured;
 }
 

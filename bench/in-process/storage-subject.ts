@@ -169,7 +169,13 @@ export const plainStatements = {
     'resource_id',
     'created_at_ms',
   ]),
-  get: `select ${walletColumns.join(', ')} from wallets where app_id = ? and id = ?`,
+  // As ours: the view of a wallet shows its automations, and a use of it needs the digest of its policy.
+  get: `select ${walletColumns.map((column) => `wallets.${column}`).join(', ')}, policies.rules_digest,
+    exists (
+      select 1 from wallet_automation_attachments as attachments where attachments.wallet_id = wallets.id
+    ) as has_automations
+    from wallets left join policies on policies.id = wallets.policy_id
+    where wallets.app_id = ? and wallets.id = ?`,
   cursor: 'select created_at_ms from wallets where id = ? and app_id = ?',
   page: `select ${walletColumns.join(', ')} from wallets where app_id = ? and archived_at_ms is null
     and (created_at_ms, id) < (?, ?) order by created_at_ms desc, id desc limit ?`,
