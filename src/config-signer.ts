@@ -1,4 +1,5 @@
 import * as check from './config-checks.ts';
+import { type UserLoginSettings, userLogins } from './config-user-logins.ts';
 
 /** A signer that listens on a socket. */
 interface SignerSocket {
@@ -31,6 +32,7 @@ const fileNames = [
   'CUSTOS_MASTER_KEY_FILE',
   'CUSTOS_PREVIOUS_MASTER_KEYS_FILE',
   'CUSTOS_KMS_TOKEN_FILE',
+  'CUSTOS_USER_LOGINS_FILE',
 ] as const;
 const keyNames = [
   ...secretNames,
@@ -71,11 +73,13 @@ function picked(env: check.Environment): Record<string, string> {
 /** The settings of a signer. */
 export interface SignerConfig extends MasterKeySettings {
   readonly preparedKeys: number;
+  /** By app: the logins whose tokens it verifies. */
+  readonly logins: ReadonlyMap<string, UserLoginSettings>;
 }
 
 export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
   const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
-  return { ...masterKeys(faults, env), preparedKeys: count };
+  return { ...masterKeys(faults, env), preparedKeys: count, logins: userLogins(faults, env) };
 }
 
 /**

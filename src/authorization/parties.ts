@@ -10,13 +10,21 @@ import {
   type UserKeys,
 } from './quorum-records.ts';
 import { type Evidence, type EvidentRequest, keysOf, UnauthorizedUseError } from './signed-evidence.ts';
+import type { ReadVoucher, StoredVoucherKey, Voucher } from './user-vouchers.ts';
 
 /** What is known of key quorums. */
 export interface KnownQuorums {
   /** The key quorums that are needed, and those nested in them. */
   readonly quorums: readonly QuorumRecord[];
-  /** Keys of members who are users, as the caller knows them: they cannot be verified. */
+  /** Keys of members who are users and not pinned, as the caller knows them: they cannot be verified. */
   readonly userKeys: UserKeys;
+  /** What shows the keys of members who are users and pinned. */
+  readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
+}
+
+/** `KnownQuorums` in a vault, which has opened the voucher key. A caller cannot send a function. */
+export interface ReadQuorums extends KnownQuorums {
+  readonly readVoucher?: ReadVoucher | undefined;
 }
 
 /**
@@ -25,15 +33,16 @@ export interface KnownQuorums {
  * @throws UnauthorizedUseError
  */
 export function requireParty(
-  { quorums, userKeys }: KnownQuorums,
+  { quorums, userKeys, vouching, readVoucher }: ReadQuorums,
   evidence: Evidence,
-  parties: readonly string[],
+  { parties, nowMs }: { readonly parties: readonly string[]; readonly nowMs: number },
 ): number {
+  const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
   // One by one: the owner is the first, and mostly the one who has signed.
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
-    const quorum = currentQuorum(reference, { records, userKeys, depth: 0 });
+    const quorum = currentQuorum(reference, { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 });
     if (countQuorum(quorum, keysOf(evidence, quorumKeys(quorum))).satisfied) return place;
   }
   throw new UnauthorizedUseError('the signed request lacks signatures of those who may do this');

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { RuleInput } from '../policy/compile.ts';
-import { type KnownQuorums, ownerAfter, requireOccasion, requireParty } from './parties.ts';
+import { type KnownQuorums, ownerAfter, type ReadQuorums, requireOccasion, requireParty } from './parties.ts';
 import type { SentSeal } from './quorum-records.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 
@@ -52,13 +52,15 @@ export function sealName(secret: Uint8Array): string {
  * @throws UnauthorizedUseError
  */
 export function changedPolicy(
-  change: PolicyChange,
+  change: PolicyChange & ReadQuorums,
   occasion: { readonly policyId: string; readonly appId: string; readonly nowMs: number },
 ): PolicyContent {
   const before = JSON.parse(change.content) as PolicyContent;
   const request = readEvidence(change.evidence);
   requireOccasion(request, occasion);
-  if (before.owner !== null) requireParty(change, change.evidence, [before.owner]);
+  if (before.owner !== null) {
+    requireParty(change, change.evidence, { parties: [before.owner], nowMs: occasion.nowMs });
+  }
   const [, named, isAboutRules, ruleId] =
     /^\/v1\/policies\/([^/]+)(\/rules(?:\/([^/]+))?)?$/.exec(request.path) ?? [];
   if (named !== occasion.policyId)

@@ -4,6 +4,7 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { parseP256PublicKey } from '../crypto/p256.ts';
 import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
 import { type Evidence, keysOf, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import type { PinnedUsers, ReadVoucher, Voucher } from './user-vouchers.ts';
 
 /** The members of a key quorum; nested ones by their references. */
 interface QuorumMembers {
@@ -13,6 +14,8 @@ interface QuorumMembers {
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
   readonly quorums: readonly string[];
+  /** If set, users count by the keys that the vault vouches for, otherwise by those that the caller names. */
+  readonly users?: PinnedUsers | undefined;
 }
 
 /** A key quorum as it was before its first change. Its digest is its reference, which no other key quorum has. */
@@ -27,6 +30,9 @@ export interface QuorumChange {
   readonly evidence: Evidence;
   /** The keys of members who are users, at that time. */
   readonly userKeys: UserKeys;
+  readonly vouchers?: readonly Voucher[] | undefined;
+  /** Of users after it: their ids in the app's login. Those from before keep theirs. */
+  readonly subjects?: PinnedUsers['subjects'] | undefined;
   /** The nested key quorums from before and after it, at that time. */
   readonly quorums: readonly QuorumRecord[];
 }
@@ -51,13 +57,19 @@ export interface SentSeal {
 
 /** SHA-256 of the canonical JSON, hex. */
 export function quorumReference(base: QuorumBase): string {
-  const { appId, id, threshold, publicKeys, userIds, quorums } = base;
-  return hash('sha256', canonicalJson({ appId, id, threshold, publicKeys, userIds, quorums }));
+  const { appId, id, threshold, publicKeys, userIds, quorums, users } = base;
+  const pinned = users === undefined ? {} : { users };
+  return hash('sha256', canonicalJson({ appId, id, threshold, publicKeys, userIds, quorums, ...pinned }));
 }
 
 /** The base of the key quorum that is made for an owner who is named by a public key. */
 export function baseOfKey(appId: string, id: string, publicKey: string): QuorumBase {
   return { appId, id, threshold: 1, publicKeys: [publicKey], userIds: [], quorums: [] };
+}
+
+/** The base of the key quorum that is made for an owner who is a user. */
+export function baseOfUser(appId: string, id: string, userId: string, users: PinnedUsers): QuorumBase {
+  return { appId, id, threshold: 1, publicKeys: [], userIds: [userId], quorums: [], users };
 }
 
 /**
@@ -72,7 +84,7 @@ export function referenceOfOwner(
   const [publicKeys, userIds] = 'publicKey' in owner ? [[owner.publicKey], []] : [[], [owner.userId]];
   const wanted = canonicalJson({ threshold: 1, publicKeys, userIds, quorums: [] });
   const record = records.find(({ base, changes }) => {
-    const { appId: _, id: __, ...members } = base;
+    const { appId: _, id: __, users: ___, ...members } = base;
     return changes.length === 0 && canonicalJson(members) === wanted;
   });
   if (record === undefined)
@@ -106,30 +118,52 @@ const MAX_DEPTH = 2;
 interface Surroundings {
   readonly records: QuorumsByReference;
   readonly userKeys: UserKeys;
+  readonly vouchers: readonly Voucher[];
+  /** Undefined if the caller has not presented the voucher key: then no pinned user counts. */
+  readonly readVoucher: ReadVoucher | undefined;
+  /** Unix ms, by which keys of users expire; undefined in a change that the vault has seen. */
+  readonly nowMs: number | undefined;
   /** How many key quorums it is nested in. */
   readonly depth: number;
 }
+
+/** What the changes of a key quorum are followed with. */
+type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
 /** A key quorum after all its changes, as signatures are counted. */
 export function currentQuorum(reference: string, around: Surroundings): Quorum {
   const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
   // INVARIANT: a key quorum without a record has no members, so it is never satisfied and keeps its place.
-  return withMembers(reference, record && currentMembers(record, around.depth), around);
+  return withMembers(reference, record && currentMembers(record, around), around);
 }
 
-function withMembers(
-  reference: string,
-  members: QuorumMembers | undefined,
-  { records, userKeys, depth }: Surroundings,
-): Quorum {
-  const { threshold = null, publicKeys = [], userIds = [], quorums = [] } = members ?? {};
+function withMembers(reference: string, members: QuorumMembers | undefined, around: Surroundings): Quorum {
+  const { threshold = null, publicKeys = [], userIds = [], quorums = [], users } = members ?? {};
   return {
     id: reference,
     threshold,
     publicKeys,
-    users: userIds.map((userId) => ({ userId, liveKeys: userKeys[userId] ?? [] })),
-    quorums: quorums.map((inner) => currentQuorum(inner, { records, userKeys, depth: depth + 1 })),
+    users: userIds.map((userId) => ({
+      userId,
+      liveKeys: users === undefined ? (around.userKeys[userId] ?? []) : vouchedKeys(users, userId, around),
+    })),
+    quorums: quorums.map((inner) => currentQuorum(inner, { ...around, depth: around.depth + 1 })),
   };
+}
+
+/** The keys of a pinned user that the vault vouches for. */
+function vouchedKeys(
+  { voucher: name, subjects }: PinnedUsers,
+  userId: string,
+  { vouchers, readVoucher, nowMs }: Surroundings,
+): string[] {
+  const subject = Object.hasOwn(subjects, userId) ? subjects[userId] : undefined;
+  if (subject === undefined || readVoucher === undefined) return [];
+  return vouchers.flatMap((voucher) => {
+    const read = readVoucher(voucher, name);
+    if (read?.subject !== subject || (nowMs !== undefined && read.expiresAtMs <= nowMs)) return [];
+    return [read.publicKey];
+  });
 }
 
 /** The members after the changes of a record, by the digest of these. */
@@ -148,13 +182,13 @@ export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'ch
 }
 
 /** Follows the changes of a key quorum and verifies each that it has not verified before. */
-export function currentMembers(record: QuorumRecord, depth: number): QuorumMembers {
+export function currentMembers(record: QuorumRecord, around: Followed): QuorumMembers {
   if (record.changes.length === 0) return record.base;
-  const digests = changeDigests(record).map((digest) => `${depth} ${digest}`);
+  const digests = changeDigests(record).map((digest) => `${around.depth} ${digest}`);
   const last = digests.findLastIndex((digest) => followed.has(digest));
   let members = followed.get(digests[last] ?? '') ?? record.base;
   for (const change of record.changes.slice(last + 1)) {
-    members = membersAfter(members, { record, change, depth });
+    members = membersAfter(members, { record, change, around });
   }
   followed.set(digests.at(-1)!, members);
   return members;
@@ -163,28 +197,49 @@ export function currentMembers(record: QuorumRecord, depth: number): QuorumMembe
 interface ChangeOfRecord {
   readonly record: QuorumRecord;
   readonly change: QuorumChange;
-  readonly depth: number;
+  readonly around: Followed;
 }
 
 /** The members after a change that the members from before it have signed. */
-function membersAfter(members: QuorumMembers, { record, change, depth }: ChangeOfRecord): QuorumMembers {
+function membersAfter(members: QuorumMembers, { record, change, around }: ChangeOfRecord): QuorumMembers {
   const { id, appId: ownAppId } = record.base;
   const { method, path, body, appId } = readEvidence(change.evidence);
   if (method !== 'PATCH' || path !== `/v1/key_quorums/${id}` || appId !== ownAppId) {
     throw new UnauthorizedUseError(`expected a change of the key quorum \`${id}\``);
   }
-  const { userKeys, quorums } = change;
-  const before = withMembers(id, members, { records: byReference(quorums), userKeys, depth });
+  const { userKeys, quorums, vouchers = [] } = change;
+  const then = { ...around, records: byReference(quorums), userKeys, vouchers, nowMs: undefined };
+  const before = withMembers(id, members, then);
   if (!countQuorum(before, keysOf(change.evidence, quorumKeys(before))).satisfied) {
     throw new UnauthorizedUseError(`a change of the key quorum \`${id}\` lacks signatures`);
   }
   const { authorization_threshold: threshold, public_keys, user_ids, key_quorum_ids } = body;
+  const userIds = texts(user_ids)?.map(neutralUserId) ?? members.userIds;
   return {
     threshold: typeof threshold === 'number' ? threshold : members.threshold,
     publicKeys: texts(public_keys)?.map(parseP256PublicKey) ?? members.publicKeys,
-    userIds: texts(user_ids)?.map(neutralUserId) ?? members.userIds,
+    userIds,
     quorums: texts(key_quorum_ids)?.map((inner) => referenceOfId(quorums, inner)) ?? members.quorums,
+    ...(members.users === undefined ? {} : { users: pinnedAfter(members, userIds, change) }),
   };
+}
+
+/**
+ * Members who stay keep what they are pinned by.
+ *
+ * NOTE: which account a new member has is what the server says.
+ */
+function pinnedAfter(
+  { userIds: before, users }: QuorumMembers,
+  userIds: readonly string[],
+  { subjects: added = {} }: QuorumChange,
+): PinnedUsers {
+  const { voucher, subjects } = users!;
+  const kept = userIds.flatMap((id): [string, string][] => {
+    const from = before.includes(id) ? subjects : added;
+    return Object.hasOwn(from, id) ? [[id, from[id]!]] : [];
+  });
+  return { voucher, subjects: Object.fromEntries(kept) };
 }
 
 /** A user id under the neutral word: a client signs its own brand. */

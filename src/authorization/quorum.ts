@@ -18,6 +18,8 @@ interface QuorumUser {
 /** A user in a quorum, including expired user keys, so that a refusal can mention them. */
 interface LoadedQuorumUser extends QuorumUser {
   readonly expiredKeys: readonly string[];
+  /** JSON of the vouchers for the live keys. */
+  readonly vouchers: readonly string[];
 }
 
 export interface LoadedQuorum extends Quorum {

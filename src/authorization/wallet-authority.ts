@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import { type KnownQuorums, ownerAfter, requireOccasion, requireParty } from './parties.ts';
+import { type KnownQuorums, ownerAfter, type ReadQuorums, requireOccasion, requireParty } from './parties.ts';
 import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
@@ -82,7 +82,7 @@ interface AuthorizedTask {
  * @throws UnauthorizedUseError, and what parsing throws for evidence that cannot be parsed.
  */
 export async function requireAuthorizedTask(
-  use: AuthorizedUse,
+  use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
   { task, openSeal }: { readonly task: WalletTask; readonly openSeal: OpenSeal },
 ): Promise<AuthorizedTask> {
@@ -101,7 +101,7 @@ export async function requireAuthorizedTask(
   const rest = restOfWallet(request, occasion);
   requireRequested(request, rest, task);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = requireParty(use, evidence, parties);
+  const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const account = accountOf(request, task);
   const addresses = account === undefined ? [] : [account];
@@ -129,13 +129,15 @@ async function openPinned(
 }
 
 /** A request that changes who may use a wallet, which the owner has signed. Result: the authority after it. */
-export function changedAuthority(use: AuthorizedUse, occasion: UseOccasion): WalletAuthority {
+export function changedAuthority(use: AuthorizedUse & ReadQuorums, occasion: UseOccasion): WalletAuthority {
   const { authority, quorums, evidence } = use;
   if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
-  if (authority.owner !== null) requireParty(use, evidence, [authority.owner]);
+  if (authority.owner !== null) {
+    requireParty(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+  }
   if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');

@@ -21,6 +21,8 @@ Settings (environment):
       \`custos keys rotate\` has finished
   CUSTOS_PREPARED_KEYS (default: 0)
       how many keys of new wallets the signer prepares while it is idle
+  CUSTOS_USER_LOGINS_FILE
+      JSON file by app id of the logins whose tokens the signer verifies
   CUSTOS_SIGNER_SOCKET
       or, instead of all these, the socket of \`custos signer\`,
   CUSTOS_SIGNER_UID (default: the user of this process)

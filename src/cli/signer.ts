@@ -8,6 +8,8 @@ Settings (environment):
       instead of them
   CUSTOS_PREPARED_KEYS
       how many keys of new wallets to prepare while idle (default: 0)
+  CUSTOS_USER_LOGINS_FILE
+      JSON file by app id of the logins whose tokens it verifies
 
 Example:
   $ install -d -m 700 /run/custos-signer

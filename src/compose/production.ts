@@ -23,6 +23,7 @@ import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
+import { makeVoucherKeys } from '../domain/access/key-quorums/voucher-keys.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-trail.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
@@ -175,6 +176,8 @@ export async function startProduction(
     await restores.open();
     await audit.open();
     await sealStoredTestCodes(vault, inUnitOf(units));
+    const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault }));
+    if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);

@@ -13,6 +13,7 @@ import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
 import { KeyQuorumChangeEntity } from './access/key-quorums/key-quorum-change.entity.ts';
 import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
 import { KeyQuorumSealEntity } from './access/key-quorums/key-quorum-seal.entity.ts';
+import { VoucherKeyEntity } from './access/key-quorums/voucher-key.entity.ts';
 import { OperatorEntity } from './access/operators/operator.entity.ts';
 import { OrganizationEntity } from './access/organizations/organization.entity.ts';
 import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
@@ -126,6 +127,7 @@ export const entities = [
   PendingRecordEntity,
   PolicyEntity,
   PolicySealEntity,
+  VoucherKeyEntity,
   RestoreEntity,
   ServerProcessEntity,
   TransactionAuthorizationEntity,

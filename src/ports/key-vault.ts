@@ -1,5 +1,7 @@
+import type { KnownQuorums } from '../authorization/parties.ts';
 import type { PolicyChange, PolicyContent } from '../authorization/policy-seals.ts';
 import type { QuorumRecord } from '../authorization/quorum-records.ts';
+import type { StoredVoucherKey, Voucher } from '../authorization/user-vouchers.ts';
 import type { AuthorizedUse, WalletAuthority } from '../authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
@@ -58,6 +60,18 @@ export interface NewUserKey {
   readonly publicKey: string;
   /** Base64 PKCS #8, as it is or encrypted to a recipient. */
   readonly privateKey: string | HpkeMessage;
+  /** Undefined if the vault does not vouch for the key. */
+  readonly voucher?: Voucher | undefined;
+}
+
+/** A login for which a user's key is drawn. */
+export interface UserLogin {
+  readonly appId: string;
+  /** A token of the app's own login. */
+  readonly token: string;
+  /** When the key ends: at most an hour ahead. Unix ms. */
+  readonly expiresAtMs: number;
+  readonly voucherKey: StoredVoucherKey;
 }
 
 /** A message to the holder of a P-256 key (RFC 9180, base mode). */
@@ -87,6 +101,8 @@ export interface KeyVault {
   readonly currentMasterKeyId: string;
   /** Whether it computes in this process and waits for nothing else. Others are asked while no connection is held. */
   readonly isLocal?: boolean;
+  /** The apps whose logins it verifies: it vouches for keys of their users. */
+  readonly loginApps?: readonly string[];
 
   /** Seals a secret that the caller knows, for a purpose of `plainPurposes`. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
@@ -142,7 +158,11 @@ export interface KeyVault {
    * now; the record has the seal of those before it. What opens under them shows that this vault has seen each when it
    * was made. Throws UnauthorizedUseError.
    */
-  sealQuorumChange(binding: SealBinding, record: QuorumRecord): Promise<SealedKey>;
+  sealQuorumChange(
+    binding: SealBinding,
+    record: QuorumRecord,
+    vouching?: KnownQuorums['vouching'],
+  ): Promise<SealedKey>;
   /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**
@@ -166,8 +186,12 @@ export interface KeyVault {
    * Draws a P-256 key for a user, whose private key is not stored. Throws HpkeError for an invalid recipient.
    *
    * Shape: `recipient` 65-byte point; without one, the private key is returned as it is.
+   *
+   * @param login what the vault verifies to vouch for the key. It does not if the token is not valid.
    */
-  createUserKey(recipient: Uint8Array | undefined): Promise<NewUserKey>;
+  createUserKey(recipient: Uint8Array | undefined, login?: UserLogin): Promise<NewUserKey>;
+  /** Draws the key under which the vault vouches for keys of an app's users. No other one has the `name`. */
+  createVoucherKey(binding: SealBinding): Promise<{ readonly sealed: SealedKey; readonly name: string }>;
 
   /** Draws a key for fingerprints. */
   createFingerprintKey(binding: SealBinding): Promise<SealedKey>;

@@ -14,11 +14,11 @@ interface SignerParts extends ServedVault {
 }
 
 /** The vault of a signer. Throws when the libraries that sign disagree. */
-export function servedVault({ preparedKeys: count, ...masterKeys }: SignerConfig): SignerParts {
+export function servedVault({ preparedKeys: count, logins, ...masterKeys }: SignerConfig): SignerParts {
   assertBackendsAgree();
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
-    vault: productionVault(masterKeys, systemEntropy, phraseKeys),
+    vault: productionVault(masterKeys, systemEntropy, { phraseKeys, logins }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
     close: () => phraseKeys.close(),

@@ -98,12 +98,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       both,
       async (work) => {
         transactions += 1;
-        if (transactions === 12) await makeWallets(operations, 1);
+        if (transactions === 13) await makeWallets(operations, 1);
         return inTransaction(work);
       },
       unobserved,
     );
-    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 12 });
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 13 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);

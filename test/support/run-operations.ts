@@ -5,11 +5,13 @@ import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
 import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
+import type { UserLogin } from '../../src/adapters/vault/login-token.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
+import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { entities } from '../../src/domain/tables.ts';
@@ -77,6 +79,8 @@ export interface OperationsOptions {
   readonly admission?: RunOptions['admission'];
   /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
+  /** The app's own login, whose tokens the vault verifies. */
+  readonly login?: UserLogin;
   /** The file of SQLite, which is in memory by default. */
   readonly file?: string;
 }
@@ -107,12 +111,20 @@ export async function openOperations(
 ): Promise<TestOperations> {
   const database = await openTestDatabase(kind, options);
   const clock = { nowMs: startMs };
-  const services = makeServices({ database, clock }, 'test', options);
+  const logins = new Map<string, UserLogin>();
+  const services = makeServices({ database, clock }, 'test', { ...options, logins });
   const { app } = await database.orm.em
     .fork()
     .transactional((em) =>
       createApp({ ...services, em: em as OperationContext['em'], nowMs: clock.nowMs }, { name: 'Acme' }),
     );
+  if (options.login !== undefined) {
+    logins.set(app.id, options.login);
+    const { ids, vault } = services;
+    await database.orm.em
+      .fork()
+      .transactional((em) => makeVoucherKeys({ em: em as OperationContext['em'], ids, vault }));
+  }
   return serve({ database, services, clock, app, options });
 }
 
@@ -134,7 +146,7 @@ export function operationsOn(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains, jwks, safeguards, replaceVault }: OperationsOptions,
+  { chains, jwks, safeguards, replaceVault, logins }: OperationsOptions & { logins?: Map<string, UserLogin> },
 ): Services {
   const entropy = seededEntropy(seed);
   const vault = createKeyVault({
@@ -142,6 +154,7 @@ function makeServices(
     entropy: systemEntropy,
     keyEntropy: entropy,
     clock: { now: () => clock.nowMs },
+    logins,
   });
   return {
     processId: 'test',
@@ -151,7 +164,7 @@ function makeServices(
     ids: makeIds(entropy),
     vault:
       replaceVault === undefined && database.kind === 'sqlite'
-        ? { ...vault, isLocal: true }
+        ? Object.assign(vault, { isLocal: true })
         : askedWithoutConnection(replaceVault?.(vault) ?? vault),
     log: silentLog,
     jwks: jwks ?? { keys: async () => [] },

@@ -296,6 +296,7 @@ describe('master keys', () => {
       local: [new Uint8Array(masterKey), other, new Uint8Array(masterKey)],
       transit: undefined,
       preparedKeys: 0,
+      logins: new Map(),
     });
   });
 
@@ -305,8 +306,9 @@ describe('master keys', () => {
       local: [other],
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
       preparedKeys: 0,
+      logins: new Map(),
     });
-    const { preparedKeys: _, ...masterKeys } = readSignerConfig(setOnly(env));
+    const { preparedKeys: _, logins: __, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
       vault: { kind: 'local', masterKeys },

@@ -1,8 +1,17 @@
+import type { KnownQuorums } from '../../authorization/parties.ts';
 import type { PolicyChange } from '../../authorization/policy-seals.ts';
 import type { QuorumRecord } from '../../authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../authorization/wallet-authority.ts';
 import type { PolicyPin, WalletPolicies } from '../../authorization/wallet-policies.ts';
-import type { KeyVault, NewWalletKey, SealBinding, SealedKey, SubmittedKey } from '../../ports/key-vault.ts';
+import type {
+  KeyVault,
+  NewUserKey,
+  NewWalletKey,
+  SealBinding,
+  SealedKey,
+  SubmittedKey,
+  UserLogin,
+} from '../../ports/key-vault.ts';
 import type { SigningTask } from '../../signing/sign-with-key.ts';
 import type { Message } from './frames.ts';
 
@@ -29,6 +38,7 @@ export const operationNames = [
   'sealPolicy',
   'changePolicy',
   'sealQuorumChange',
+  'createVoucherKey',
 ] as const satisfies readonly (keyof KeyVault)[];
 type OperationName = (typeof operationNames)[number];
 
@@ -71,8 +81,8 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
       const result = await call('changePolicy', partsOf(sealed), json);
       return { sealed: sealedOf(result), content: (result.json as { content: string }).content };
     },
-    sealQuorumChange: async (binding, record) =>
-      sealedOf(await call('sealQuorumChange', [], { binding, record })),
+    sealQuorumChange: async (binding, record, vouching) =>
+      sealedOf(await call('sealQuorumChange', [], { binding, record, vouching })),
     async createImportKey(binding) {
       const result = await call('createImportKey', [], { binding });
       return { sealed: sealedOf(result), publicKey: new Uint8Array(part(result.parts, 2)) };
@@ -93,10 +103,15 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
       const json = { key: sealed.masterKeyId, binding, text };
       return new Uint8Array(part((await call('signToken', partsOf(sealed), json)).parts, 0));
     },
-    async createUserKey(recipient) {
-      const { json, parts } = await call('createUserKey', recipient === undefined ? [] : [recipient], {});
-      const { publicKey, privateKey } = json as { publicKey: string; privateKey?: string };
-      return { publicKey, privateKey: privateKey ?? messageOf(parts, 0) };
+    async createUserKey(recipient, login) {
+      const asked = recipient === undefined ? [] : [recipient];
+      const { json, parts } = await call('createUserKey', asked, { login });
+      const { privateKey, ...key } = json as Omit<NewUserKey, 'privateKey'> & { privateKey?: string };
+      return { ...key, privateKey: privateKey ?? messageOf(parts, 0) };
+    },
+    async createVoucherKey(binding) {
+      const result = await call('createVoucherKey', [], { binding });
+      return { sealed: sealedOf(result), name: (result.json as { name: string }).name };
     },
     createFingerprintKey: async (binding) => sealedOf(await call('createFingerprintKey', [], { binding })),
     async fingerprint(sealed, binding, text) {
@@ -163,8 +178,8 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     return sealedMessage(sealed, { content });
   },
   async sealQuorumChange(vault, { json }) {
-    const { record } = json as { record: QuorumRecord };
-    return sealedMessage(await vault.sealQuorumChange(bindingOf(json), record));
+    const { record, vouching } = json as { record: QuorumRecord; vouching?: KnownQuorums['vouching'] };
+    return sealedMessage(await vault.sealQuorumChange(bindingOf(json), record, vouching));
   },
   async createImportKey(vault, { json }) {
     const { sealed, publicKey } = await vault.createImportKey(bindingOf(json));
@@ -188,10 +203,14 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     const signed = text((json as { text: unknown }).text);
     return { parts: [await vault.signToken(sealedIn(message), bindingOf(json), signed)], json: undefined };
   },
-  async createUserKey(vault, { parts }) {
-    const { publicKey, privateKey } = await vault.createUserKey(parts[0]);
-    if (typeof privateKey === 'string') return { parts: [], json: { publicKey, privateKey } };
-    return { parts: [privateKey.encapsulatedKey, privateKey.ciphertext], json: { publicKey } };
+  async createUserKey(vault, { parts, json }) {
+    const { privateKey, ...key } = await vault.createUserKey(parts[0], loginOf(json));
+    if (typeof privateKey === 'string') return { parts: [], json: { ...key, privateKey } };
+    return { parts: [privateKey.encapsulatedKey, privateKey.ciphertext], json: key };
+  },
+  async createVoucherKey(vault, { json }) {
+    const { sealed, name } = await vault.createVoucherKey(bindingOf(json));
+    return sealedMessage(sealed, { name });
   },
   createFingerprintKey: async (vault, { json }) =>
     sealedMessage(await vault.createFingerprintKey(bindingOf(json))),
@@ -307,6 +326,13 @@ function readPin(value: unknown): PolicyPin | null {
 function useOf(json: unknown): AuthorizedUse | undefined {
   const { use } = json as { use?: AuthorizedUse };
   return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };
+}
+
+function loginOf(json: unknown): UserLogin | undefined {
+  const { login } = (json ?? {}) as { login?: UserLogin };
+  if (login === undefined) return undefined;
+  const { appId, token, expiresAtMs, voucherKey } = login;
+  return { appId: text(appId), token: text(token), expiresAtMs: Number(expiresAtMs), voucherKey };
 }
 
 function formOf(json: unknown): SubmittedKey['form'] {

@@ -86,6 +86,7 @@ export function serveConnection(stream: Duplex, { vault, masterKeyIds, report }:
     }
   });
   stream.on('error', () => stream.destroy());
-  const json = { currentMasterKeyId: vault.currentMasterKeyId, masterKeyIds };
+  const { currentMasterKeyId, loginApps = [] } = vault;
+  const json = { currentMasterKeyId, masterKeyIds, loginApps };
   send({ kind: frameKinds.hello, id: 0, operation: 0, parts: [], json });
 }

@@ -15,6 +15,8 @@ import { fromSentError, SignerRefusedError, SignerUnavailableError } from './sig
 export interface Hello {
   readonly currentMasterKeyId: string;
   readonly masterKeyIds: readonly string[];
+  /** The apps whose logins it verifies. */
+  readonly loginApps?: readonly string[];
 }
 
 /** One connection to a signer that has said hello. */

@@ -87,7 +87,11 @@ export async function openSignerVault(open: () => SignerLink, log: Log): Promise
   };
 
   return {
-    vault: { currentMasterKeyId: hello.currentMasterKeyId, ...vaultCalling(call) },
+    vault: {
+      currentMasterKeyId: hello.currentMasterKeyId,
+      loginApps: hello.loginApps ?? [],
+      ...vaultCalling(call),
+    },
     async check() {
       if (connection === undefined) throw new SignerUnavailableError('the signer is being restarted');
     },

@@ -4,15 +4,14 @@ import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { localMasterKey } from './master-key-local.ts';
 import { transitKeyId, transitMasterKey } from './master-key-transit.ts';
-import type { PhraseKeys } from './prepared-keys.ts';
 import type { MasterKey } from './vault-master-key.ts';
-import { createKeyVault } from './vault-operations.ts';
+import { createKeyVault, type KeyVaultOptions } from './vault-operations.ts';
 
 /** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
 export function productionVault(
   settings: MasterKeySettings,
   entropy: Entropy,
-  phraseKeys?: PhraseKeys,
+  { phraseKeys, logins }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins'> = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
@@ -21,7 +20,7 @@ export function productionVault(
   return createKeyVault({
     masterKeys: [current, ...earlier],
     entropy,
-    phraseKeys,
+    ...{ phraseKeys, logins },
   });
 }
 

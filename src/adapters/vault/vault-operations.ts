@@ -30,10 +30,12 @@ import {
 import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
 import { systemClock } from '../clock.ts';
 import { systemEntropy } from '../entropy.ts';
+import type { UserLogin } from './login-token.ts';
 import type { PhraseKeys } from './prepared-keys.ts';
 import { QUORUM_CHANGES, requireSeenChanges, sealOpener } from './seal-opener.ts';
 import { VaultError } from './vault-error.ts';
 import { createMasterKeyVault, type MasterKeyVault, type MasterKeyVaultOptions } from './vault-master-key.ts';
+import { voucherOperations } from './voucher-operations.ts';
 
 /**
  * The purposes of secrets that leave the vault as they are, because the server shows them, compares with them or sends
@@ -57,11 +59,21 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly clock?: Clock | undefined;
   /** Where the keys of new wallets come from that have a phrase. Default: `keyEntropy`. */
   readonly phraseKeys?: PhraseKeys | undefined;
+  /** By app: the logins whose tokens it verifies. */
+  readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
 }
 
 /** A vault in this process. */
-export function createKeyVault({ keyEntropy, clock, phraseKeys, ...options }: KeyVaultOptions): KeyVault {
-  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, { clock, phraseKeys });
+export function createKeyVault({
+  keyEntropy,
+  clock,
+  phraseKeys,
+  logins,
+  ...options
+}: KeyVaultOptions): KeyVault {
+  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
+    ...{ clock, phraseKeys, logins },
+  });
 }
 
 const EPHEMERAL_SEED_BYTES = 32;
@@ -78,7 +90,7 @@ const POLICY_SECRET_BYTES = 32;
 export function vaultOn(
   envelopes: MasterKeyVault,
   entropy: Entropy,
-  { clock = systemClock, phraseKeys }: Pick<KeyVaultOptions, 'clock' | 'phraseKeys'>,
+  { clock = systemClock, phraseKeys, logins = new Map() }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
 ): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
     envelopes.seal(secret, binding).finally(() => secret.fill(0));
@@ -99,10 +111,14 @@ export function vaultOn(
       open(seal, { purpose: 'policy', rowId, appId, authority });
   const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
     requireSeenChanges(quorums, appId, open);
+  const vouchers = voucherOperations(envelopes, { logins, clock });
 
   return {
     get currentMasterKeyId() {
       return envelopes.currentMasterKeyId;
+    },
+    get loginApps() {
+      return [...logins.keys()];
     },
     // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
@@ -121,7 +137,11 @@ export function vaultOn(
       const occasion = occasionOf(binding, clock);
       const signing = { task: { kind: 'sign', method, params }, openSeal: openSeal(binding.appId) } as const;
       if (use !== undefined) await requireSeen(use, binding);
-      const judged = use && (await requireAuthorizedTask(use, occasion, signing));
+      const judged =
+        use &&
+        (await vouchers.withReader(use, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...use, readVoucher }, occasion, signing),
+        ));
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const { privateKey } = decodeWalletSecret(secret);
         await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
@@ -134,10 +154,10 @@ export function vaultOn(
       if (use !== undefined) {
         const task = { kind: 'export', form, recipient } as const;
         await requireSeen(use, binding);
-        await requireAuthorizedTask(use, occasionOf(binding, clock), {
-          task,
-          openSeal: openSeal(binding.appId),
-        });
+        const exporting = { task, openSeal: openSeal(binding.appId) };
+        await vouchers.withReader(use, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...use, readVoucher }, occasionOf(binding, clock), exporting),
+        );
       }
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
@@ -151,7 +171,9 @@ export function vaultOn(
     async changeAuthority(sealed, binding, use) {
       chainTypeOf(binding);
       await requireSeen(use, binding);
-      const authority = changedAuthority(use, occasionOf(binding, clock));
+      const authority = await vouchers.withReader(use, binding.appId, (readVoucher) =>
+        changedAuthority({ ...use, readVoucher }, occasionOf(binding, clock)),
+      );
       return {
         authority,
         sealed: await envelopes.withSecret(sealed, bindingUnder(binding, use.authority), (secret) =>
@@ -170,7 +192,10 @@ export function vaultOn(
     async changePolicy(sealed, binding, change) {
       const { rowId: policyId, appId } = binding;
       await requireSeen(change, binding);
-      const content = JSON.stringify(changedPolicy(change, { policyId, appId, nowMs: clock.now() }));
+      const changed = await vouchers.withReader(change, appId, (readVoucher) =>
+        changedPolicy({ ...change, readVoucher }, { policyId, appId, nowMs: clock.now() }),
+      );
+      const content = JSON.stringify(changed);
       return {
         content,
         sealed: await envelopes.withSecret(sealed, policyBinding(binding, change.content), (secret) =>
@@ -179,11 +204,14 @@ export function vaultOn(
       };
     },
 
-    async sealQuorumChange({ purpose, rowId: quorumId, appId }, record) {
+    async sealQuorumChange({ purpose, rowId: quorumId, appId }, record, vouching) {
       const binding = requirePurpose({ purpose, rowId: quorumId, appId }, QUORUM_CHANGES);
       const before = { ...record, changes: record.changes.slice(0, -1) };
       await requireSeen({ quorums: [before, ...(record.changes.at(-1)?.quorums ?? [])] }, binding);
-      const authority = changedQuorum(record, { quorumId, appId, nowMs: clock.now() });
+      const occasion = { quorumId, appId, nowMs: clock.now() };
+      const authority = await vouchers.withReader({ vouching }, appId, (readVoucher) =>
+        changedQuorum(record, occasion, readVoucher),
+      );
       return sealAndWipe(systemEntropy.bytes(POLICY_SECRET_BYTES), { ...binding, authority });
     },
 
@@ -219,16 +247,20 @@ export function vaultOn(
         return new Uint8Array(sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }));
       }),
 
-    async createUserKey(recipient) {
+    async createUserKey(recipient, login) {
       const { privateKeyPkcs8, publicKey } = drawP256(entropy);
-      if (recipient === undefined) return { publicKey, privateKey: privateKeyPkcs8 };
+      const ephemeralSeed = recipient && entropy.bytes(EPHEMERAL_SEED_BYTES);
+      const voucher = login && (await vouchers.vouchFor(publicKey, login, recipient));
+      const vouched = voucher === undefined ? { publicKey } : { publicKey, voucher };
+      if (recipient === undefined) return { ...vouched, privateKey: privateKeyPkcs8 };
       const privateKey = await sealHpke({
         recipientPublicKeyBytes: recipient,
         plaintext: new TextEncoder().encode(privateKeyPkcs8),
-        ephemeralSeed: entropy.bytes(EPHEMERAL_SEED_BYTES),
+        ephemeralSeed: ephemeralSeed!,
       });
-      return { publicKey, privateKey };
+      return { ...vouched, privateKey };
     },
+    createVoucherKey: vouchers.createKey,
 
     createFingerprintKey: async (binding) =>
       sealAndWipe(

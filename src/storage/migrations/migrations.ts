@@ -23,6 +23,7 @@ import { authoritiesOfWallets } from './0022-authorities-of-wallets.ts';
 import { partitions } from './0023-partitions-contract-0021.ts';
 import { policySeals } from './0024-policy-seals.ts';
 import { keyQuorumSeals } from './0025-key-quorum-seals.ts';
+import { vouchers } from './0026-vouchers.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -52,4 +53,5 @@ export const migrations: readonly SchemaMigration[] = [
   partitions,
   policySeals,
   keyQuorumSeals,
+  vouchers,
 ];

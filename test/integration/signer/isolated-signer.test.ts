@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { SignJWT } from 'jose';
 import { Client } from 'pg';
 import { privateKeyToAccount } from 'viem/accounts';
 import { recoverMessageAddress } from 'viem/utils';
@@ -9,15 +10,18 @@ import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
 import { encodeP256PublicKey } from '../../../src/crypto/p256.ts';
 import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
 import { waitFor } from '../../support/run-custos.ts';
-import { newOwner, type Owner, payloadOf, signPayload } from '../../support/signer/owner.ts';
+import { newOwner, type Owner, ownerOf, payloadOf, signPayload } from '../../support/signer/owner.ts';
 import { foundInMemory } from '../../support/signer/process-memory.ts';
 import { type ServedWithSigner, serveWithSigner } from '../../support/signer/serve-with-signer.ts';
 
+const login = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 let server: ServedWithSigner;
 const call: ServedWithSigner['call'] = (...asked) => server.call(...asked);
 const signerPid = (): number => server.signerPid();
 beforeAll(async () => {
-  server = await serveWithSigner();
+  server = await serveWithSigner({
+    login: login.publicKey.export({ format: 'pem', type: 'spki' }).toString(),
+  });
   return server.end;
 });
 
@@ -118,6 +122,39 @@ test('a database that names another owner does not give the wallet away', async 
     ]);
     await client.query('update wallet_keys set authority = null where wallet_id = $1', [wallet.id]);
     expect((await sign(owner, 'mine again')).status).toBe(500);
+  } finally {
+    await client.end();
+  }
+});
+
+test('a database that names another key of a user does not give the wallet away', async () => {
+  const made = await call('/v1/users', { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'ann' }] });
+  const user = made.body as { id: string };
+  const wallet = (await call('/v1/wallets', { chain_type: 'ethereum', owner: { user_id: user.id } }))
+    .body as { id: string; address: string };
+  const userJwt = await new SignJWT({ sub: 'ann' })
+    .setProtectedHeader({ alg: 'ES256', typ: 'JWT' })
+    .setExpirationTime('1h')
+    .sign(login.privateKey);
+  const handed = await call('/v1/wallets/authenticate', { user_jwt: userJwt });
+  const ann = ownerOf((handed.body as { authorization_key: string }).authorization_key);
+  const path = `/v1/wallets/${wallet.id}/rpc`;
+  const sign = async (by: Owner) => {
+    const expiryMs = Date.now() + 60_000;
+    const payload = payloadOf({ path, body: hello, appId: server.app.id, expiryMs });
+    const headers = { 'service-request-expiry': String(expiryMs) };
+    return call(path, hello, { ...headers, 'service-authorization-signature': signPayload(by, payload) });
+  };
+  const { data } = (await sign(ann)).body as { data: { signature: `0x${string}` } };
+  expect(await recoverMessageAddress({ message: 'hello', signature: data.signature })).toBe(wallet.address);
+
+  const thief = newOwner();
+  const client = new Client({ connectionString: server.databaseUrl });
+  await client.connect();
+  try {
+    await client.query('update user_keys set public_key = $1 where user_id = $2', [thief.publicKey, user.id]);
+    // The server believes its database, and the signer does not.
+    expect((await sign(thief)).status).toBe(500);
   } finally {
     await client.end();
   }

@@ -22,10 +22,13 @@ import { type ServedWithSigner, serveWithSigner } from '../../support/signer/ser
 const run = promisify(execFile);
 const folder = temporaryFolder();
 
+const login = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
 let server: ServedWithSigner;
 beforeAll(async () => {
   if (!isLong) return;
   server = await serveWithSigner({
+    login: login.publicKey.export({ format: 'pem', type: 'spki' }).toString(),
     nodeOptions: [
       ...['--heapsnapshot-signal=SIGUSR2', `--diagnostic-dir=${folder}`],
       // Texts as a whole, not their beginnings.
@@ -123,10 +126,8 @@ async function useKeys(): Promise<{ secrets: Map<string, Uint8Array>; texts: Map
   texts.set('exported phrase', await exportWallet(drawn, { export_seed_phrase: true }));
 
   // A user's key, which the signer draws, and which signs in the client.
-  const login = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const verification_key = login.publicKey.export({ format: 'pem', type: 'spki' }).toString();
   const code = { email: 'ann@acme.example', phone_number: '+12025550123', otp_code: '482913' };
-  await configure({ jwt_auth: { verification_key }, test_accounts: [code], block_test_logins: false });
+  await configure({ test_accounts: [code], block_test_logins: false });
   const user = await ask('/v1/users', { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'ann' }] });
   const ofUser = await ask('/v1/wallets', { chain_type: 'ethereum', owner: { user_id: user.id } });
   const user_jwt = await new SignJWT({ sub: 'ann' })
@@ -207,7 +208,15 @@ test('neither a core dump nor a heap snapshot of the server has a key', async ({
     // What the server has: the search would find a key there.
     ['database', Buffer.from(server.databaseUrl)] as const,
   ]);
-  for (const kind of ['wallet_keys', 'app_signing_keys', 'audit_keys', 'policy_seals', 'entropy', 'seed']) {
+  for (const kind of [
+    'wallet_keys',
+    'app_signing_keys',
+    'audit_keys',
+    'policy_seals',
+    'voucher_keys',
+    'entropy',
+    'seed',
+  ]) {
     expect(
       [...sealed.secrets.keys()].some((name) => name.includes(kind)),
       kind,

@@ -4,6 +4,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type answers, operationNames } from '../../../src/adapters/signer/operations.ts';
 import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
 import { connectTo } from '../../../src/adapters/signer/signer-connection.ts';
+import type { UserLogin } from '../../../src/adapters/vault/login-token.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import {
@@ -41,11 +42,12 @@ export interface NewWallet {
 export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
 
 /** Connects to a new signer, whose clock stands still. */
-export async function compromisedServer(nowMs: number) {
+export async function compromisedServer(nowMs: number, logins: ReadonlyMap<string, UserLogin> = new Map()) {
   const vault = createKeyVault({
     masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
     entropy: systemEntropy,
     clock: { now: () => nowMs },
+    logins,
   });
   const [ours, its] = duplexPair();
   serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
@@ -73,11 +75,15 @@ export async function compromisedServer(nowMs: number) {
       return { binding, parts, authority, quorums: [owner, ...signers], address };
     },
     /** A key quorum after a change, which the signer is shown as an honest server does. */
-    async changedQuorum(record: QuorumRecord, change: QuorumChange): Promise<QuorumRecord> {
+    async changedQuorum(
+      record: QuorumRecord,
+      change: QuorumChange,
+      vouching?: object,
+    ): Promise<QuorumRecord> {
       const { appId, id } = record.base;
       const binding = { purpose: 'key-quorum-changes', rowId: id, appId };
       const after = { ...record, changes: [...record.changes, change] };
-      const { parts, json } = await call('sealQuorumChange', [], { binding, record: after });
+      const { parts, json } = await call('sealQuorumChange', [], { binding, record: after, vouching });
       const [sealedSecret, wrappedDataKey] = parts.map((part) => Buffer.from(part).toString('base64'));
       const { key: masterKeyId } = json as { key: string };
       return {

@@ -11,6 +11,7 @@ import {
   fingerprintKeyBinding,
   policyBinding,
   signingKeyBinding,
+  voucherKeyBinding,
   walletImportBinding,
   walletKeyBinding,
 } from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
@@ -51,6 +52,7 @@ const kinds: readonly Kind[] = [
   },
   { table: 'wallet_imports', rows: 'select * from wallet_imports', bindingOf: walletImportBinding },
   { table: 'app_signing_keys', rows: 'select * from app_signing_keys', bindingOf: signingKeyBinding },
+  { table: 'voucher_keys', rows: 'select * from voucher_keys', bindingOf: voucherKeyBinding },
   { table: 'fingerprint_keys', rows: 'select * from fingerprint_keys', bindingOf: fingerprintKeyBinding },
   {
     table: 'audit_keys',

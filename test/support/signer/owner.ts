@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Evidence } from '../../../src/authorization/signed-evidence.ts';
 
@@ -12,6 +12,13 @@ export interface Owner {
 export function newOwner(): Owner {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { privateKey, publicKey: publicKey.export({ format: 'der', type: 'spki' }).toString('base64') };
+}
+
+/** The owner of a key in base64 PKCS #8. */
+export function ownerOf(text: string): Owner {
+  const privateKey = createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
+  const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
+  return { privateKey, publicKey: publicKey.toString('base64') };
 }
 
 export interface AskedRequest {

@@ -29,8 +29,11 @@ export interface ServedWithSigner extends StartedCustos {
 
 export async function serveWithSigner({
   nodeOptions = [],
+  login,
 }: {
   readonly nodeOptions?: readonly string[];
+  /** The public key, PEM, of the app's own login, whose tokens the server and the signer verify. */
+  readonly login?: string;
 } = {}): Promise<ServedWithSigner> {
   const folder = temporaryFolder();
   const masterKey = randomBytes(32);
@@ -55,7 +58,14 @@ export async function serveWithSigner({
   };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
-  const custos = await startCustos(['serve'], { env, nodeOptions });
+  const logins = { [app.id]: { verification_key: login } };
+  const ofLogin =
+    login === undefined ? {} : { CUSTOS_USER_LOGINS_FILE: file('logins.json', JSON.stringify(logins)) };
+  if (login !== undefined) {
+    const settings = JSON.stringify({ jwt_auth: { verification_key: login } });
+    await runCommand(['apps', 'configure', app.id, '--settings', settings], { env });
+  }
+  const custos = await startCustos(['serve'], { env: { ...env, ...ofLogin }, nodeOptions });
   const url = () => /"url":"([^"]+)".*"ready"/.exec(custos.output().stdout)?.[1];
   await waitFor(() => url() !== undefined || custos.process.exitCode !== null);
   const origin = url();

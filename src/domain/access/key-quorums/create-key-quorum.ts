@@ -4,6 +4,7 @@ import { checkMembers, readPublicKeys } from './check-members.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity } from './key-quorum.entity.ts';
 import { storeMembers } from './store-members.ts';
+import { pinUsers } from './voucher-keys.ts';
 
 /**
  * Creates a key quorum of public keys, users and other key quorums.
@@ -21,6 +22,7 @@ export async function createKeyQuorum(
     keyQuorumIds: input.key_quorum_ids ?? [],
   };
   await checkMembers(context, members);
+  const users = await pinUsers(context, members.userIds);
   const quorum = { id: context.ids.cuid2(), displayName: input.display_name ?? null, ...members };
   context.em.create(KeyQuorumEntity, {
     id: quorum.id,
@@ -28,9 +30,10 @@ export async function createKeyQuorum(
     displayName: quorum.displayName,
     authorizationThreshold: quorum.threshold,
     implicitFor: null,
+    voucher: users?.voucher ?? null,
     createdAtMs: context.nowMs,
   });
   await context.em.flush();
-  await storeMembers(context, quorum);
+  await storeMembers(context, quorum, users?.subjects);
   return quorum;
 }

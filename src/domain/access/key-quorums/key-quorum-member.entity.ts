@@ -11,6 +11,8 @@ export const KeyQuorumMemberEntity = defineEntity({
     kind: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo, user id, or key quorum id. */
     member: p.text(),
+    /** Of a pinned user: the id in the app's login. */
+    subject: p.text().strictNullable(),
   },
   indexes: [{ name: 'key_quorum_members_by_member', properties: ['member', 'kind'] }],
 });

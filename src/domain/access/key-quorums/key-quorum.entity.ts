@@ -12,6 +12,8 @@ export const KeyQuorumEntity = defineEntity({
     authorizationThreshold: p.integer().strictNullable(),
     /** For a quorum created implicitly for an `owner`: its only member, as `user:` or `key:` and the member. */
     implicitFor: p.text().strictNullable(),
+    /** The name of the voucher key, if its users were pinned when it was created. */
+    voucher: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   uniques: [

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { KnownQuorums } from '../../../authorization/parties.ts';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type {
   QuorumBase,
@@ -7,6 +8,7 @@ import type {
   UserKeys,
 } from '../../../authorization/quorum-records.ts';
 import { changeDigests, quorumReference } from '../../../authorization/quorum-records.ts';
+import type { PinnedUsers, Voucher } from '../../../authorization/user-vouchers.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { quorumChangesBinding } from '../../base/sealed-keys/seal-bindings.ts';
@@ -15,6 +17,7 @@ import type { Tables } from '../../tables.ts';
 import { loadQuorums } from '../owners/load-quorums.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
+import { findVoucherKey } from './voucher-keys.ts';
 
 // HOT: runs for every use of a wallet that is sealed under an authority.
 
@@ -47,16 +50,45 @@ export async function loadQuorumRecords(
 export async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
   ids: readonly string[],
-): Promise<UserKeys> {
+): Promise<KnownUsers> {
   const quorums = await loadQuorums(context, ids, context.proof.agreed?.intentId);
-  return Object.fromEntries([...quorums.values()].flatMap(keysOfUsers));
+  const users = [...quorums.values()].flatMap(usersIn);
+  const vouchers = [...new Set(users.flatMap((user) => user.vouchers))].map(
+    (text) => JSON.parse(text) as Voucher,
+  );
+  const userKeys = Object.fromEntries(users.map(({ userId, liveKeys }) => [userId, liveKeys]));
+  return vouchers.length === 0 ? { userKeys } : { userKeys, vouchers };
 }
 
-function keysOfUsers({ users, quorums }: LoadedQuorum): [string, readonly string[]][] {
-  return [
-    ...users.map(({ userId, liveKeys }): [string, readonly string[]] => [userId, liveKeys]),
-    ...quorums.flatMap(keysOfUsers),
-  ];
+/** `userKeysOf` for a call of the vault, with the voucher key if one of the records pins users. */
+export async function knownUsers(
+  context: Parameters<typeof userKeysOf>[0],
+  ids: readonly string[],
+  quorums: readonly QuorumRecord[],
+): Promise<Pick<KnownQuorums, 'userKeys' | 'vouching'>> {
+  const { userKeys, vouchers = [] } = quorums.some(mayHaveUsers)
+    ? await userKeysOf(context, ids)
+    : { userKeys: {} };
+  const key = quorums.some(pinsUsers) ? await findVoucherKey(context) : undefined;
+  if (key === undefined) return { userKeys };
+  return { userKeys, vouching: { key: { id: key.id, seal: key.seal }, vouchers } };
+}
+
+function mayHaveUsers({ base, changes }: QuorumRecord): boolean {
+  return base.userIds.length > 0 || changes.length > 0;
+}
+
+function pinsUsers({ base, changes }: QuorumRecord): boolean {
+  return base.users !== undefined || changes.some(({ quorums }) => quorums.some(pinsUsers));
+}
+
+interface KnownUsers {
+  readonly userKeys: UserKeys;
+  readonly vouchers?: readonly Voucher[];
+}
+
+function usersIn({ users, quorums }: LoadedQuorum): LoadedQuorum['users'] {
+  return [...users, ...quorums.flatMap(usersIn)];
 }
 
 /**
@@ -75,8 +107,15 @@ const MAX_CHANGES_BYTES = 512 * 1024;
  */
 export async function recordQuorumChange(
   context: OperationContext,
-  before: StoredKeyQuorum,
-  after: StoredKeyQuorum,
+  {
+    before,
+    after,
+    subjects,
+  }: {
+    readonly before: StoredKeyQuorum;
+    readonly after: StoredKeyQuorum;
+    readonly subjects: PinnedUsers['subjects'] | undefined;
+  },
 ): Promise<void> {
   if (isDeepStrictEqual(membersOf(before), membersOf(after))) return;
   const evidence = evidenceOf(context);
@@ -91,7 +130,10 @@ export async function recordQuorumChange(
     ...new Set([...before.keyQuorumIds, ...after.keyQuorumIds]),
   ]);
   const [own, ...quorums] = records as [QuorumRecord, ...QuorumRecord[]];
-  const change: QuorumChange = { evidence, userKeys: await userKeysOf(context, [before.id]), quorums };
+  const change: QuorumChange = {
+    ...{ evidence, ...(await userKeysOf(context, [before.id])), quorums },
+    ...(subjects === undefined ? {} : { subjects }),
+  };
   const changes = [...own.changes, change];
   const record = { ...own, changes };
   if (changes.length > MAX_CHANGES || Buffer.byteLength(JSON.stringify(changes)) > MAX_CHANGES_BYTES) {
@@ -102,7 +144,9 @@ export async function recordQuorumChange(
   }
   const database = context.em.getKysely<Tables>();
   const binding = quorumChangesBinding({ id: before.id, app_id: context.app.id });
-  const sealed = await context.vault.sealQuorumChange(binding, record);
+  const key = records.some(pinsUsers) ? await findVoucherKey(context) : undefined;
+  const vouching = key && { key: { id: key.id, seal: key.seal }, vouchers: [] };
+  const sealed = await context.vault.sealQuorumChange(binding, record, vouching);
   const columns = {
     digest: changeDigests(record).at(-1)!,
     sealed_secret: Buffer.from(sealed.sealedSecret),
@@ -137,6 +181,7 @@ interface QuorumRow {
   /** Ids. */
   readonly quorums: string[];
   readonly hasChanges: boolean;
+  readonly users: { readonly voucher: string; readonly subjects: Record<string, string> } | undefined;
 }
 
 interface SelectedRow {
@@ -145,6 +190,8 @@ interface SelectedRow {
   readonly kind: string | null;
   readonly member: string | null;
   readonly has_changes: unknown;
+  readonly voucher: string | null;
+  readonly subject: string | null;
 }
 
 const selectQuorums = prepareQueryOfIds<SelectedRow>((database, { ids, appId }) =>
@@ -152,6 +199,7 @@ const selectQuorums = prepareQueryOfIds<SelectedRow>((database, { ids, appId }) 
     .selectFrom('key_quorums as quorum')
     .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
     .select(['quorum.id', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
+    .select(['quorum.voucher', 'row.subject'])
     .select(({ exists, selectFrom }) =>
       exists(
         selectFrom('key_quorum_changes as change')
@@ -167,11 +215,13 @@ const selectQuorums = prepareQueryOfIds<SelectedRow>((database, { ids, appId }) 
 async function readQuorums(context: RecordContext, ids: readonly string[]): Promise<QuorumRow[]> {
   const rows = await selectQuorums(context, ids);
   const found = new Map<string, QuorumRow>();
-  for (const { id, authorization_threshold: threshold, kind, member, has_changes } of rows) {
-    const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes) };
-    const quorum = found.get(id) ?? { id, threshold, ...empty };
+  for (const { id, authorization_threshold: threshold, kind, member, has_changes, ...pinned } of rows) {
+    const users = pinned.voucher === null ? undefined : { voucher: pinned.voucher, subjects: {} };
+    const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes), users };
+    const quorum: QuorumRow = found.get(id) ?? { id, threshold, ...empty };
     found.set(id, quorum);
     if (member === null) continue;
+    if (pinned.subject !== null && quorum.users !== undefined) quorum.users.subjects[member] = pinned.subject;
     if (kind === 'public_key') quorum.publicKeys.push(member);
     else if (kind === 'user') quorum.userIds.push(member);
     else quorum.quorums.push(member);
@@ -217,7 +267,7 @@ function base64(bytes: Uint8Array): string {
 
 function baseOf(
   { app }: RecordContext,
-  { id, threshold, publicKeys, userIds, quorums }: QuorumRow,
+  { id, threshold, publicKeys, userIds, quorums, users }: QuorumRow,
   records: ReadonlyMap<string, QuorumRecord>,
 ): QuorumBase {
   const references = quorums.map((inner) => {
@@ -225,5 +275,6 @@ function baseOf(
     // A key quorum that was deleted while it was nested: no record has this reference, so it never counts.
     return nested === undefined ? inner : quorumReference(nested.base);
   });
-  return { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
+  const base = { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
+  return users === undefined ? base : { ...base, users };
 }

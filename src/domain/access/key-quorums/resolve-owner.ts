@@ -5,6 +5,7 @@ import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
 import type { KeyQuorumContext, MemberKind } from './find-key-quorum.ts';
 import { requireKeyQuorums } from './require-key-quorums.ts';
+import { pinUsers } from './voucher-keys.ts';
 
 // HOT: part of creating an owned wallet (bench `stored`); the entity manager has no key-share lock.
 
@@ -82,6 +83,7 @@ async function quorumOfOne(
   // Drawn in any case: what a seeded sandbox draws later does not depend on it.
   const drawn = context.ids.cuid2();
   const id = newId ?? drawn;
+  const users = kind === 'user' ? await pinUsers(context, [member]) : undefined;
   const { numInsertedOrUpdatedRows } = await database
     .insertInto('key_quorums')
     .values({
@@ -90,6 +92,7 @@ async function quorumOfOne(
       display_name: null,
       authorization_threshold: 1,
       implicit_for: implicitFor,
+      voucher: users?.voucher ?? null,
       created_at_ms: context.nowMs,
     })
     .onConflict((conflict) => conflict.doNothing())
@@ -97,7 +100,7 @@ async function quorumOfOne(
   if (numInsertedOrUpdatedRows === 1n) {
     await database
       .insertInto('key_quorum_members')
-      .values({ key_quorum_id: id, position: 0, kind, member })
+      .values({ key_quorum_id: id, position: 0, kind, member, subject: users?.subjects[member] ?? null })
       .execute();
     return id;
   }
@@ -106,17 +109,18 @@ async function quorumOfOne(
   return made;
 }
 
-/** The key quorum that was made for this public key as an owner, as it is now. */
-export async function findQuorumOfKey(
+/** The key quorum that was made for this public key or user as an owner, as it is now. */
+export async function findQuorumOf(
   { app, em }: KeyQuorumContext,
-  publicKey: string,
+  kind: 'public_key' | 'user',
+  member: string,
 ): Promise<string | undefined> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('key_quorums')
     .select('id')
     .where('app_id', '=', app.id)
-    .where('implicit_for', '=', implicitName('public_key', publicKey))
+    .where('implicit_for', '=', implicitName(kind, member))
     .executeTakeFirst();
   return row?.id;
 }

@@ -1,3 +1,4 @@
+import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
 import { invalidField } from '../../../errors.ts';
 import type { UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -6,9 +7,11 @@ import { requireOwner } from '../owners/require-owner.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity } from './key-quorum.entity.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 import { recordQuorumChange } from './quorum-records.ts';
 import { storeMembers } from './store-members.ts';
+import { subjectsOf } from './voucher-keys.ts';
 
 /**
  * Updates a key quorum: given lists replace the stored ones, the others stay. Requires authorization by the members
@@ -28,16 +31,27 @@ export async function updateKeyQuorum(
     throw invalidField('', 'expected at least one field');
   }
   const after = await checkKeyQuorumChange(context, before, change);
-  await recordQuorumChange(context, before, after);
   const quorum = await context.em.findOneOrFail(KeyQuorumEntity, { id });
+  const subjects = quorum.voucher === null ? undefined : await subjectsAfter(context, after);
+  await recordQuorumChange(context, { before, after, subjects });
   quorum.displayName = after.displayName;
   quorum.authorizationThreshold = after.threshold;
   // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
   quorum.implicitFor = null;
   await context.em.flush();
-  await storeMembers(context, after);
+  await storeMembers(context, after, subjects);
   await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'changed' });
   return after;
+}
+
+/** Those who stay keep what they were pinned by: the first record of the key quorum says so. */
+async function subjectsAfter(
+  context: OperationContext,
+  { id, userIds }: StoredKeyQuorum,
+): Promise<PinnedUsers['subjects']> {
+  const rows = await context.em.find(KeyQuorumMemberEntity, { keyQuorumId: id, kind: 'user' });
+  const pinned = rows.flatMap(({ member, subject }) => (subject === null ? [] : [[member, subject]]));
+  return { ...(await subjectsOf(context, userIds)), ...Object.fromEntries(pinned) };
 }
 
 /**

@@ -19,12 +19,16 @@ interface QuorumRows {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
+  /** Whether users count only by keys that the vault vouches for. */
+  readonly isPinned: boolean;
   readonly members: { kind: string; member: string }[];
 }
 
 interface UserKeys {
   readonly liveKeys: string[];
   readonly expiredKeys: string[];
+  /** Public key -> JSON of its voucher, of live keys. */
+  readonly vouchers: Map<string, string>;
 }
 
 /**
@@ -50,11 +54,11 @@ export async function loadQuorums(
 export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
   const keys = await readUserKeys(context, [userId], undefined);
   const members = [{ kind: 'user', member: userId }];
-  return assemble({ id: userId, displayName: null, threshold: 1, members }, keys, new Map());
+  return assemble({ id: userId, displayName: null, threshold: 1, isPinned: false, members }, keys, new Map());
 }
 
 function assemble(
-  { id, displayName, threshold, members }: QuorumRows,
+  { id, displayName, threshold, isPinned, members }: QuorumRows,
   keys: ReadonlyMap<string, UserKeys>,
   children: ReadonlyMap<string, LoadedQuorum>,
 ): LoadedQuorum {
@@ -66,9 +70,18 @@ function assemble(
     publicKeys: ofKind('public_key'),
     users: ofKind('user').map((userId) => ({
       userId,
-      ...(keys.get(userId) ?? { liveKeys: [], expiredKeys: [] }),
+      ...userKeysFor(keys.get(userId), isPinned),
     })),
     quorums: ofKind('key_quorum').map((childId) => children.get(childId) ?? emptyQuorum(childId)),
+  };
+}
+
+function userKeysFor(keys: UserKeys | undefined, isPinned: boolean) {
+  const { liveKeys = [], expiredKeys = [], vouchers = new Map<string, string>() } = keys ?? {};
+  return {
+    liveKeys: isPinned ? liveKeys.filter((key) => vouchers.has(key)) : liveKeys,
+    expiredKeys,
+    vouchers: [...vouchers.values()],
   };
 }
 
@@ -86,6 +99,7 @@ interface QuorumRow {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
+  readonly voucher: string | null;
   readonly kind: string | null;
   readonly member: string | null;
 }
@@ -98,6 +112,7 @@ const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
       'quorum.id',
       'quorum.display_name as displayName',
       'quorum.authorization_threshold as threshold',
+      'quorum.voucher',
       'row.kind',
       'row.member',
     ])
@@ -109,8 +124,9 @@ const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
   const rows = await selectQuorums(context, ids);
-  for (const { id, displayName, threshold, kind, member } of rows) {
-    const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
+  for (const { id, displayName, threshold, voucher, kind, member } of rows) {
+    const isPinned = voucher !== null;
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, isPinned, members: [] };
     if (kind !== null && member !== null) quorum.members.push({ kind, member });
     quorums.set(id, quorum);
   }
@@ -126,11 +142,14 @@ async function readUserKeys(
   for await (const some of inParts(userIds)) {
     for (const row of await selectUserKeys(context, some)) {
       if (!mayAuthorize(row.intent_ids, intentId)) continue;
-      const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [] };
+      const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [], vouchers: new Map() };
       keys.set(row.user_id, ofUser);
       const isLive = row.expires_at_ms > context.nowMs;
       const list = isLive ? ofUser.liveKeys : ofUser.expiredKeys;
-      if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) list.push(row.public_key);
+      if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) {
+        list.push(row.public_key);
+        if (isLive && row.voucher !== null) ofUser.vouchers.set(row.public_key, row.voucher);
+      }
     }
   }
   return keys;
@@ -145,7 +164,7 @@ function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
         .selectFrom('user_keys')
         .innerJoin('users', 'users.id', 'user_keys.user_id')
         .select(['user_keys.id', 'user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
-        .select('user_keys.created_at_ms')
+        .select(['user_keys.created_at_ms', 'user_keys.voucher'])
         .select(({ fn }) =>
           fn
             .agg<number>('row_number')
@@ -163,7 +182,7 @@ function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
         .where('users.frozen_at_ms', 'is', null)
         .as('newest'),
     )
-    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
+    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms', 'voucher'])
     .where('place', '<=', MAX_ROWS)
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')

@@ -10,7 +10,7 @@ import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import { policyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
-import { loadQuorumRecords, userKeysOf } from '../key-quorums/quorum-records.ts';
+import { knownUsers, loadQuorumRecords } from '../key-quorums/quorum-records.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
 import type { StoredPolicy } from './find-policy.ts';
 
@@ -104,7 +104,7 @@ export async function changePolicySeal(
     content: stored.content,
     evidence,
     quorums,
-    userKeys: before.ownerId === null ? {} : await userKeysOf(context, [before.ownerId]),
+    ...(before.ownerId === null ? { userKeys: {} } : await knownUsers(context, [before.ownerId], quorums)),
     ruleIds: after.rules.map(({ id }) => id).filter((id) => !known.has(id)),
   });
   await context.em

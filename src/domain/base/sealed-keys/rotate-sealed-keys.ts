@@ -10,6 +10,7 @@ import {
   policyBinding,
   quorumChangesBinding,
   signingKeyBinding,
+  voucherKeyBinding,
   walletImportBinding,
   walletKeyBinding,
   webhookSecretBinding,
@@ -27,6 +28,7 @@ type SealedTable =
   | 'app_signing_keys'
   | 'webhook_secrets'
   | 'fingerprint_keys'
+  | 'voucher_keys'
   | 'fiat_deposit_instructions';
 
 interface SealedRow extends SealedKey {
@@ -43,6 +45,7 @@ const tables: readonly SealedTable[] = [
   'app_signing_keys',
   'webhook_secrets',
   'fingerprint_keys',
+  'voucher_keys',
   'fiat_deposit_instructions',
   'audit_keys',
 ];
@@ -221,6 +224,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
   app_signing_keys: readerOf('app_signing_keys', signingKeyBinding),
   webhook_secrets: readerOf('webhook_secrets', webhookSecretBinding),
   fingerprint_keys: readerOf('fingerprint_keys', fingerprintKeyBinding),
+  voucher_keys: readerOf('voucher_keys', voucherKeyBinding),
   fiat_deposit_instructions: readerOf('fiat_deposit_instructions', depositInstructionsBinding),
 };
 

@@ -47,6 +47,11 @@ export function fingerprintKeyBinding(key: SealingRow): SealBinding {
   return { purpose: 'fingerprint-key', rowId: key.id, appId: key.app_id };
 }
 
+/** The binding of an app's voucher key. */
+export function voucherKeyBinding(key: SealingRow): SealBinding {
+  return { purpose: 'voucher-key', rowId: key.id, appId: key.app_id };
+}
+
 /** The binding of the payment instructions of a fiat deposit account. */
 export function depositInstructionsBinding(instructions: SealingRow): SealBinding {
   return { purpose: 'deposit-instructions', rowId: instructions.id, appId: instructions.app_id };

@@ -40,7 +40,12 @@ export async function authenticateWallets(
   if (quorumIds.length === 0) throw notFound('Wallet');
   const wallets = await listWalletsOfQuorums(context, quorumIds);
   const recipientPublicKey = recipientOf(body);
-  const key = await createUserKey(context, { userId, sessionId, recipientPublicKey });
+  const key = await createUserKey(context, {
+    userId,
+    sessionId,
+    recipientPublicKey,
+    ...loginOf(body, sessionId),
+  });
   return { ...handOverKey(key), expires_at: key.expiresAtMs, wallets: wallets.map(walletView) };
 }
 
@@ -60,7 +65,10 @@ export async function authenticateWalletIntents(
   const intentIds = body.bindings.map((binding) => binding.intentId);
   await requireIntents(context, intentIds);
   const recipientPublicKey = recipientOf(body);
-  const key = await createUserKey(context, { userId, sessionId, intentIds, recipientPublicKey });
+  const key = await createUserKey(context, {
+    ...{ userId, sessionId, intentIds, recipientPublicKey },
+    ...loginOf(body, sessionId),
+  });
   return {
     ...handOverKey(key),
     bindings: body.bindings,
@@ -80,6 +88,11 @@ async function requireIntents({ app, em }: OperationContext, ids: readonly strin
   const known = new Set(rows.map((row) => row.id));
   const missing = ids.findIndex((id) => !known.has(id));
   if (missing !== -1) throw invalidField(`/bindings/${missing}/intentId`, 'no such intent in this app');
+}
+
+/** The app's own tokens have no session. */
+function loginOf({ user_jwt: token }: { user_jwt: string }, sessionId: string | undefined) {
+  return sessionId === undefined ? { loginToken: token } : {};
 }
 
 function recipientOf(body: object): string | undefined {

@@ -2,7 +2,8 @@ import { HpkeError } from '../../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { NewUserKey as DrawnKey } from '../../../ports/key-vault.ts';
+import type { NewUserKey as DrawnKey, UserLogin } from '../../../ports/key-vault.ts';
+import { findVoucherKey } from '../../access/key-quorums/voucher-keys.ts';
 import { lockUser } from '../../access/user-records/find-user.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { noteRecovery } from '../recovery/note-recovery.ts';
@@ -28,6 +29,7 @@ export interface NewUserKey {
  *
  * @param sessionId the session that the key ends with; without it, the key ends by time alone.
  * @param recipientPublicKey the key that the private key is encrypted to; without it, it is returned as it is.
+ * @param loginToken a token of the app's own login, by which the vault may vouch for the key.
  * @param intentIds the only intents the key may authorize; without it, the key may sign everything.
  * @throws ApiError not_found; invalid_data for a recipient that cannot be read; missing_or_invalid_token for a frozen user and a revoked session
  */
@@ -38,11 +40,13 @@ export async function createUserKey(
     sessionId,
     intentIds,
     recipientPublicKey,
+    loginToken,
   }: {
     readonly userId: string;
     readonly sessionId?: string | undefined;
     readonly intentIds?: readonly string[] | undefined;
     readonly recipientPublicKey?: string | undefined;
+    readonly loginToken?: string | undefined;
   },
 ): Promise<NewUserKey> {
   // Locks the user, so that a concurrent deletion cannot leave a key without its user.
@@ -51,8 +55,15 @@ export async function createUserKey(
   if (sessionId !== undefined && (await isRevokedSession(context, sessionId))) {
     throw invalidToken('its session was revoked');
   }
-  const { publicKey, privateKey } = await drawKey(context, recipientPublicKey);
   const expiresAtMs = context.nowMs + LIFETIME_MS;
+  const login = await loginFor(context, loginToken, expiresAtMs);
+  const { publicKey, privateKey, voucher } = await drawKey(context, recipientPublicKey, login);
+  if (login !== undefined && voucher === undefined) {
+    context.log.warn(
+      { app_id: context.app.id },
+      'the signer does not accept a token that this server accepts',
+    );
+  }
   await context.em.nativeDelete(UserKeyEntity, {
     userId,
     expiresAtMs: { $lte: context.nowMs - KEEP_EXPIRED_MS },
@@ -64,6 +75,7 @@ export async function createUserKey(
     sessionId: sessionId ?? null,
     publicKey,
     intentIds: intentIds === undefined ? null : [...intentIds],
+    voucher: voucher === undefined ? null : JSON.stringify(voucher),
     createdAtMs: context.nowMs,
     expiresAtMs,
   });
@@ -73,11 +85,28 @@ export async function createUserKey(
   return { privateKey, expiresAtMs };
 }
 
-async function drawKey({ vault }: OperationContext, recipient: string | undefined): Promise<DrawnKey> {
-  if (recipient === undefined) return vault.createUserKey(undefined);
+/** What the vault needs to vouch for a key; undefined where it does not verify the app's login. */
+async function loginFor(
+  context: OperationContext,
+  token: string | undefined,
+  expiresAtMs: number,
+): Promise<UserLogin | undefined> {
+  const { app, vault } = context;
+  if (token === undefined || vault.loginApps?.includes(app.id) !== true) return undefined;
+  const key = await findVoucherKey(context);
+  if (key === undefined) return undefined;
+  return { appId: app.id, token, expiresAtMs, voucherKey: { id: key.id, seal: key.seal } };
+}
+
+async function drawKey(
+  { vault }: OperationContext,
+  recipient: string | undefined,
+  login: UserLogin | undefined,
+): Promise<DrawnKey> {
+  if (recipient === undefined) return vault.createUserKey(undefined, login);
   const pointer = '/recipient_public_key';
   try {
-    return await vault.createUserKey(p256PublicKeyPoint(readPublicKey(recipient, pointer)));
+    return await vault.createUserKey(p256PublicKeyPoint(readPublicKey(recipient, pointer)), login);
   } catch (error) {
     if (error instanceof HpkeError) throw invalidField(pointer, error.message);
     throw error;

@@ -15,6 +15,8 @@ export const UserKeyEntity = defineEntity({
     publicKey: p.text(),
     /** The only intents that the key may authorize; null = everything. */
     intentIds: jsonText<string[]>().strictNullable(),
+    /** JSON of the `Voucher`, if the vault vouches for the key. */
+    voucher: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** The first millisecond at which the key is no longer valid. */
     expiresAtMs: p.bigint('number'),

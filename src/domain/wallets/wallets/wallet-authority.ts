@@ -1,10 +1,6 @@
 import { hash } from 'node:crypto';
-import {
-  baseOfKey,
-  type QuorumRecord,
-  quorumReference,
-  type UserKeys,
-} from '../../../authorization/quorum-records.ts';
+import { baseOfKey, baseOfUser, quorumReference } from '../../../authorization/quorum-records.ts';
+import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import {
   ifPinned,
@@ -17,8 +13,9 @@ import {
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { loadQuorumRecords, userKeysOf } from '../../access/key-quorums/quorum-records.ts';
-import { findQuorumOfKey, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
+import { knownUsers, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
+import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
+import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
 import { evidenceOf, signerOf } from '../../access/owners/request-evidence.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
@@ -32,12 +29,19 @@ import type { WalletRow } from './wallet-row.ts';
 export type NewAuthority =
   | { readonly ownerId: string; readonly authority: WalletAuthority }
   | {
-      /** Canonical base64 SubjectPublicKeyInfo: its key quorum is made with the wallet. */
-      readonly newOwner: string;
+      /** Its key quorum is made with the wallet. */
+      readonly newOwner: NewOwner;
       readonly signers: readonly string[];
       readonly policies: WalletPolicies | undefined;
     }
   | undefined;
+
+type NewOwner =
+  | {
+      /** Canonical base64 SubjectPublicKeyInfo. */
+      readonly publicKey: string;
+    }
+  | { readonly userId: string; readonly users: PinnedUsers };
 
 /** What the key of a new wallet is sealed under, and the key quorum that must own the wallet then. */
 export interface SealedFor {
@@ -55,25 +59,52 @@ interface AuthorityFields extends OwnerFields {
 /**
  * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
  *
- * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the server
- * hands out, or by the default key quorum of an organization; and for a body that will be refused.
+ * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the vault does
+ * not vouch for, or by the default key quorum of an organization; and for a body that will be refused.
  */
 export async function authorityOfNewWallet(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: AuthorityContext,
   fields: AuthorityFields,
 ): Promise<NewAuthority> {
   const { owner, owner_id: ownerId } = fields;
   if (owner != null && 'public_key' in owner && ownerId === undefined) {
     const key = readKey(owner.public_key);
     if (key === undefined) return undefined;
-    const known = await findQuorumOfKey(context, key);
+    const known = await findQuorumOf(context, 'public_key', key);
     if (known !== undefined) return authorityOf(context, known, fields);
-    const signers = await referencesOf(context, signerIdsOf(fields));
-    if (signers === undefined) return undefined;
-    return { newOwner: key, signers, policies: ifPinned(await policiesOf(context, fields)) };
+    return authorityWithNewOwner(context, { publicKey: key }, fields);
+  }
+  if (owner != null && 'user_id' in owner && ownerId === undefined) {
+    return authorityOfUser(context, owner.user_id, fields);
   }
   if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
   return authorityOf(context, ownerId, fields);
+}
+
+type AuthorityContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+
+async function authorityWithNewOwner(
+  context: AuthorityContext,
+  newOwner: NewOwner,
+  fields: AuthorityFields,
+): Promise<NewAuthority> {
+  const signers = await referencesOf(context, signerIdsOf(fields));
+  if (signers === undefined) return undefined;
+  return { newOwner, signers, policies: ifPinned(await policiesOf(context, fields)) };
+}
+
+/** CHOICE: the user's key quorum may be from before its app's login was configured; then nothing can be verified. */
+async function authorityOfUser(
+  context: AuthorityContext,
+  userId: string,
+  fields: AuthorityFields,
+): Promise<NewAuthority> {
+  const users = await pinUsers(context, [userId]);
+  if (users === undefined) return undefined;
+  const known = await findQuorumOf(context, 'user', userId);
+  if (known === undefined) return authorityWithNewOwner(context, { userId, users }, fields);
+  const [record] = await loadQuorumRecords(context, [known]);
+  return record?.base.users === undefined ? undefined : authorityOf(context, known, fields);
 }
 
 function signerIdsOf({ additional_signers: signers = [] }: AuthorityFields): string[] {
@@ -115,10 +146,16 @@ export function sealedFor(appId: string, walletId: string, planned: NewAuthority
   if (planned === undefined) return {};
   if ('authority' in planned) return planned;
   const newOwnerId = quorumIdWith(walletId);
-  const owner = quorumReference(baseOfKey(appId, newOwnerId, planned.newOwner));
+  const owner = quorumReference(baseOfNewOwner(appId, newOwnerId, planned.newOwner));
   const { signers, policies } = planned;
   const authority = { owner, signers, isAutomated: false, policies };
   return { authority, ownerId: newOwnerId, newOwnerId };
+}
+
+function baseOfNewOwner(appId: string, id: string, owner: NewOwner) {
+  return 'publicKey' in owner
+    ? baseOfKey(appId, id, owner.publicKey)
+    : baseOfUser(appId, id, owner.userId, owner.users);
 }
 
 /** The id of a key quorum that is made with a wallet: known before it is stored, and as random as the wallet's. */
@@ -139,7 +176,7 @@ export async function authorityWithOwner(
 
 /** `authorityOfNewWallet` of each. */
 export async function authoritiesOfNewWallets(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: AuthorityContext,
   wallets: readonly AuthorityFields[],
 ): Promise<NewAuthority[]> {
   const authorities: NewAuthority[] = [];
@@ -201,12 +238,8 @@ async function useOf(
   quorumIds: readonly string[],
 ): Promise<AuthorizedUse> {
   const quorums = await loadQuorumRecords(context, quorumIds);
-  const userKeys: UserKeys = quorums.some(mayHaveUsers) ? await userKeysOf(context, quorumIds) : {};
-  return { authority, quorums, userKeys, evidence: evidenceOf(context) };
-}
-
-function mayHaveUsers({ base, changes }: QuorumRecord): boolean {
-  return base.userIds.length > 0 || changes.length > 0;
+  const users = await knownUsers(context, quorumIds, quorums);
+  return { authority, quorums, ...users, evidence: evidenceOf(context) };
 }
 
 type PartyColumns = Pick<WalletRow, 'owner_id' | 'additional_signers'>;

@@ -1,0 +1,61 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { SentSeal } from './quorum-records.ts';
+
+/** What the vault says of a user's key that it has drawn for a token of the app's own login. */
+export interface Voucher {
+  /** JSON of the `VoucherContent`. */
+  readonly content: string;
+  /** HMAC-SHA-256 of it under the app's voucher key, hex. */
+  readonly tag: string;
+}
+
+export interface VoucherContent {
+  readonly appId: string;
+  /** The user's id in the app's login, as the token named it. */
+  readonly subject: string;
+  /** Canonical base64 SubjectPublicKeyInfo. */
+  readonly publicKey: string;
+  /** Unix ms. */
+  readonly expiresAtMs: number;
+}
+
+/** The users of a key quorum, as the vault recognizes them. */
+export interface PinnedUsers {
+  /** The name of the voucher key: no other one counts. */
+  readonly voucher: string;
+  /** User id -> the user's id in the app's login. */
+  readonly subjects: Readonly<Record<string, string>>;
+}
+
+/** The app's voucher key as it is stored. */
+export interface StoredVoucherKey {
+  readonly id: string;
+  readonly seal: SentSeal;
+}
+
+/** Reads a voucher under the voucher key with this name; undefined if it is not one. */
+export type ReadVoucher = (voucher: Voucher, name: string) => VoucherContent | undefined;
+
+export function makeVoucher(secret: Uint8Array, content: VoucherContent): Voucher {
+  const text = JSON.stringify(content);
+  return { content: text, tag: tagOf(secret, text).toString('hex') };
+}
+
+/** Reads the vouchers of an app. The secret is that of the voucher key with this name. */
+export function voucherReader(
+  secret: Uint8Array,
+  known: { readonly name: string; readonly appId: string },
+): ReadVoucher {
+  return ({ content, tag }, name) => {
+    if (name !== known.name) return undefined;
+    const [given, expected] = [Buffer.from(String(tag), 'hex'), tagOf(secret, String(content))];
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+    const read = JSON.parse(content) as VoucherContent;
+    return read.appId === known.appId ? read : undefined;
+  };
+}
+
+// The prefix keeps it apart from other uses of a key.
+function tagOf(secret: Uint8Array, content: string): Buffer {
+  return createHmac('sha256', secret).update(`custos user key\n${content}`, 'utf8').digest();
+}

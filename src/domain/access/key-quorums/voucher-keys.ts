@@ -1,0 +1,116 @@
+import type { PinnedUsers, StoredVoucherKey } from '../../../authorization/user-vouchers.ts';
+import type { OperationContext, Services } from '../../../operation-context.ts';
+import { voucherKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: read for every use of a wallet whose owner has pinned users.
+
+type Context = Pick<OperationContext, 'app' | 'em'> & {
+  readonly vault: Pick<Services['vault'], 'loginApps'>;
+};
+
+interface NamedVoucherKey extends StoredVoucherKey {
+  readonly name: string;
+}
+
+interface VoucherRow {
+  readonly id: string;
+  readonly name: string;
+  readonly sealed_secret: Uint8Array;
+  readonly wrapped_data_key: Uint8Array;
+  readonly master_key_id: string;
+}
+
+const selectKey = prepareQuery<{ appId: string }, VoucherRow>((database, { appId }) =>
+  database
+    .selectFrom('voucher_keys')
+    .select(['id', 'name', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+    .where('app_id', '=', appId),
+);
+
+/** The app's voucher key; undefined without one. */
+export async function findVoucherKey({
+  app,
+  em,
+}: Pick<Context, 'app' | 'em'>): Promise<NamedVoucherKey | undefined> {
+  const {
+    rows: [row],
+  } = await selectKey(em, { appId: app.id });
+  if (row === undefined) return undefined;
+  const { id, name, sealed_secret: secret, wrapped_data_key: dataKey, master_key_id: masterKeyId } = row;
+  const seal = { sealedSecret: base64(secret), wrappedDataKey: base64(dataKey), masterKeyId };
+  return { id, name, seal };
+}
+
+/**
+ * How the vault will recognize these users as members of a new key quorum. Undefined where it does not verify the app's
+ * login, and when one of them has no account of it: then their keys are what the server says.
+ */
+export async function pinUsers(
+  context: Context,
+  userIds: readonly string[],
+): Promise<PinnedUsers | undefined> {
+  const { app, vault } = context;
+  if (userIds.length === 0 || vault.loginApps?.includes(app.id) !== true) return undefined;
+  const key = await findVoucherKey(context);
+  if (key === undefined) return undefined;
+  const subjects = await subjectsOf(context, userIds);
+  return userIds.every((id) => Object.hasOwn(subjects, id)) ? { voucher: key.name, subjects } : undefined;
+}
+
+/** User id -> the user's id in the app's login, of those who have one. */
+export async function subjectsOf(
+  { app, em }: Pick<Context, 'app' | 'em'>,
+  userIds: readonly string[],
+): Promise<PinnedUsers['subjects']> {
+  if (userIds.length === 0) return {};
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .select(['user_id', 'subject'])
+    .where('app_id', '=', app.id)
+    .where('user_id', 'in', [...userIds])
+    .where('type', '=', 'custom_auth')
+    .execute();
+  // The id itself is not stored if it is too long for an index, see `lookupKey`.
+  const readable = rows.filter(({ subject }) => !subject.startsWith('sha256:'));
+  return Object.fromEntries(readable.map(({ user_id: userId, subject }) => [userId, subject]));
+}
+
+/**
+ * Makes the voucher keys of the apps whose logins the vault verifies. Run it at the start of a server.
+ *
+ * Result: the apps that do not exist.
+ */
+export async function makeVoucherKeys({
+  em,
+  ids,
+  vault,
+}: Pick<OperationContext, 'em' | 'ids' | 'vault'>): Promise<string[]> {
+  const unknown: string[] = [];
+  const database = em.getKysely<Tables>();
+  for (const appId of vault.loginApps ?? []) {
+    const app = await database.selectFrom('apps').select('id').where('id', '=', appId).executeTakeFirst();
+    if (app === undefined) unknown.push(appId);
+    if (app === undefined || (await findVoucherKey({ app, em })) !== undefined) continue;
+    const id = ids.cuid2();
+    const { sealed, name } = await vault.createVoucherKey(voucherKeyBinding({ id, app_id: appId }));
+    await database
+      .insertInto('voucher_keys')
+      .values({
+        ...{ id, app_id: appId, name },
+        sealed_secret: Buffer.from(sealed.sealedSecret),
+        wrapped_data_key: Buffer.from(sealed.wrappedDataKey),
+        master_key_id: sealed.masterKeyId,
+      })
+      // Another server may be starting.
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  return unknown;
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
