@@ -10,7 +10,7 @@ export interface UserLogin {
   readonly audiences: readonly string[];
 }
 
-export interface LoginKey {
+interface LoginKey {
   readonly algorithm: 'RS256' | 'ES256';
   /** Undefined for a key that any `kid` may name. */
   readonly kid: string | undefined;

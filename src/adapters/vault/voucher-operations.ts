@@ -16,7 +16,7 @@ import { VaultError } from './vault-error.ts';
 import type { MasterKeyVault } from './vault-master-key.ts';
 
 const VOUCHER_KEY_BYTES = 32;
-export const VOUCHER_PURPOSE = 'voucher-key';
+const VOUCHER_PURPOSE = 'voucher-key';
 
 /** CHOICE: the longest that the vault vouches for a user's key, whatever the caller asks for. */
 const MAX_LIFETIME_MS = 60 * 60_000;

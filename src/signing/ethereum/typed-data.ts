@@ -136,14 +136,14 @@ function assertTypesBounded(types: Map<string, readonly TypedDataField[]>, point
 }
 
 function assertFields(fields: readonly TypedDataField[], pointer: string): void {
-  const names = new Set<string>();
+  const known = new Set<string>();
   for (const { name } of fields) {
     if (!patterns().member.test(name)) {
       throw new InvalidTypedDataError(pointer, `expected an identifier as field name, got \`${name}\``);
     }
-    if (names.has(name))
+    if (known.has(name))
       throw new InvalidTypedDataError(pointer, `expected distinct field names, got \`${name}\` twice`);
-    names.add(name);
+    known.add(name);
   }
 }
 
