@@ -56,6 +56,8 @@ interface Work {
   readonly isSingleUse?: boolean;
   /** The result of the handler's `prepare`; undefined if it has none. */
   readonly prepared: Prepared<unknown> | undefined;
+  /** On the primary or on the replica, and noting what is stored. */
+  readonly openUnit: OpenUnit;
   readonly options: RunOptions;
 }
 
@@ -77,20 +79,21 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const handler = files[operationOf(exchange).id]!;
     const prepared = await prepare(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
-    const noted = { ...options, openUnit: notingEffects(exchange, options) };
-    const work = { handler, use, prepared, place, options: noted };
+    const primary = notingEffects(exchange, options);
     const asking = { whileAsking: place.whileAsking, takeTurn };
-    const runOn = ({ openUnit }: Pick<RunOptions, 'openUnit'>): Promise<Answer> => {
-      const own = { ...work, options: { ...noted, openUnit } };
-      return inVaultPasses(options.services, (pass) => runOnce(exchange, { ...own, pass }), asking);
-    };
+    const runOn = (openUnit: OpenUnit): Promise<Answer> =>
+      inVaultPasses(
+        options.services,
+        (pass) => runOnce(exchange, { handler, use, prepared, place, openUnit, options, pass }),
+        asking,
+      );
     try {
-      const answer = await options.replica?.answer(exchange, (openUnit) => runOn({ openUnit }));
+      const answer = await options.replica?.answer(exchange, runOn);
       if (answer !== undefined) return answer;
       for (let attempt = 1; ; attempt += 1) {
         try {
           return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
-            runOn(noted),
+            runOn(primary),
           );
         } catch (error) {
           if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
@@ -194,12 +197,12 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-async function openAdmitted(exchange: HttpExchange, { place, options }: WorkOfPass): Promise<UnitOfWork> {
+async function openAdmitted(exchange: HttpExchange, { place, openUnit }: WorkOfPass): Promise<UnitOfWork> {
   await place.take();
   const { leave } = place;
   try {
     requireClient(exchange);
-    const unit = await options.openUnit(operationOf(exchange).method !== 'GET');
+    const unit = await openUnit(operationOf(exchange).method !== 'GET');
     return {
       em: unit.em,
       async commit(last) {
@@ -239,22 +242,22 @@ interface Later {
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
 async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  const { handler, prepared, options, pass } = work;
+  const { handler, prepared, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
   let answer: Answer;
   try {
-    const context = contextOf(unit, exchange, { later, options, pass });
+    const context = contextOf(unit, exchange, { work, later });
     const body = await handler.run(inputOf(exchange), context, prepared);
-    if (pass.isUnanswered()) throw new UnansweredCallError();
+    if (work.pass.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);
     const kept = { status, text: answer.text, signers: [...later.signers] };
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
-    pass.hasCommitted();
+    work.pass.hasCommitted();
   } catch (error) {
-    const isRefusal = error instanceof ApiError && !pass.isUnanswered();
+    const isRefusal = error instanceof ApiError && !work.pass.isUnanswered();
     try {
       if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
     } finally {
@@ -291,7 +294,7 @@ async function runAfterCommit(
   exchange: HttpExchange,
   { work, later }: Run,
 ): Promise<void> {
-  const { check, openUnit, audit } = work.options;
+  const { check, audit } = work.options;
   try {
     await callback();
   } catch (error) {
@@ -299,7 +302,7 @@ async function runAfterCommit(
     if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
     check(exchange, error.status, refusalBody(error, exchange));
     const answer = refusalAnswer(error, later);
-    await inUnitOf(openUnit)(async (em) => {
+    await inUnitOf(work.openUnit)(async (em) => {
       await keep(em, exchange, { work, later, answer, replaces: true });
       await recordLateRefusal(em, exchange, { audit, error });
     });
@@ -334,19 +337,29 @@ function keyOf({ headers, route }: HttpExchange): string | undefined {
 function contextOf(
   unit: UnitOfWork,
   exchange: HttpExchange,
-  { later, options, pass }: { later: Later; options: RunOptions; pass: VaultPass },
+  { work, later }: { readonly work: WorkOfPass; readonly later: Later },
 ): OperationContext {
+  const { vault, ids, entropy } = work.pass.portsFor(unit.em);
+  // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
   return {
-    ...preparationContextOf(unit, exchange, options.services),
-    ...pass.portsFor(unit.em),
-    afterCommit: (work) => void later.afterCommit.push(work),
-    afterRefusal: (work) => void later.afterRefusal.push(work),
+    ...work.options.services,
+    vault,
+    ids,
+    entropy,
+    app: exchange.app!,
+    em: unit.em,
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
+    proof: exchange.proof!,
+    afterCommit: (callback) => void later.afterCommit.push(callback),
+    afterRefusal: (callback) => void later.afterRefusal.push(callback),
     noteSignatures(publicKeys, payloads) {
       exchange.signers = later.signers;
       for (const key of publicKeys) later.signers.add(key);
       for (const payload of payloads) later.payloads.add(payload);
     },
-    inUnit: inUnitOf(afterCommitUnits(exchange, options.openUnit, options.audit)),
+    inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, work.options.audit)),
   };
 }
 
@@ -357,10 +370,10 @@ function contextOf(
  * INVARIANT: the record of a denial is in it, so a crash leaves neither its event nor its stored response without one.
  */
 async function settleRefusal(error: ApiError, exchange: HttpExchange, { work, later }: Run): Promise<void> {
-  const { openUnit, idempotency, audit } = work.options;
+  const { idempotency, audit } = work.options;
   const use = isStoredRefusal(error) ? work.use : undefined;
   if (use === undefined && later.afterRefusal.length === 0) return;
-  await inUnitOf(openUnit)(async (em) => {
+  await inUnitOf(work.openUnit)(async (em) => {
     if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
     for (const callback of later.afterRefusal) await callback(em);
     if (audit !== undefined) await recordDenialWithChanges(em, exchange, { audit, error });
