@@ -16,6 +16,7 @@ import { processes } from './cases/processes.ts';
 import { recorder } from './cases/recorder.ts';
 import { requestLog } from './cases/request-log.ts';
 import { routing } from './cases/routing.ts';
+import { signing } from './cases/signing.ts';
 import { sqlite } from './cases/sqlite.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
@@ -45,6 +46,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   'working-set': workingSet,
   lists,
   policy,
+  signing,
   'event-loop': eventLoop,
   'loop-sweep': loopSweep,
   overload,
