@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
-import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
+import type { Services } from '../operation-context.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { StoredEffects } from '../ports/request-recorder.ts';
@@ -20,6 +20,7 @@ import { createTurns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
+import { contextOf, type Later, preparationContextOf } from './run/contexts.ts';
 import type { AnyHandlerFile, Input } from './run/handler-file.ts';
 import type { ReplicaReads } from './run/replica-reads.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
@@ -229,25 +230,18 @@ function requireClient({ response }: HttpExchange): void {
   }
 }
 
-/** Callbacks that a handler has registered for after its transaction. */
-interface Later {
-  readonly afterCommit: (() => Promise<void>)[];
-  readonly afterRefusal: RefusalWork[];
-  /** The public keys whose signatures authorized the request. */
-  readonly signers: Set<string>;
-  /** The canonical payloads that these signatures cover. */
-  readonly payloads: Set<Uint8Array>;
-}
-
-type RefusalWork = (em: SqlEntityManager) => Promise<void>;
-
 async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { handler, prepared, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
   let answer: Answer;
   try {
-    const context = contextOf(unit, exchange, { work, later });
+    const context = contextOf(unit, exchange, {
+      services: options.services,
+      ports: work.pass.portsFor(unit.em),
+      inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit)),
+      later,
+    });
     const body = await handler.run(inputOf(exchange), context, prepared);
     if (work.pass.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
@@ -308,59 +302,6 @@ async function runAfterCommit(
     });
     throw error;
   }
-}
-
-function preparationContextOf(
-  unit: Pick<UnitOfWork, 'em'>,
-  exchange: HttpExchange,
-  services: Services,
-): PreparationContext {
-  return {
-    ...services,
-    // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
-    app: exchange.app!,
-    get em() {
-      return unit.em;
-    },
-    nowMs: exchange.nowMs,
-    requestId: exchange.id,
-    idempotencyKey: keyOf(exchange),
-    proof: exchange.proof!,
-  };
-}
-
-function keyOf({ headers, route }: HttpExchange): string | undefined {
-  const key = route?.operation.idempotent === true ? headers['service-idempotency-key'] : undefined;
-  return typeof key === 'string' ? key : undefined;
-}
-
-function contextOf(
-  unit: UnitOfWork,
-  exchange: HttpExchange,
-  { work, later }: { readonly work: WorkOfPass; readonly later: Later },
-): OperationContext {
-  const { vault, ids, entropy } = work.pass.portsFor(unit.em);
-  // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
-  return {
-    ...work.options.services,
-    vault,
-    ids,
-    entropy,
-    app: exchange.app!,
-    em: unit.em,
-    nowMs: exchange.nowMs,
-    requestId: exchange.id,
-    idempotencyKey: keyOf(exchange),
-    proof: exchange.proof!,
-    afterCommit: (callback) => void later.afterCommit.push(callback),
-    afterRefusal: (callback) => void later.afterRefusal.push(callback),
-    noteSignatures(publicKeys, payloads) {
-      exchange.signers = later.signers;
-      for (const key of publicKeys) later.signers.add(key);
-      for (const payload of payloads) later.payloads.add(payload);
-    },
-    inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, work.options.audit)),
-  };
 }
 
 /**

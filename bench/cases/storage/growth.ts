@@ -1,8 +1,8 @@
-import type { BenchCase } from '../bench-case.ts';
-import type { StorageMeasured } from '../in-process/storage-rounds.ts';
-import { runInProcess } from '../measure/in-process.ts';
-import { startPostgres } from '../measure/postgres.ts';
-import { atMost, type Goal } from '../report.ts';
+import type { BenchCase } from '../../bench-case.ts';
+import type { StorageMeasured } from '../../in-process/storage-rounds.ts';
+import { runInProcess } from '../../measure/in-process.ts';
+import { startPostgres } from '../../measure/postgres.ts';
+import { atMost, type Goal } from '../../report.ts';
 import { leastCpuOf, mostPerSecondOf, storageTable } from './storage-goals.ts';
 
 const SQLITE_ROWS = 100_000;

@@ -1,7 +1,7 @@
-import type { BenchCase } from '../bench-case.ts';
-import type { StorageMeasured } from '../in-process/storage-rounds.ts';
-import { runInProcess } from '../measure/in-process.ts';
-import { atMost } from '../report.ts';
+import type { BenchCase } from '../../bench-case.ts';
+import type { StorageMeasured } from '../../in-process/storage-rounds.ts';
+import { runInProcess } from '../../measure/in-process.ts';
+import { atMost } from '../../report.ts';
 import { leastCpuOf, storageTable } from './storage-goals.ts';
 
 const limits = { create: 1.4, get: 2, page: 1.5 };

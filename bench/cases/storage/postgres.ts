@@ -1,8 +1,8 @@
-import type { BenchCase } from '../bench-case.ts';
-import type { StorageMeasured } from '../in-process/storage-rounds.ts';
-import { runInProcess } from '../measure/in-process.ts';
-import { startPostgres } from '../measure/postgres.ts';
-import { atLeast } from '../report.ts';
+import type { BenchCase } from '../../bench-case.ts';
+import type { StorageMeasured } from '../../in-process/storage-rounds.ts';
+import { runInProcess } from '../../measure/in-process.ts';
+import { startPostgres } from '../../measure/postgres.ts';
+import { atLeast } from '../../report.ts';
 import { mostPerSecondOf, storageTable } from './storage-goals.ts';
 
 const limits = { create: 0.9, get: 0.85, page: 0.85 };

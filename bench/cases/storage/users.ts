@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BenchCase } from '../bench-case.ts';
-import type { StorageMeasured } from '../in-process/storage-rounds.ts';
-import { runInProcess } from '../measure/in-process.ts';
-import { startPostgres } from '../measure/postgres.ts';
-import { atMost, type Goal } from '../report.ts';
+import type { BenchCase } from '../../bench-case.ts';
+import type { StorageMeasured } from '../../in-process/storage-rounds.ts';
+import { runInProcess } from '../../measure/in-process.ts';
+import { startPostgres } from '../../measure/postgres.ts';
+import { atMost, type Goal } from '../../report.ts';
 import { leastCpuOf, mostPerSecondOf, storageTable } from './storage-goals.ts';
 
 const SQLITE_USERS = 100_000;

@@ -1,5 +1,5 @@
-import type { StorageMeasured } from '../in-process/storage-rounds.ts';
-import type { Table } from '../report.ts';
+import type { StorageMeasured } from '../../in-process/storage-rounds.ts';
+import type { Table } from '../../report.ts';
 
 export function leastCpuOf(measured: readonly StorageMeasured[], subject: string, operation: string): number {
   return Math.min(...find(measured, subject, operation).cpuMicroseconds);

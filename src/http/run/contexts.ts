@@ -1,0 +1,80 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperationContext, PreparationContext, Services } from '../../operation-context.ts';
+import type { VaultPass } from '../../vault-passes.ts';
+import type { HttpExchange } from '../http-exchange.ts';
+import type { UnitOfWork } from '../unit-of-work.ts';
+
+/** Callbacks that a handler has registered for after its transaction. */
+export interface Later {
+  readonly afterCommit: (() => Promise<void>)[];
+  readonly afterRefusal: RefusalWork[];
+  /** The public keys whose signatures authorized the request. */
+  readonly signers: Set<string>;
+  /** The canonical payloads that these signatures cover. */
+  readonly payloads: Set<Uint8Array>;
+}
+
+type RefusalWork = (em: SqlEntityManager) => Promise<void>;
+
+/** What the preparation of a request is given. It forks the entity manager only if it uses it. */
+export function preparationContextOf(
+  unit: Pick<UnitOfWork, 'em'>,
+  exchange: HttpExchange,
+  services: Services,
+): PreparationContext {
+  return {
+    ...services,
+    // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
+    app: exchange.app!,
+    get em() {
+      return unit.em;
+    },
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
+    proof: exchange.proof!,
+  };
+}
+
+function keyOf({ headers, route }: HttpExchange): string | undefined {
+  const key = route?.operation.idempotent === true ? headers['service-idempotency-key'] : undefined;
+  return typeof key === 'string' ? key : undefined;
+}
+
+/** The parts of a context besides the request. */
+interface Given {
+  readonly services: Services;
+  readonly ports: ReturnType<VaultPass['portsFor']>;
+  readonly inUnit: OperationContext['inUnit'];
+  readonly later: Later;
+}
+
+/** What the handler of a request is given. */
+export function contextOf(
+  unit: UnitOfWork,
+  exchange: HttpExchange,
+  { services, ports, inUnit, later }: Given,
+): OperationContext {
+  const { vault, ids, entropy } = ports;
+  // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
+  return {
+    ...services,
+    vault,
+    ids,
+    entropy,
+    app: exchange.app!,
+    em: unit.em,
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
+    proof: exchange.proof!,
+    afterCommit: (callback) => void later.afterCommit.push(callback),
+    afterRefusal: (callback) => void later.afterRefusal.push(callback),
+    noteSignatures(publicKeys, payloads) {
+      exchange.signers = later.signers;
+      for (const key of publicKeys) later.signers.add(key);
+      for (const payload of payloads) later.payloads.add(payload);
+    },
+    inUnit,
+  };
+}
