@@ -7,6 +7,7 @@ import { cpuMicrosecondsOf, machineBusyMicroseconds, residentMegabytesOf } from 
 import { median } from '../measure/rounds.ts';
 import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest } from '../requests.ts';
+import { bundleOwn } from '../servers/bundle-own.ts';
 import { credentials } from '../servers/credentials.ts';
 import { custosArguments, programs } from '../servers/custos.ts';
 import { freePort, prismArguments, root, stop, temporaryFolder } from '../servers/launch.ts';
@@ -34,10 +35,16 @@ const own =
   (port: number) => [join('bench', 'servers', file), ...['--port', String(port)], ...flags];
 const names = { static: 'node:http, fixed answer', sandbox: 'custos sandbox', prism: 'prism mock' };
 
-const starts: readonly Start[] = [
+/** `bundled`: the program of bare as one file, which keeps its bytecode as Custos does. */
+const startsWith = (bundled: string): readonly Start[] => [
   { name: names.static, args: own('static.ts') },
   { name: 'bare', args: own('bare.ts') },
   { name: 'bare with SQLite', args: own('bare.ts', '--work', 'stored') },
+  { name: 'bare, bundled', args: (port) => [bundled, '--port', String(port)] },
+  {
+    name: 'bare with SQLite, bundled',
+    args: (port) => [bundled, '--port', String(port), '--work', 'stored'],
+  },
   { name: 'fastify', args: own('fastify.ts') },
   { name: names.sandbox, args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet'] },
   {
@@ -57,6 +64,7 @@ export const startUp: BenchCase = {
   about: 'from the start of the process to its first 200, and what is resident then (G6)',
   needsPeers: true,
   async run(bench) {
+    const starts = startsWith(await bundleOwn('bare.ts'));
     const found = new Map<string, Started[]>(starts.map(({ name }) => [name, []]));
     const kept = temporaryFolder();
     for (const start of starts) {

@@ -5,12 +5,15 @@ import { residentMegabytesOf } from '../measure/process-usage.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
 import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
+import { bundleOwn, sameHeap } from '../servers/bundle-own.ts';
 import { launchCustos } from '../servers/custos.ts';
-import { launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
+import { launchOwn, launchProgram, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
 const operations = ['getWallet', 'createWallet', 'personal_sign'] as const;
 const names = {
   bare: 'bare',
+  // The limit of the memory.
+  small: 'bare, bundled, heap limited as ours',
   fastify: 'fastify',
   custos: 'custos sandbox --data',
   logged: 'custos sandbox --data, with log',
@@ -37,6 +40,8 @@ export const stored: BenchCase = {
     const kept = (): string[] => ['--data', temporaryFolder()];
     try {
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
+      const bundled = await bundleOwn('bare.ts');
+      await add(names.small, launchProgram([...sameHeap, bundled, '--work', 'stored']));
       await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
@@ -61,7 +66,7 @@ function memoryTable(contestants: readonly Contestant[], fresh: number[], loaded
 
 function report(measured: readonly Measured[], memory: Table) {
   const cpu = (name: string, request: string): number => leastCpu(pick(measured, name, request));
-  const ofCustos = memory.rows.find(([name]) => name === names.custos)?.[2] as number;
+  const loaded = (name: string): number => memory.rows.find(([row]) => row === name)?.[2] as number;
   return {
     tables: [
       ...operations.map((request) =>
@@ -84,9 +89,15 @@ function report(measured: readonly Measured[], memory: Table) {
       atMost({
         id: '-',
         what: 'sandbox: resident after the load',
-        measured: ofCustos,
-        limit: 200,
+        measured: loaded(names.custos),
+        limit: 160,
         unit: 'MB',
+      }),
+      atMost({
+        id: '-',
+        what: 'resident after the load: sandbox to bare, bundled, with the same limits of the heap',
+        measured: loaded(names.custos) / loaded(names.small),
+        limit: 1.6,
       }),
     ],
     busyOthers: busyOthersOf(measured),

@@ -110,18 +110,23 @@ export function freePort(): Promise<number> {
 }
 
 /** A folder that is deleted when this process ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'custos-bench-'));
+export function temporaryFolder(within = tmpdir()): string {
+  const folder = mkdtempSync(join(within, 'custos-bench-'));
   temporaryFolders.add(folder);
   return folder;
 }
 
 /** Starts one of the programs in this folder, which report their address over IPC. */
 export function launchOwn(file: string, args: readonly string[] = []): Promise<RunningServer> {
+  return launchProgram([join(import.meta.dirname, file), ...args]);
+}
+
+/** The same, with everything after `node`. */
+export function launchProgram(args: readonly string[]): Promise<RunningServer> {
   let origin: string | undefined;
   let isListening = false;
   return launch({
-    args: [join(import.meta.dirname, file), ...args],
+    args,
     ready: (child) => {
       if (!isListening) child.on('message', (message: { origin?: string }) => (origin ??= message.origin));
       isListening = true;
