@@ -1,3 +1,4 @@
+import canonicalize from 'canonicalize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
 import { deleteKeyQuorum } from '../../../src/domain/access/key-quorums/delete-key-quorum.ts';
@@ -28,8 +29,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
   const create = (input: CreateKeyQuorumRequest, app = acme) =>
     house.operate((context) => createKeyQuorum(context, input), { app });
   const find = (id: string, app = acme) => house.operate((context) => findKeyQuorum(context, id), { app });
-  const update = (id: string, change: UpdateKeyQuorumRequest, signatures: string[]) =>
-    house.operate((context) => updateKeyQuorum(context, id, change), { signatures });
+  const update = (id: string, change: UpdateKeyQuorumRequest, by: ReturnType<typeof signer>[]) => {
+    const url = `https://a/v1/key_quorums/${id}`;
+    const headers = { 'service-app-id': acme.id };
+    const payload = canonicalize({ version: 1, method: 'PATCH', url, body: change, headers })!;
+    const signatures = by.map((each) => each.sign(payload));
+    return house.operate((context) => updateKeyQuorum(context, id, change), {
+      signatures,
+      payloads: [payload],
+    });
+  };
   const remove = (id: string, signatures: string[]) =>
     house.operate((context) => deleteKeyQuorum(context, id), { signatures });
   const messageOf = (work: Promise<unknown>) =>
@@ -111,7 +120,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await messageOf(create({ key_quorum_ids: [theirs.id] }))).toContain('Unable to find');
       expect(await messageOf(create({ user_ids: [alice] }, other))).toContain('no user');
       expect(await messageOf(find(theirs.id))).toBe('404 Key quorum not found');
-      expect(await messageOf(update(theirs.id, { display_name: 'Mine' }, [ann.sign()]))).toBe(
+      expect(await messageOf(update(theirs.id, { display_name: 'Mine' }, [ann]))).toBe(
         '404 Key quorum not found',
       );
       expect(await messageOf(remove(theirs.id, [ann.sign()]))).toBe('404 Key quorum not found');
@@ -125,8 +134,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
         user_ids: [alice],
         authorization_threshold: 1,
       });
-      expect(await messageOf(update(id, { public_keys: [bob.publicKey] }, [bob.sign()]))).toMatch(/^401 /);
-      await update(id, { public_keys: [bob.publicKey, cid.publicKey], display_name: 'New' }, [ann.sign()]);
+      expect(await messageOf(update(id, { public_keys: [bob.publicKey] }, [bob]))).toMatch(/^401 /);
+      await update(id, { public_keys: [bob.publicKey, cid.publicKey], display_name: 'New' }, [ann]);
       expect(await find(id)).toEqual({
         id,
         displayName: 'New',
@@ -135,8 +144,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
         userIds: [alice],
         keyQuorumIds: [],
       });
-      expect(await messageOf(update(id, { authorization_threshold: 2 }, [ann.sign()]))).toMatch(/^401 /);
-      await update(id, { authorization_threshold: 2, user_ids: [] }, [cid.sign()]);
+      expect(await messageOf(update(id, { authorization_threshold: 2 }, [ann]))).toMatch(/^401 /);
+      await update(id, { authorization_threshold: 2, user_ids: [] }, [cid]);
       expect(await find(id)).toMatchObject({ threshold: 2, userIds: [] });
     });
 
@@ -158,7 +167,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         public_keys: [ann.publicKey, bob.publicKey],
         authorization_threshold: 2,
       });
-      const answer = await messageOf(update(before.id, change, [ann.sign(), bob.sign()]));
+      const answer = await messageOf(update(before.id, change, [ann, bob]));
       expect(answer).toMatch(/^400 /);
       expect(answer).toContain(message);
       expect(await find(before.id)).toEqual(before);
@@ -168,7 +177,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const inner = await create({ public_keys: [ann.publicKey] });
       const leaf = await create({ public_keys: [bob.publicKey] });
       const outer = await create({ key_quorum_ids: [inner.id] });
-      const nest = (ids: string[]) => messageOf(update(inner.id, { key_quorum_ids: ids }, [ann.sign()]));
+      const nest = (ids: string[]) => messageOf(update(inner.id, { key_quorum_ids: ids }, [ann]));
       expect(await nest([inner.id])).toContain('a key quorum cannot be a member of itself');
       expect(await nest([outer.id])).toContain('nesting is one level deep');
       expect(await nest([leaf.id])).toContain(`this key quorum is a member of \`${outer.id}\``);
@@ -272,7 +281,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('does not reuse a quorum that was changed', async () => {
       const before = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
-      await update(before, { public_keys: [cid.publicKey] }, [bob.sign()]);
+      await update(before, { public_keys: [cid.publicKey] }, [bob]);
       const after = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
       expect(after).not.toBe(before);
       expect((await find(after)).publicKeys).toEqual([bob.publicKey]);
