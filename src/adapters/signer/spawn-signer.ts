@@ -33,7 +33,7 @@ export function spawnSigner({ entry, readable, environment }: SignerProgram): Si
       '--disable-warning=PERM0001',
       ...readable.map((path) => `--allow-fs-read=${path}`),
       // As `src/bounded-heap.ts` limits that of a server.
-      '--max-semi-space-size=4',
+      '--max-semi-space-size=16',
       '--heap-growing-percent=50',
       // A signal would open the debugger.
       '--disable-sigusr1',
