@@ -62,17 +62,20 @@ export function makeDisk(
     };
     const prepare = (sql: string) => {
       const statement = prepared(sql);
-      const moment = statement.readonly ? 'read' : 'write';
+      const moment = momentOf(sql, statement.readonly);
       return {
         reader: statement.reader,
+        readonly: statement.readonly,
         all: (values: unknown[]) => guarded(moment, sql, () => statement.all(values)),
-        run: (values: unknown[]) => guarded(moment, sql, () => statement.run(values)),
+        run: (...values: unknown[]) => {
+          if (sql === 'rollback') return life.isOver ? undefined : statement.run();
+          return guarded(moment, sql, () => statement.run(...values));
+        },
       };
     };
     const exec = (sql: string) => {
       if (sql === 'rollback') return life.isOver ? raw : raw.exec(sql);
-      const moment = sql === 'commit' ? 'commit' : sql === 'begin immediate' ? 'begin' : 'write';
-      return guarded(moment, sql, () => raw.exec(sql));
+      return guarded(momentOf(sql, false), sql, () => raw.exec(sql));
     };
     // The disk stays when a process closes it.
     const own: Record<string, unknown> = { exec, prepare, close: () => undefined };
@@ -100,6 +103,12 @@ export function makeDisk(
     },
     close: () => void raw.close(),
   };
+}
+
+function momentOf(sql: string, isReadOnly: boolean): Moment {
+  if (sql === 'commit') return 'commit';
+  if (sql === 'begin immediate') return 'begin';
+  return isReadOnly ? 'read' : 'write';
 }
 
 /** The content of a database that a first process has prepared. */
