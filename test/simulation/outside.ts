@@ -86,7 +86,8 @@ export function makeOutside(options: OutsideOptions) {
         ? new ProviderUnavailableError(what)
         : new ChainUnavailableError(what);
     };
-    onCall();
+    // What is left of a process that has crashed goes no further than the gate.
+    if (!life.isOver) onCall();
     await scheduler.gate(place, life);
     const isLost = random.chance(weather.calls);
     if (isLost && random.chance(0.5)) {

@@ -12,4 +12,9 @@ interface Regression {
  */
 export const regressions: readonly Regression[] = [
   { seed: '10', steps: 60, found: 'the event of a denial was committed before its audit record' },
+  {
+    seed: '2061',
+    steps: 170,
+    found: 'what was left of a crashed process called a chain in its open transaction',
+  },
 ];
