@@ -168,6 +168,8 @@ describe('a rule for deliveries', () => {
     await addFault({ effect: 'webhook_delay', delay_ms: 60_000, count: 1 });
     await restore(id, '0x1');
     await restore(id, '0x2');
+    // The delay begins when the event is assigned to the endpoint.
+    await pass(0);
     await pass(50_000);
     expect(arrived()).toEqual([]);
     await pass(20_000);
