@@ -1,3 +1,4 @@
+import { TransactionEventBroadcaster } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { StaleReadError } from '../errors.ts';
 import { isDatabaseCollision } from '../storage/database-errors.ts';
@@ -71,7 +72,7 @@ async function commit(em: SqlEntityManager): Promise<void> {
     await em.commit();
     return;
   }
-  await em.getConnection('write').commit(em.getTransactionContext()!);
+  await em.getConnection('write').commit(em.getTransactionContext()!, new TransactionEventBroadcaster(em));
   em.resetTransactionContext();
 }
 

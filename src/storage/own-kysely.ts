@@ -96,7 +96,7 @@ interface OpenTransaction {
 /**
  * Makes the entity manager begin and end transactions on our connections.
  *
- * NOTE: of the events of MikroORM, only the one before a commit is dispatched.
+ * NOTE: of the events of MikroORM, those before and after a commit are dispatched. Tests stop the server there.
  */
 export function ownTransactions(orm: Orm): void {
   const connection = orm.em.getConnection();
@@ -120,15 +120,15 @@ export function ownTransactions(orm: Orm): void {
     },
     async commit(ctx: Transaction<unknown>, events?: TransactionEventBroadcaster) {
       const { connection: used, depth, state } = opened.get(ctx)!;
-      if (orm.em.getEventManager().getSubscribers().size > 0) {
-        await events?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
-      }
+      const observers = orm.em.getEventManager().getSubscribers().size > 0 ? events : undefined;
+      await observers?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
       if (depth > 0) {
         await used.executeQuery(asDeferred(savepoint(`release savepoint "trx${depth}"`)));
-        return;
+      } else {
+        await used.end('commit');
+        state.isOver = true;
       }
-      await used.end('commit');
-      state.isOver = true;
+      await observers?.dispatchEvent(EventType.afterTransactionCommit, ctx);
     },
     async rollback(ctx: object) {
       const { connection: used, depth, state } = opened.get(ctx)!;
