@@ -224,6 +224,23 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
     expect(await held(eurc, owned)).toBe(2_000_000n);
   });
 
+  test('the consent of an owner ends when the wallet is given away, also if it is given back', async () => {
+    const owned = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
+    await attach(await makeAutomation(eurc, usdc), { to: owned }, [aliceKey.privateKey]);
+    await give(eurc, 1_000_000n, owned);
+    await detect();
+    const path = { wallet_id: owned.id };
+    for (const [from, to] of [[aliceKey, bobKey] as const, [bobKey, aliceKey] as const]) {
+      const body = { owner: { public_key: to.publicKey } };
+      await run('updateWallet', { path, body, signWith: [from.privateKey] });
+    }
+    await settle();
+    expect(await executions(owned)).toMatchObject([
+      { status: 'failed', failure_reason: 'the owner of the wallet changed after the deposit' },
+    ]);
+    expect(await held(eurc, owned)).toBe(1_000_000n);
+  });
+
   test('an asset without a pool fails with a sentence', async () => {
     const unknown = '0x1111111111111111111111111111111111111111';
     await attach(await makeAutomation(unknown, usdc));

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   OperationContext,
@@ -49,7 +50,8 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     else await submit(context, execution, sweep);
   } catch (error) {
     const nowMs = services.clock.now();
-    const isFinal = error instanceof ApiError && !passing.has(error.code);
+    const isFinal =
+      error instanceof UnauthorizedUseError || (error instanceof ApiError && !passing.has(error.code));
     if (!isFinal && nowMs < (execution.retryUntilMs ?? 0)) {
       services.log.warn(
         { err: error, execution: execution.id },
@@ -58,7 +60,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
       await inUnit((em) => putOffExecution(em, execution.id, nowMs + AGAIN_MS));
       return;
     }
-    if (!(error instanceof ApiError)) {
+    if (!isFinal && !(error instanceof ApiError)) {
       services.log.error({ err: error, execution: execution.id }, 'an execution failed');
     }
     await end(context, execution, { status: 'failed', reason: reasonOf(error) });
@@ -75,6 +77,8 @@ const passing: ReadonlySet<string> = new Set([
 
 function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return error.message;
+  // The signer forgets the consent when the owner changes, also when the wallet is given back.
+  if (error instanceof UnauthorizedUseError) return 'the owner of the wallet changed after the deposit';
   return 'the chain or the service that swaps could not be reached';
 }
 
