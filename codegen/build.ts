@@ -59,8 +59,8 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
   const { loadProgram } = await import('./load.js');
   const command = process.argv[2];
   // Servers use other parts of the program than commands that end, which share theirs.
-  const isServer = ['sandbox', 'serve', 'mock'].includes(command);
-  loadProgram({ part: isServer ? command : 'commands', env: process.env, isServer }).start();
+  const part = ['sandbox', 'serve', 'mock'].includes(command) ? command : 'commands';
+  loadProgram({ part, env: process.env }).start();
 } else {
   // The package \`node\` contains a recent Node: in a clone, or installed beside this package.
   const here = dirname(fileURLToPath(import.meta.url));

@@ -17,7 +17,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
-import { type BoundedHeap, boundHeap } from './bounded-heap.ts';
 
 // The loader of the published program. It keeps the bytecode of an earlier start, including the functions that were
 // compiled while it ran, and loads the program with it: without, half of a start is compiling. Node's own compile cache
@@ -49,14 +48,12 @@ export interface ProgramPlace {
   /** The part of the program that runs, which has bytecode of its own. */
   readonly part: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it runs until it is stopped, with a heap that is limited. */
-  readonly isServer: boolean;
   /** When its bytecode is kept. */
   readonly startedMs: number;
 }
 
 /** Loads the program beside this file. */
-export function loadProgram(caller: Pick<ProgramPlace, 'part' | 'env' | 'isServer'>): Program {
+export function loadProgram(caller: Pick<ProgramPlace, 'part' | 'env'>): Program {
   const place = { ...caller, folder: import.meta.dirname, hash: PROGRAM_HASH, startedMs: STARTED_MS };
   return loadScript(place).exports as Program;
 }
@@ -71,19 +68,12 @@ export function loadScript(place: ProgramPlace): { exports: unknown; hadBytecode
   const cachedData = folders.map((folder) => readBytecode(join(folder, name), filename)).find(Boolean);
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
   const hadBytecode = cachedData !== undefined && script.cachedDataRejected === false;
-  // After the bytecode was read, because the limits are flags.
-  const heap = place.isServer ? boundHeap(flagsOf(place)) : undefined;
-  if (!hadBytecode) keepBytecode(script, { heap, folders, name, startedMs: place.startedMs });
+  if (!hadBytecode) keepBytecode(script, { folders, name, startedMs: place.startedMs });
   const module: { exports: unknown } = { exports: {} };
   const load = script.runInThisContext();
   const require = createRequire(filename);
   load(module.exports, require, module, filename, place.folder, pathToFileURL(filename).href);
   return { exports: module.exports, hadBytecode };
-}
-
-/** The flags that this process was started with. */
-function flagsOf({ env }: ProgramPlace): string[] {
-  return [...process.execArgv, ...(env.NODE_OPTIONS ?? '').split(/\s+/)];
 }
 
 /** Everything on which bytecode depends but the flags of V8, which V8 checks itself. */
@@ -128,20 +118,15 @@ function readBytecode(file: string, program: string): Buffer | undefined {
   }
 }
 
-interface Keeping {
-  readonly heap: BoundedHeap | undefined;
-  readonly folders: readonly string[];
-  readonly name: string;
-  readonly startedMs: number;
-}
-
 /** Writes the bytecode once, when a server has started or a command ends. */
-function keepBytecode(script: Script, { heap, folders, name, startedMs }: Keeping): void {
+function keepBytecode(
+  script: Script,
+  { folders, name, startedMs }: { folders: readonly string[]; name: string; startedMs: number },
+): void {
   const write = (): void => {
     clearTimeout(timer);
     process.off('exit', write);
-    const create = (): Buffer => script.createCachedData();
-    const data = heap === undefined ? create() : heap.withFlagsOfStart(create);
+    const data = script.createCachedData();
     const checksum = Buffer.alloc(CHECKSUM_BYTES);
     checksum.writeUInt32LE(crc32(data));
     // Stops at the first folder that can be written.

@@ -5,7 +5,7 @@ import { residentMegabytesOf } from '../measure/process-usage.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
 import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
-import { bundleOwn, sameHeap } from '../servers/bundle-own.ts';
+import { bundleOwn } from '../servers/bundle-own.ts';
 import { launchCustos } from '../servers/custos.ts';
 import { launchOwn, launchProgram, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
@@ -13,7 +13,7 @@ const operations = ['getWallet', 'createWallet', 'personal_sign'] as const;
 const names = {
   bare: 'bare',
   // The limit of the memory.
-  small: 'bare, bundled, heap limited as ours',
+  small: 'bare, bundled',
   fastify: 'fastify',
   custos: 'custos sandbox --data',
   logged: 'custos sandbox --data, with log',
@@ -41,7 +41,7 @@ export const stored: BenchCase = {
     try {
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
       const bundled = await bundleOwn('bare.ts');
-      await add(names.small, launchProgram([...sameHeap, bundled, '--work', 'stored']));
+      await add(names.small, launchProgram([bundled, '--work', 'stored']));
       await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
@@ -95,7 +95,7 @@ function report(measured: readonly Measured[], memory: Table) {
       }),
       atMost({
         id: '-',
-        what: 'resident after the load: sandbox to bare, bundled, with the same limits of the heap',
+        what: 'resident after the load: sandbox to bare, bundled',
         measured: loaded(names.custos) / loaded(names.small),
         limit: 1.6,
       }),

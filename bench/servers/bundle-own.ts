@@ -3,9 +3,6 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { root, temporaryFolder } from './launch.ts';
 
-/** The limits that `src/bounded-heap.ts` sets, as flags. */
-export const sameHeap = ['--max-semi-space-size=16', '--heap-growing-percent=50'] as const;
-
 /**
  * Bundles a server of this folder, so that it starts as Custos does: in few files without types, with the bytecode of its
  * first start. Returns the program for `node`.

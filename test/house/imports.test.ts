@@ -98,8 +98,7 @@ const allowedImports: Record<string, string[]> = {
   telemetry: ['type metrics', 'type ports', 'type spans'],
   'load-once': [],
   // Run before the program.
-  'bounded-heap': [],
-  'load-program': ['bounded-heap'],
+  'load-program': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
   inspector: ['docs', 'sandbox', 'type generated'],

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -13,7 +12,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { loadScript, type ProgramPlace } from '../../src/load-program.ts';
 import { waitFor } from '../support/run-custos.ts';
@@ -33,7 +31,7 @@ beforeEach(() => {
   mkdirSync(folderOf('program'));
   writeFileSync(join(folderOf('program'), 'program.cjs'), source);
   const env = { XDG_CACHE_HOME: folderOf('home') };
-  place = { folder: folderOf('program'), hash: 'a1', part: 'server', env, isServer: false, startedMs: 0 };
+  place = { folder: folderOf('program'), hash: 'a1', part: 'server', env, startedMs: 0 };
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
@@ -126,17 +124,4 @@ test('a folder keeps the latest twelve', async () => {
   }
   expect(caches(folderOf('program'))).toHaveLength(12);
   expect(load({ hash: 'a13' })).toBe(true);
-});
-
-test('the limits of the heap of a server do not keep it from using its bytecode', async () => {
-  const load = `
-    const { loadScript } = await import(${JSON.stringify(join(import.meta.dirname, '..', '..', 'src', 'load-program.ts'))});
-    const place = JSON.parse(process.argv[1]);
-    console.log(loadScript({ ...place, isServer: true }).hadBytecode);
-    setTimeout(() => {}, 200);`;
-  const start = async (): Promise<string> => {
-    const args = ['--input-type=module', '--eval', load, JSON.stringify(place)];
-    return (await promisify(execFile)(process.execPath, args)).stdout.trim();
-  };
-  expect([await start(), await start()]).toEqual(['false', 'true']);
 });

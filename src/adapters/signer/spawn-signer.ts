@@ -32,9 +32,8 @@ export function spawnSigner({ entry, readable, environment }: SignerProgram): Si
       '--allow-addons',
       '--disable-warning=PERM0001',
       ...readable.map((path) => `--allow-fs-read=${path}`),
-      // As `src/bounded-heap.ts` limits that of a server.
+      // V8 lets the young generation grow with the memory of the machine, to 128 MB. The signer needs little.
       '--max-semi-space-size=16',
-      '--heap-growing-percent=50',
       // A signal would open the debugger.
       '--disable-sigusr1',
       entry,
