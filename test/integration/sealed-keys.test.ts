@@ -91,8 +91,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Two for wallets, one each for policies, key quorums, imports, token keys, webhook secrets, fingerprint keys, payment instructions, keys
-    // of the audit log and codes of test accounts; in the twelfth transaction the rotation drops earlier keys.
+    // Two for wallets, one each for policies, key quorums, voucher keys, imports, token keys, webhook secrets, fingerprint
+    // keys, payment instructions, keys of the audit log and codes of test accounts; in the thirteenth transaction the rotation drops earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,

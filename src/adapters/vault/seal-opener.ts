@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { sealName } from '../../authorization/policy-seals.ts';
 import { changeDigests, type QuorumRecord, type SentSeal } from '../../authorization/quorum-records.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
-import type { SealBinding } from '../../ports/key-vault.ts';
+import type { SealBinding, SealedKey } from '../../ports/key-vault.ts';
 import type { MasterKeyVault } from './vault-master-key.ts';
 
 /** Opens the seal of a policy or of a key quorum. Result: the name of its secret. */
@@ -20,15 +20,20 @@ export function sealOpener(envelopes: MasterKeyVault): OpenAnySeal {
     ]);
     const known = opened.get(key);
     if (known !== undefined) return known;
-    const sealed = {
-      sealedSecret: Buffer.from(sealedSecret, 'base64'),
-      wrappedDataKey: Buffer.from(wrappedDataKey, 'base64'),
-      masterKeyId,
-    };
+    const sealed = sealedOf({ sealedSecret, wrappedDataKey, masterKeyId });
     const name = await envelopes.withSecret(sealed, { purpose, rowId, appId, authority }, sealName);
     opened.set(key, name);
     return name;
   };
+}
+
+/** A sealed secret that a call carries as text. */
+export function sealedOf({ sealedSecret, wrappedDataKey, masterKeyId }: SentSeal): SealedKey {
+  return { sealedSecret: bytesOf(sealedSecret), wrappedDataKey: bytesOf(wrappedDataKey), masterKeyId };
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
 }
 
 /** The purpose of what is sealed under the changes of a key quorum. */

@@ -1,6 +1,5 @@
 import type { ReadQuorums } from '../../authorization/parties.ts';
 import { sealName } from '../../authorization/policy-seals.ts';
-import type { SentSeal } from '../../authorization/quorum-records.ts';
 import {
   makeVoucher,
   type ReadVoucher,
@@ -9,9 +8,10 @@ import {
   voucherReader,
 } from '../../authorization/user-vouchers.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { UserLogin as AskedLogin, KeyVault, SealBinding, SealedKey } from '../../ports/key-vault.ts';
+import type { UserLogin as AskedLogin, KeyVault, SealBinding } from '../../ports/key-vault.ts';
 import { systemEntropy } from '../entropy.ts';
 import { subjectOfToken, type UserLogin } from './login-token.ts';
+import { sealedOf } from './seal-opener.ts';
 import { VaultError } from './vault-error.ts';
 import type { MasterKeyVault } from './vault-master-key.ts';
 
@@ -33,8 +33,7 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
     { id: rowId, seal }: StoredVoucherKey,
     appId: string,
     use: (secret: Uint8Array) => T | Promise<T>,
-  ): Promise<T> =>
-    envelopes.withSecret(sealedFromText(seal), { purpose: VOUCHER_PURPOSE, rowId, appId }, use);
+  ): Promise<T> => envelopes.withSecret(sealedOf(seal), { purpose: VOUCHER_PURPOSE, rowId, appId }, use);
 
   return {
     /** Runs `work` with what reads the vouchers of an app; with undefined if the caller has none. */
@@ -75,13 +74,4 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
       return { name, sealed };
     }) satisfies KeyVault['createVoucherKey'],
   };
-}
-
-/** A sealed secret as text, as a call carries it. */
-function sealedFromText({ sealedSecret, wrappedDataKey, masterKeyId }: SentSeal): SealedKey {
-  return { sealedSecret: bytesOf(sealedSecret), wrappedDataKey: bytesOf(wrappedDataKey), masterKeyId };
-}
-
-function bytesOf(text: string): Uint8Array {
-  return Buffer.from(text, 'base64');
 }

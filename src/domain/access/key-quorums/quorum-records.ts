@@ -12,6 +12,7 @@ import type { PinnedUsers, Voucher } from '../../../authorization/user-vouchers.
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { quorumChangesBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorums } from '../owners/load-quorums.ts';
@@ -258,11 +259,7 @@ interface SealColumns {
 function sealIn(row: SealColumns | undefined): Pick<QuorumRecord, 'seal'> {
   const { sealed_secret: secret, wrapped_data_key: dataKey, master_key_id: masterKeyId } = row ?? {};
   if (secret == null || dataKey == null || masterKeyId == null) return {};
-  return { seal: { sealedSecret: base64(secret), wrappedDataKey: base64(dataKey), masterKeyId } };
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
+  return { seal: sentSeal({ sealedSecret: secret, wrappedDataKey: dataKey, masterKeyId }) };
 }
 
 function baseOf(

@@ -1,6 +1,7 @@
 import type { PinnedUsers, StoredVoucherKey } from '../../../authorization/user-vouchers.ts';
 import type { OperationContext, Services } from '../../../operation-context.ts';
 import { voucherKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
@@ -39,7 +40,7 @@ export async function findVoucherKey({
   } = await selectKey(em, { appId: app.id });
   if (row === undefined) return undefined;
   const { id, name, sealed_secret: secret, wrapped_data_key: dataKey, master_key_id: masterKeyId } = row;
-  const seal = { sealedSecret: base64(secret), wrappedDataKey: base64(dataKey), masterKeyId };
+  const seal = sentSeal({ sealedSecret: secret, wrappedDataKey: dataKey, masterKeyId });
   return { id, name, seal };
 }
 
@@ -109,8 +110,4 @@ export async function makeVoucherKeys({
       .execute();
   }
   return unknown;
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
 }

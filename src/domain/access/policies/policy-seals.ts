@@ -8,6 +8,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { RuleInput } from '../../../policy/compile.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import { policyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords } from '../key-quorums/quorum-records.ts';
@@ -46,7 +47,7 @@ export async function loadPolicyRecords(
   return seals.map(({ id, content, sealedSecret, wrappedDataKey, masterKeyId }) => ({
     id,
     content,
-    seal: { sealedSecret: base64(sealedSecret), wrappedDataKey: base64(wrappedDataKey), masterKeyId },
+    seal: sentSeal({ sealedSecret, wrappedDataKey, masterKeyId }),
   }));
 }
 
@@ -130,8 +131,4 @@ function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
     wrapped_data_key: Buffer.from(wrappedDataKey),
     master_key_id: masterKeyId,
   };
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
 }
