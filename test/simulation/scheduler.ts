@@ -46,12 +46,25 @@ export interface Scheduler {
   dropTimers(): void;
   /** Restores the timers of the process. */
   close(): void;
+  /** What has not ended, and what it waits for. */
+  describe(): string;
 }
 
 const { setImmediate: turn, setTimeout: realTimeout } = globalThis;
 
 /** How long a task may run without reaching a gate, real time. */
-const STUCK_MS = 20_000;
+export const STUCK_MS = 20_000;
+
+/** How many timers may be due at once. */
+const MAX_TIMERS = 100_000;
+
+/** Within it, timers are virtual. The rest of the process keeps its own: other tests may have left something that polls. */
+const inside = new AsyncLocalStorage<true>();
+
+/** Runs a simulation. Timers that it sets follow its clock. */
+export function withVirtualTimers<T>(work: () => Promise<T>): Promise<T> {
+  return inside.run(true, work);
+}
 
 export function makeScheduler(random: Random, note: (text: string) => void, startMs: number): Scheduler {
   let waiters: Waiter[] = [];
@@ -66,21 +79,33 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
   const busy = (): Task | undefined =>
     [...running].find(({ waiting, life }) => waiting === 0 && !life.isOver);
 
+  function describe(): string {
+    const tasks = [...running].map(
+      ({ name, waiting, life }) => `${name} (${life.isOver ? 'over' : waiting})`,
+    );
+    const places = waiters.map(({ place }) => place);
+    const text = (all: readonly string[]): string => (all.length === 0 ? 'none' : all.join(', '));
+    return `tasks: ${text(tasks)}; at gates: ${text(places)}; timers in ms: ${text(timers.describe())}`;
+  }
+
   /**
    * Lets microtasks, ticks and slices of work run, until none is left. A task that neither waits nor has ended is in the
    * thread pool, or imports a module.
    */
   async function settle(): Promise<void> {
-    let deadline: number | undefined;
+    const deadline = performance.now() + STUCK_MS;
     for (let quiet = 0; quiet < 2; ) {
       await new Promise<void>((resolve) => void turn(resolve));
       const isUnderWay = process.getActiveResourcesInfo().includes('Immediate');
       const task = isUnderWay ? undefined : busy();
       quiet = isUnderWay || task !== undefined ? 0 : quiet + 1;
-      if (task === undefined) continue;
-      deadline ??= performance.now() + STUCK_MS;
-      if (performance.now() > deadline) throw new Error(`\`${task.name}\` neither waits nor ends`);
-      await new Promise<void>((resolve) => void realTimeout(resolve, 0));
+      if (quiet > 0) continue;
+      if (performance.now() > deadline) {
+        const cause =
+          task === undefined ? 'slices of work never end' : `\`${task.name}\` neither waits nor ends`;
+        throw new Error(`${cause}; ${describe()}`);
+      }
+      if (task !== undefined) await new Promise<void>((resolve) => void realTimeout(resolve, 0));
     }
     if (failure !== undefined) throw failure.error;
   }
@@ -129,18 +154,22 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
       for (const task of running) if (task.life.isOver) running.delete(task);
     },
     async advanceTimers(toMs) {
+      let left = MAX_TIMERS;
       for (const due of timers.due(toMs)) {
+        left -= 1;
+        if (left < 0) throw new Error(`timers never end; ${describe()}`);
         due();
         await settle();
       }
     },
     dropTimers: timers.clear,
     close: timers.close,
+    describe,
   };
 }
 
 /**
- * Timers that follow the clock of the simulation. They replace those of the process. A task with a timer waits: for the
+ * Timers that follow the clock of the simulation, in place of those of the process. A task with a timer waits: for the
  * timer, or for another task that ends it, such as the request before it whose turn it is.
  */
 function makeVirtualTimers(startMs: number, current: AsyncLocalStorage<Task>) {
@@ -156,11 +185,14 @@ function makeVirtualTimers(startMs: number, current: AsyncLocalStorage<Task>) {
     if (task !== undefined) task.waiting -= 1;
     waiting.delete(id);
   };
+  const ids = new WeakMap<object, number>();
   const handleOf = (id: number) => {
-    const handle = { id, unref: () => handle, ref: () => handle, hasRef: () => false, refresh: () => handle };
+    const handle = { unref: () => handle, ref: () => handle, hasRef: () => false, refresh: () => handle };
+    ids.set(handle, id);
     return handle;
   };
   const set = (run: (...values: unknown[]) => void, delayMs = 0, ...values: unknown[]) => {
+    if (inside.getStore() === undefined) return kept(run, delayMs, ...values);
     count += 1;
     const task = current.getStore();
     if (task !== undefined) task.waiting += 1;
@@ -168,8 +200,10 @@ function makeVirtualTimers(startMs: number, current: AsyncLocalStorage<Task>) {
     return handleOf(count);
   };
   globalThis.setTimeout = set as unknown as typeof setTimeout;
-  globalThis.clearTimeout = ((handle: { id?: number } | undefined) => {
-    if (handle?.id !== undefined) remove(handle.id);
+  globalThis.clearTimeout = ((handle: unknown) => {
+    const id = typeof handle === 'object' && handle !== null ? ids.get(handle) : undefined;
+    if (id === undefined) keptClear(handle as NodeJS.Timeout | undefined);
+    else remove(id);
   }) as typeof clearTimeout;
   return {
     *due(toMs: number): Generator<() => void> {
@@ -185,6 +219,7 @@ function makeVirtualTimers(startMs: number, current: AsyncLocalStorage<Task>) {
       nowMs = toMs;
     },
     clear: () => waiting.clear(),
+    describe: () => [...waiting.values()].map(({ atMs }) => String(atMs - nowMs)),
     close() {
       globalThis.setTimeout = kept;
       globalThis.clearTimeout = keptClear;

@@ -6,6 +6,7 @@ import * as money from './money-scripts.ts';
 import { calm, type Weather } from './outside.ts';
 import * as providers from './provider-scripts.ts';
 import { makeScene } from './scene.ts';
+import { STUCK_MS, withVirtualTimers } from './scheduler.ts';
 import { restartCounter, type Scene, type Script } from './scripts.ts';
 import { openWorld, SimulationFailure, type World } from './world.ts';
 
@@ -68,10 +69,18 @@ const day = 24 * hour;
  * @param onLine called with each line of the log.
  * @throws FailedSeed when something is true that must never be.
  */
-export async function simulate(
+export function simulate(
   seed: string,
   steps: number,
   onLine?: (line: string) => void,
+): Promise<SimulationResult> {
+  return withVirtualTimers(() => runSeed(seed, steps, onLine));
+}
+
+async function runSeed(
+  seed: string,
+  steps: number,
+  onLine: ((line: string) => void) | undefined,
 ): Promise<SimulationResult> {
   restartCounter();
   const world = await openWorld(seed, onLine);
@@ -231,11 +240,15 @@ async function whileServed<T>(world: World, work: () => Promise<T>): Promise<T> 
       },
     ),
   );
-  for (;;) {
+  for (let deadline = performance.now() + STUCK_MS; ; ) {
     await world.scheduler.settle();
     await world.attend();
     if (result !== undefined) break;
-    await world.resume();
+    if (await world.resume()) deadline = performance.now() + STUCK_MS;
+    else if (performance.now() > deadline)
+      throw new SimulationFailure(
+        `the judge waits for nothing that can happen; ${world.scheduler.describe()}`,
+      );
   }
   if ('error' in result) throw result.error;
   return result.value;
