@@ -5,7 +5,7 @@ import { residentMegabytesOf } from '../measure/process-usage.ts';
 import { atMost } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { launchCustos } from '../servers/custos.ts';
-import { freePort, type RunningServer } from '../servers/launch.ts';
+import { freePort, launchOwn, type RunningServer } from '../servers/launch.ts';
 
 const TIMES_CAPACITY = 5;
 // As many as keep the server busy without a queue that any of them would notice.
@@ -16,9 +16,12 @@ const ONSET_SECONDS = 2;
 const PROBE_EVERY_MS = 100;
 const REFUSED = 503;
 
-interface Overload {
+interface Onslaught {
   readonly normal: LoadResult;
   readonly overload: LoadResult;
+}
+
+interface Overload extends Onslaught {
   readonly after: LoadResult;
   /** The slowest response of `/healthz` during the load, ms. */
   readonly slowestProbeMs: number;
@@ -43,7 +46,10 @@ export const overload: BenchCase = {
         bench.report(`${name} at ${TIMES_CAPACITY} times the capacity`);
         results.push([name, await measure(server, { bench, requests, adminPort })]);
       }
-      return report(results);
+      bench.report('the same load on a server that does nothing');
+      const { normal } = results.at(-1)![1];
+      const limit = await measureLimit(bench, getWallet, TIMES_CAPACITY * perSecond(normal));
+      return report(results, limit);
     } finally {
       await server.stop();
     }
@@ -67,7 +73,7 @@ async function measure(server: RunningServer, { bench, requests, adminPort }: Su
     origins,
     requests,
     connections: OVERLOAD_CONNECTIONS,
-    perSecond: (TIMES_CAPACITY * normal.completed * 1000) / normal.elapsedMs,
+    perSecond: TIMES_CAPACITY * perSecond(normal),
     refusedStatus: REFUSED,
   };
   const probing = probe(adminPort);
@@ -81,6 +87,42 @@ async function measure(server: RunningServer, { bench, requests, adminPort }: Su
   const after = await bench.load.run(normalOrder);
   const residentMb = [before, during, residentMegabytesOf(server.pid)] as const;
   return { normal, overload, after, slowestProbeMs, residentMb };
+}
+
+/**
+ * The load that getWallet gets, on `node:http` that answers `{}` to everything: what the connections and the load
+ * generator themselves do to the latency.
+ */
+async function measureLimit(
+  bench: Bench,
+  requests: readonly LoadRequest[],
+  perSecondOffered: number,
+): Promise<Onslaught> {
+  const server = await launchOwn('static.ts');
+  try {
+    const order = {
+      origins: [server.origin],
+      requests,
+      connections: NORMAL_CONNECTIONS,
+      seconds: bench.seconds,
+    };
+    await bench.load.run(order);
+    const normal = await bench.load.run(order);
+    const overload = await bench.load.run({
+      ...order,
+      connections: OVERLOAD_CONNECTIONS,
+      perSecond: perSecondOffered,
+      seconds: ONSET_SECONDS + bench.seconds,
+      unmeasuredSeconds: ONSET_SECONDS,
+    });
+    return { normal, overload };
+  } finally {
+    await server.stop();
+  }
+}
+
+function perSecond({ completed, elapsedMs }: LoadResult): number {
+  return (completed * 1000) / elapsedMs;
 }
 
 /** Polls `/healthz` continuously. */
@@ -106,8 +148,7 @@ function probe(adminPort: number) {
   };
 }
 
-function report(results: readonly (readonly [string, Overload])[]) {
-  const perSecond = ({ completed, elapsedMs }: LoadResult): number => (completed * 1000) / elapsedMs;
+function report(results: readonly (readonly [string, Overload])[], limit: Onslaught) {
   return {
     tables: [
       {
@@ -129,6 +170,14 @@ function report(results: readonly (readonly [string, Overload])[]) {
             ...[overload.p50Ms, overload.p99Ms, slowestProbeMs, residentMb[1]],
           ],
           [name, 'after', perSecond(after), 0, after.p50Ms, after.p99Ms, '', residentMb[2]],
+        ]),
+      },
+      {
+        title: 'The load of getWallet on `node:http` that answers `{}` to everything',
+        columns: ['load', 'answered/s', 'p50 ms', 'p99 ms', 'p99 to normal'],
+        rows: (['normal', 'overload'] as const).map((load) => [
+          ...[load, perSecond(limit[load]), limit[load].p50Ms, limit[load].p99Ms],
+          limit[load].p99Ms / limit.normal.p99Ms,
         ]),
       },
     ],
