@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { packageRoot } from '../../../src/package-root.ts';
@@ -35,10 +35,6 @@ beforeAll(async () => {
     CUSTOS_CONFIRMATIONS: 'eip155:1=off',
     CUSTOS_RATE_LIMIT: '3/3',
   });
-  afterAll(async () => {
-    await production[Symbol.asyncDispose]();
-    await node[Symbol.asyncDispose]();
-  });
   const headers = {
     ...production.proxied,
     'service-app-id': app.id,
@@ -52,6 +48,10 @@ beforeAll(async () => {
   await Promise.all(Array.from({ length: 20 }, () => create({ chain_type: 'none' })));
   text = await (await fetch(`${production.adminUrl}/metrics`)).text();
   lines = text.split('\n');
+  return async () => {
+    await production[Symbol.asyncDispose]();
+    await node[Symbol.asyncDispose]();
+  };
 });
 
 test('requests are counted and timed by operation, and refusals by code', () => {

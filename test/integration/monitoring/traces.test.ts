@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import type { Log } from '../../../src/ports/log.ts';
 import { freshPostgres } from '../../support/databases.ts';
@@ -72,7 +72,7 @@ beforeAll(async () => {
   await ask(`/v1/wallets/${wallet.id}/rpc`, signing, traced);
   secrets.push(app.secret, wallet.id, 'a secret message', app.id);
   await production.close();
-  afterAll(() => void collector.close());
+  return () => void collector.close();
 });
 
 test('a request that continues a trace is recorded with its steps, below the span of the caller', () => {

@@ -591,12 +591,13 @@ describe.each(databaseKinds)('%s', (kind) => {
       const itIsSent = new Promise<void>((resolve) => {
         isSent = resolve;
       });
-      // It never learns the outcome of its request.
+      // It does not learn the outcome of its request.
+      const outcome = Promise.withResolvers<number>();
       const dead = startProcess('dead', sent, () => {
         isSent();
-        return new Promise(() => undefined);
+        return outcome.promise;
       });
-      void dead.finish();
+      const ended = dead.finish();
       await itIsSent;
       const alive = startProcess('alive', sent, () => 200);
       clock.advance(LEASE_MS - 1);
@@ -608,7 +609,9 @@ describe.each(databaseKinds)('%s', (kind) => {
         ['dead', 1],
         ['alive', 1],
       ]);
-      await alive.stop();
+      outcome.resolve(500);
+      await ended;
+      await Promise.all([alive.stop(), dead.stop()]);
     });
   });
 });
