@@ -36,6 +36,7 @@ const STARTED_MS = 2_000;
 
 /** Of all versions and commands in a folder. The oldest ones are deleted. */
 const KEPT_FILES = 12;
+const WRITTEN_WITHIN_MS = 60_000;
 
 const CHECKSUM_BYTES = 4;
 
@@ -159,8 +160,15 @@ function writeBytecode(folder: string, name: string, parts: readonly Buffer[]): 
 
 function removeOldest(folder: string): void {
   const files = readdirSync(folder)
-    .filter((name) => /^program-.*\.cache$/.test(name))
+    .filter((name) => /^program-.*\.cache(\.\d+)?$/.test(name))
     .map((name) => ({ name, changedMs: statSync(join(folder, name)).mtimeMs }))
     .sort((a, b) => b.changedMs - a.changedMs);
-  for (const { name } of files.slice(KEPT_FILES)) rmSync(join(folder, name), { force: true });
+  const [whole, partial] = [files.filter(isWhole), files.filter((file) => !isWhole(file))];
+  // A process that was killed while it wrote leaves a part.
+  const left = partial.filter(({ changedMs }) => changedMs < whole[0]!.changedMs - WRITTEN_WITHIN_MS);
+  for (const { name } of [...whole.slice(KEPT_FILES), ...left]) rmSync(join(folder, name), { force: true });
+}
+
+function isWhole({ name }: { readonly name: string }): boolean {
+  return name.endsWith('.cache');
 }

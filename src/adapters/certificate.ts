@@ -12,6 +12,7 @@ import {
 import { isIP } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
@@ -113,7 +114,7 @@ function covers(leaf: X509Certificate, host: string): boolean {
 /** Stores the certificate. If another process stored one in the meantime, returns that one. */
 function store(file: string, created: ServerCertificate, isUsable: IsUsable): ServerCertificate {
   const temporaryFile = `${file}.${process.pid}`;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file), 0o700);
   writeFileSync(temporaryFile, `${JSON.stringify(created, undefined, 2)}\n`, { mode: 0o600 });
   try {
     if (readUsable(file, isUsable) === undefined) rmSync(file, { force: true });

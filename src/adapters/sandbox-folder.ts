@@ -1,14 +1,6 @@
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
 import { systemEntropy } from './entropy.ts';
@@ -104,6 +96,7 @@ const folderAdvice: Readonly<Record<string, string>> = {
   EROFS: 'it is read-only; make it writable',
   EACCES: 'no permission; give this user access',
   EPERM: 'no permission; give this user access',
+  ENOENT: 'a file or folder is missing; create it',
   ENOTDIR: 'it is not a folder; remove the file',
   EEXIST: 'it is not a folder; remove the file',
   EISDIR: 'a file in it is a folder; remove that folder',
@@ -136,7 +129,7 @@ export function startErrorOf(folder: string, error: unknown): unknown {
  * NOTE: must run before the first wallet is created: without the master key all wallets in the database are lost.
  */
 export function writeSandboxState(folder: string, state: SandboxState): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   const file = join(folder, stateFile);
   const temporaryFile = `${file}.${process.pid}`;
   try {

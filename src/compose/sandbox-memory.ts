@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { acmeApp } from '../../mocks/apps.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import {
@@ -13,6 +13,7 @@ import {
 import type { SandboxConfig } from '../config.ts';
 import { drawAppSecret } from '../domain/access/apps/app-secret.ts';
 import { isLoopbackHost } from '../http/origins/local-caller.ts';
+import { makeFolder } from '../make-folder.ts';
 import { encodeSnapshot, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
@@ -55,7 +56,7 @@ export async function openMemory(
       ...{ change, keep: () => undefined, release: () => undefined },
     };
   }
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   const lock = lockFile(lockOf(folder));
   if ('heldBy' in lock) {
     throw new StartError(

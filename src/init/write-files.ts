@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import type { TemplateFile } from './templates.ts';
 
 /** What happened to a file. */
@@ -27,7 +28,7 @@ export function writeFiles(
   if (inTheWay.length > 0) return { outcomes: [], inTheWay };
   for (const { file, text, state } of planned) {
     if (state === 'unchanged') continue;
-    mkdirSync(dirname(file), { recursive: true });
+    makeFolder(dirname(file));
     // A file that appeared in the meantime is not overwritten either.
     writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
   }

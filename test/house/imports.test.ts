@@ -25,7 +25,7 @@ const allowedImports: Record<string, string[]> = {
   contract: ['package-root', 'reports', 'start-error'],
   // Any OpenAPI document, answered and judged by the same rules as the contract.
   documents: ['generated', 'http', 'mock', 'package-root', 'start-error', 'type verify'],
-  init: ['contract', 'generated', 'mocks', 'package-root'],
+  init: ['contract', 'generated', 'make-folder', 'mocks', 'package-root'],
   reports: [],
   verify: ['errors', 'generated', 'http', 'package-root', 'reports'],
   coverage: ['contract', 'generated', 'http', 'package-root', 'reports', 'start-error'],
@@ -41,6 +41,7 @@ const allowedImports: Record<string, string[]> = {
     'generated',
     'http',
     'jobs',
+    'make-folder',
     'metrics',
     'mock',
     'mocks',
@@ -65,6 +66,7 @@ const allowedImports: Record<string, string[]> = {
     'generated',
     'http',
     'load-once',
+    'make-folder',
     'type metrics',
     'type operation-context',
     'type ports',
@@ -97,6 +99,7 @@ const allowedImports: Record<string, string[]> = {
   spans: [],
   telemetry: ['type metrics', 'type ports', 'type spans'],
   'load-once': [],
+  'make-folder': [],
   // Run before the program.
   'load-program': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
@@ -141,7 +144,7 @@ const allowedImports: Record<string, string[]> = {
   errors: ['generated'],
   storage: ['load-once'],
   simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
-  adapters: ['type config', 'load-once', 'type ports', 'pure', 'spans', 'start-error'],
+  adapters: ['type config', 'load-once', 'make-folder', 'type ports', 'pure', 'spans', 'start-error'],
   // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.
   ports: ['type generated', 'type pure'],
   // The decoders take requests of the contract.

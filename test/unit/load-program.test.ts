@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -124,4 +125,17 @@ test('a folder keeps the latest twelve', async () => {
   }
   expect(caches(folderOf('program'))).toHaveLength(12);
   expect(load({ hash: 'a13' })).toBe(true);
+});
+
+test('what a killed process has left of its bytecode is removed', async () => {
+  const [left, begun] = ['program-0-x.cache.4711', 'program-0-x.cache.4712'].map((name) =>
+    join(folderOf('program'), name),
+  );
+  for (const file of [left!, begun!]) writeFileSync(file, 'part');
+  const anHourAgo = Date.now() / 1000 - 3600;
+  utimesSync(left!, anHourAgo, anHourAgo);
+  await keep(folderOf('program'));
+  expect(existsSync(left!)).toBe(false);
+  // Another process may be writing it.
+  expect(existsSync(begun!)).toBe(true);
 });

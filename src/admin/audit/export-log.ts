@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { DatabaseConfig } from '../../config.ts';
@@ -17,6 +17,7 @@ import {
 import { getVerifier } from '../../domain/base/audit/audit-keys.ts';
 import { readEntries, tileReader } from '../../domain/base/audit/sequence-records.ts';
 import { getSignedCheckpoint } from '../../domain/base/audit/sign-checkpoint.ts';
+import { makeFolder } from '../../make-folder.ts';
 import { StartError } from '../../start-error.ts';
 import { requireMigrated, withDatabase } from '../administration.ts';
 import { files, readFileOf, widthOf } from './log-folder.ts';
@@ -159,7 +160,7 @@ function dropPartials(folder: string, { from, size }: Growth): void {
 
 function write(folder: string, name: string, content: string | Uint8Array): void {
   const path = join(folder, name);
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   writeFileSync(`${path}.new`, content);
   renameSync(`${path}.new`, path);
 }

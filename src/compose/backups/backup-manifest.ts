@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../../make-folder.ts';
 import { StartError } from '../../start-error.ts';
 
 const MANIFEST = 'backup.json';
@@ -47,7 +48,7 @@ export function manifestFile(folder: string): string {
 /** Writes files into a folder, which is created. Only this user can read them. */
 export function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
   for (const [path, content] of files) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(join(folder, path)), 0o700);
     writeFileSync(join(folder, path), content, { mode: 0o600, flush: true });
   }
 }

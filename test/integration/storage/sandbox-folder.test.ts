@@ -146,6 +146,13 @@ describe('a folder that cannot be used is refused with advice', () => {
     }
   });
 
+  // The system answers there that the folder above does not exist.
+  test.skipIf(process.platform !== 'linux')('where nothing can be created', async () => {
+    expect(await refusalOf(start({ dataFolder: '/proc/custos/data' }))).toContain(
+      'the data folder `/proc/custos/data` cannot be used: a file or folder is missing',
+    );
+  });
+
   test.each([
     ['ENOSPC', 'the disk is full; make space'],
     ['EROFS', 'it is read-only; make it writable'],
