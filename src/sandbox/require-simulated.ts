@@ -1,4 +1,4 @@
-import { chainNamed } from '../domain/access/chains/known-chains.ts';
+import { chainNamed } from '../assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import type { ControllableChains } from './control-plane.ts';
 

@@ -1,5 +1,5 @@
-import { assetNamed } from '../domain/access/chains/known-assets.ts';
-import { chainOfCaip2 } from '../domain/access/chains/known-chains.ts';
+import { assetNamed } from '../assets/known-assets.ts';
+import { chainOfCaip2 } from '../assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 
 /** The token address, given directly or by asset name; null for the native asset. Throws ApiError invalid_data. */

@@ -223,7 +223,7 @@ const layers: Record<string, string[][]> = {
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],
 };
 
-const pureFolders = ['actions', 'policy', 'signing', 'crypto', 'authorization'];
+const pureFolders = ['actions', 'assets', 'policy', 'signing', 'crypto', 'authorization'];
 
 // What a pure module may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =

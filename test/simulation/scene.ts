@@ -1,5 +1,5 @@
-import { assetNamed } from '../../src/domain/access/chains/known-assets.ts';
-import { chainNamed } from '../../src/domain/access/chains/known-chains.ts';
+import { assetNamed } from '../../src/assets/known-assets.ts';
+import { chainNamed } from '../../src/assets/known-chains.ts';
 import { addVault } from '../../src/domain/money/earn/add-vault.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { verify } from '../support/fiat/customers.ts';

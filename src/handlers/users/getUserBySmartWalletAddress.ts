@@ -1,5 +1,5 @@
+import { normalizeAddress } from '../../assets/normalize-address.ts';
 import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
-import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 

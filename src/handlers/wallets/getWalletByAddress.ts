@@ -1,4 +1,4 @@
-import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
+import { normalizeAddress } from '../../assets/normalize-address.ts';
 import { findWalletByAddress } from '../../domain/wallets/wallets/find-wallet.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';

@@ -1,4 +1,4 @@
-import { readChainAddress } from '../../domain/access/chains/chain-address.ts';
+import { readChainAddress } from '../../assets/chain-address.ts';
 import { invalidField } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import { requireSimulatedEvm } from '../require-simulated.ts';

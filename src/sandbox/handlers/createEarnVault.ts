@@ -1,6 +1,6 @@
+import { assetNamed } from '../../assets/known-assets.ts';
+import { chainOfCaip2 } from '../../assets/known-chains.ts';
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import { assetNamed } from '../../domain/access/chains/known-assets.ts';
-import { chainOfCaip2 } from '../../domain/access/chains/known-chains.ts';
 import { addVault, adminAddressOf } from '../../domain/money/earn/add-vault.ts';
 import { invalidField } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { chainOfCaip2 } from '../../../src/assets/known-chains.ts';
 import { findToken } from '../../../src/domain/access/chains/find-token.ts';
-import { chainOfCaip2 } from '../../../src/domain/access/chains/known-chains.ts';
 import { callChain } from '../../../src/domain/money/sending/call-chain.ts';
 import { planEthereum } from '../../../src/domain/money/sending/plan-ethereum.ts';
 import type { UnsignedEthereumTransaction } from '../../../src/generated/schemas.ts';

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, erc4626Abi, type Hex, hexToBytes } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { chainNamed } from '../../../src/domain/access/chains/known-chains.ts';
+import { chainNamed } from '../../../src/assets/known-chains.ts';
 import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
 import type { EarnVault } from '../../../src/domain/money/earn/find-vault.ts';
 import type { Tables } from '../../../src/domain/tables.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
-import { chainNamed } from '../../../src/domain/access/chains/known-chains.ts';
+import { chainNamed } from '../../../src/assets/known-chains.ts';
 import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
 import type {
   CreateCryptoDepositAccountResponse,

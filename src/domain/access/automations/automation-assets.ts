@@ -1,7 +1,7 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { invalidField } from '../../../errors.ts';
 import type { AutomationAssetFilter, AutomationAssetSpec } from '../../../generated/schemas.ts';
-import { readChainAddress } from '../chains/chain-address.ts';
-import type { KnownChain } from '../chains/known-chains.ts';
 
 /** How the contract names the native asset where it expects a token's address. */
 export const NATIVE = 'native';

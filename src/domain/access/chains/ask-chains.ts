@@ -1,7 +1,7 @@
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, disagreementOf } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import type { KnownChain } from './known-chains.ts';
 
 type AskContext = Pick<OperationContext, 'chains'>;
 

@@ -1,9 +1,9 @@
+import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { requireKnownChain } from './ask-chains.ts';
-import { assetAtAddress, type KnownAsset } from './known-assets.ts';
-import type { KnownChain } from './known-chains.ts';
 
 // keccak256("decimals()")[0..4]
 const DECIMALS_CALL = new Uint8Array([0x31, 0x3c, 0xe5, 0x67]);

@@ -1,3 +1,5 @@
+import { assetNamed } from '../../../assets/known-assets.ts';
+import { chainNamed, chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { invalidField } from '../../../errors.ts';
 import type {
   AutomationAssetFilter,
@@ -9,8 +11,6 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { addressOn, isSameAsset, NATIVE } from '../../access/automations/automation-assets.ts';
-import { assetNamed } from '../../access/chains/known-assets.ts';
-import { chainNamed, chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
 import { type EarnVault, findNamedVault } from '../earn/find-vault.ts';
 
 /**

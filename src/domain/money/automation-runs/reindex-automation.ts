@@ -1,3 +1,5 @@
+import { chainNamed, chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   ReindexWalletAutomationRequest,
@@ -9,8 +11,6 @@ import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { addressOn, NATIVE } from '../../access/automations/automation-assets.ts';
 import { requireKnownChain } from '../../access/chains/ask-chains.ts';
-import { chainNamed, chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { Tables } from '../../tables.ts';
 import {
   isOwnTransaction,

@@ -1,3 +1,5 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   AutomationAssetSpec,
@@ -11,8 +13,6 @@ import { keepPrepared } from '../../../prepared.ts';
 import { isSameAsset, NATIVE } from '../../access/automations/automation-assets.ts';
 import type { StoredExecution } from '../../access/automations/execution.entity.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { depositIntoVault, prepareDeposit } from '../earn/deposit-into-vault.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';

@@ -1,9 +1,9 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { assetNamed } from '../../../assets/known-assets.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import type { Card } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
-import { assetNamed } from '../../access/chains/known-assets.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { askBalances } from '../../wallets/balances/ask-balances.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { listWalletsOfIds } from '../../wallets/wallets/find-wallet.ts';
 import type { StoredCard } from './card.entity.ts';
 

@@ -1,9 +1,9 @@
+import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { CreateCardRequest } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import type { CardIssuer } from '../../../ports/card-issuers.ts';
-import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { loadQuorums } from '../../access/owners/load-quorums.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';

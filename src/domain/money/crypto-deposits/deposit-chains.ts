@@ -1,8 +1,8 @@
+import { assetAtAddress, assetNamed, assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainNamed, chainOfCaip2, type KnownChain, knownChains } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import { NATIVE } from '../../access/automations/automation-assets.ts';
-import { assetAtAddress, assetNamed, assetsOf, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainNamed, chainOfCaip2, type KnownChain, knownChains } from '../../access/chains/known-chains.ts';
 
 /** How other interfaces write the address of a native asset. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;

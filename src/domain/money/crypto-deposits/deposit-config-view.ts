@@ -1,11 +1,11 @@
+import { assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import type {
   CryptoDepositAccountChain,
   CryptoDepositAccountConfigResponse,
   CryptoDepositAccountSourceCurrency,
 } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
-import { assetsOf, type KnownAsset } from '../../access/chains/known-assets.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { depositChains, ZERO_ADDRESS } from './deposit-chains.ts';
 import { assetTitle, chainTitle, iconOf } from './display-names.ts';
 

@@ -1,7 +1,7 @@
+import { divide, readDecimal, round } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import { divide, readDecimal, round } from '../../wallets/balances/decimal.ts';
 import { offerSwap } from '../swaps/plan-swap.ts';
 
 /** A deposit to estimate. */

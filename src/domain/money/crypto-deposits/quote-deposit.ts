@@ -1,3 +1,4 @@
+import { decimalText, fromRaw, readDecimal } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   DepositAccountCryptoQuoteResponse,
@@ -5,7 +6,6 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
-import { decimalText, fromRaw, readDecimal } from '../../wallets/balances/decimal.ts';
 import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import { notSupported, requireAssetText, requireChainText, requireDepositChain } from './deposit-chains.ts';
 import { estimateConversion, isSame, typicalAmount } from './estimate-conversion.ts';

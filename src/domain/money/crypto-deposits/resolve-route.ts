@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   AutomationAssetFilter,
@@ -8,7 +9,6 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import { matchesFilter, NATIVE } from '../../access/automations/automation-assets.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import {
   assetOfText,

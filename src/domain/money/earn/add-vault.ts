@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Services } from '../../../operation-context.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { EarnVaultEntity } from './earn-vault.entity.ts';
 import type { EarnVault } from './find-vault.ts';

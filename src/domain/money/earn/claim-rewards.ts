@@ -1,10 +1,10 @@
+import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { ClaimEthereumEarnIncentiveRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { IncentiveRewards } from '../../../ports/earn.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { rewardDistributor } from '../../../signing/ethereum/contracts/vault-calls.ts';
-import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { planCalls } from '../sending/plan-calls.ts';

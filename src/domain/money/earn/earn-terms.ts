@@ -1,9 +1,9 @@
+import { decimalText, fromRaw, readDecimal, toRaw } from '../../../assets/decimal.ts';
+import { assetAtAddress } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EarnRequest } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import { assetAtAddress } from '../../access/chains/known-assets.ts';
-import { decimalText, fromRaw, readDecimal, toRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { chainOfVault, type EarnVault, findNamedVault } from './find-vault.ts';
 

@@ -1,8 +1,8 @@
 import type { InferEntity } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
-import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
 import { EarnVaultEntity } from './earn-vault.entity.ts';
 
 export type EarnVault = InferEntity<typeof EarnVaultEntity>;

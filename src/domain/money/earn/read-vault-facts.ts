@@ -1,8 +1,8 @@
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { invalidField } from '../../../errors.ts';
 import type { Services } from '../../../operation-context.ts';
 import { checksumAddress } from '../../../signing/ethereum/address.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { callChain } from '../sending/call-chain.ts';
 import type { VaultFacts } from './add-vault.ts';
 import { askAsset, requireVaultChain } from './read-vault.ts';

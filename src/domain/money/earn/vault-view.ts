@@ -1,17 +1,10 @@
+import { type Decimal, decimalText, fromRaw, multiply, readDecimal, round } from '../../../assets/decimal.ts';
+import { assetAtAddress } from '../../../assets/known-assets.ts';
 import type { EthereumEarnVaultDetailsResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { VaultRate } from '../../../ports/earn.ts';
 import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
-import { assetAtAddress } from '../../access/chains/known-assets.ts';
-import {
-  type Decimal,
-  decimalText,
-  fromRaw,
-  multiply,
-  readDecimal,
-  round,
-} from '../../wallets/balances/decimal.ts';
 import { chainOfVault, type EarnVault } from './find-vault.ts';
 import { askFees, askVault } from './read-vault.ts';
 

@@ -1,7 +1,7 @@
+import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { FiatProvider } from '../../../ports/fiat-providers.ts';
-import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 /**

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainNamed } from '../../../assets/known-chains.ts';
 import type { OperationContext, Services } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainNamed } from '../../access/chains/known-chains.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { recordDepositCompleted } from './deposit-events.ts';
 import { FiatDepositEntity } from './fiat-deposit.entity.ts';
 import { FiatDepositAccountEntity } from './fiat-deposit-account.entity.ts';

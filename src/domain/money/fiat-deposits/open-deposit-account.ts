@@ -1,9 +1,9 @@
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatDepositAccountRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { VirtualAccount } from '../../../ports/fiat-providers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { providerKey } from '../fiat-accounts/account-identity.ts';

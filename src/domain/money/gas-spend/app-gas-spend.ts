@@ -1,8 +1,8 @@
+import { decimalText } from '../../../assets/decimal.ts';
 import { invalidQuery } from '../../../errors.ts';
 import type { GasSpendResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
-import { decimalText } from '../../wallets/balances/decimal.ts';
 import { costInUsd, type GasPaid } from './gas-cost.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.

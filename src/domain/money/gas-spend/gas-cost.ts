@@ -1,6 +1,6 @@
+import { add, type Decimal, fromRaw, ZERO } from '../../../assets/decimal.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
-import { add, type Decimal, fromRaw, ZERO } from '../../wallets/balances/decimal.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/worth.ts';
 
 /** The network fee of one transaction. */

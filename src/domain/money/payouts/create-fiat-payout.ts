@@ -1,8 +1,8 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { getFiatAccountForUpdate } from '../fiat-accounts/find-account.ts';

@@ -1,8 +1,8 @@
+import { readDecimal, toRaw } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import { readDecimal, toRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { requireWalletAsset } from '../fiat-accounts/wallet-asset.ts';
 import { transferSenders } from '../wallet-actions/transfer-senders.ts';

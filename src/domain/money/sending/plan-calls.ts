@@ -1,3 +1,4 @@
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
@@ -8,7 +9,6 @@ import {
   encodeBatch,
 } from '../../../signing/ethereum/batch-executor.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';

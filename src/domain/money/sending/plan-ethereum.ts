@@ -1,3 +1,4 @@
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -5,7 +6,6 @@ import type { EvmAuthorization, EvmCall, EvmChain } from '../../../ports/chains.
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 

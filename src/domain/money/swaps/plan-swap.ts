@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
@@ -6,7 +7,6 @@ import type { EvmChain } from '../../../ports/chains.ts';
 import type { SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/swap-routes.ts';
 import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { approvalsFor } from '../sending/approve-exactly.ts';
 import { callChain } from '../sending/call-chain.ts';

@@ -1,10 +1,10 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExecuteWalletSwapRequest, QuoteWalletSwapRequest } from '../../../generated/schemas.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import { readChainAddress } from '../../access/chains/chain-address.ts';
-import { assetAtAddress, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 type SwapBody = QuoteWalletSwapRequest | ExecuteWalletSwapRequest;

@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { TransferPage } from '../../../ports/chain-transfers.ts';
 import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Claimant } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';

@@ -1,5 +1,5 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { triggerAutomations } from '../../wallets/wallet-automations/trigger-automations.ts';

@@ -1,10 +1,10 @@
+import { decimalText } from '../../../assets/decimal.ts';
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
 import { decodeSponsoredOperation } from '../../../signing/ethereum/sponsored-operation.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { decimalText } from '../../wallets/balances/decimal.ts';
 import { costInUsd } from '../gas-spend/gas-cost.ts';
 import type { TransactionRow } from './transaction-row.ts';
 

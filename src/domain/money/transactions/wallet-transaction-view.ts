@@ -1,10 +1,10 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import type { TransactionDetail, WalletTransaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { Tables } from '../../tables.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import type { Asked } from './wallet-transactions.ts';
 

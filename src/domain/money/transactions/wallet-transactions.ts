@@ -1,13 +1,13 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidQuery } from '../../../errors.ts';
 import type { WalletTransactionListResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
-import { readChainAddress } from '../../access/chains/chain-address.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { requireWalletChain } from '../../wallets/balances/wallet-balance.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';

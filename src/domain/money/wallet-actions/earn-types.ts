@@ -1,4 +1,4 @@
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import type { ActionType, EndedSteps } from './action-type.ts';
 import { movedIn } from './outcomes.ts';
 import type { StoredStep } from './wallet-action-steps.ts';

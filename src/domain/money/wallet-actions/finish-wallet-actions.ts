@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { decimalText, readDecimal, ZERO } from '../../../assets/decimal.ts';
 import type { Services } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { decimalText, readDecimal, ZERO } from '../../wallets/balances/decimal.ts';
 import { worthOf } from '../../wallets/balances/worth.ts';
 import { openStatuses } from '../transactions/transaction-state.ts';
 import type { EndedSteps } from './action-type.ts';

@@ -1,6 +1,6 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import type { FeeLineItem, Gas } from '../../../generated/schemas.ts';
-import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { ProviderFee } from './action-type.ts';
 import type { StoredStep } from './wallet-action-steps.ts';
 

@@ -1,9 +1,9 @@
+import { type Decimal, decimalText, fromRaw, toRaw } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { TransferTerms } from './transfer-terms.ts';
 

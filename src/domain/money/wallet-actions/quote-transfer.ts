@@ -1,9 +1,9 @@
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas, QuoteWalletTransferRequest, TransferQuoteResponse } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';

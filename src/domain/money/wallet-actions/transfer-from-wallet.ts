@@ -1,8 +1,8 @@
+import { type Decimal, decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { TransferRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
-import { type Decimal, decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';

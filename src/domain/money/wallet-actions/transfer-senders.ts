@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { bytesTo0xHex, bytesToBase64, bytesToHex } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
@@ -8,7 +9,6 @@ import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
 import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { callChain, requireChain } from '../sending/call-chain.ts';

@@ -1,10 +1,10 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { type Decimal, decimalText, readDecimal } from '../../../assets/decimal.ts';
+import { assetAtAddress, assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { QuoteWalletTransferRequest, TransferRequest } from '../../../generated/schemas.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import { readChainAddress } from '../../access/chains/chain-address.ts';
-import { assetAtAddress, assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
-import { type Decimal, decimalText, readDecimal } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 /** The asset spent: one that the contract names, or a token by contract or mint. */

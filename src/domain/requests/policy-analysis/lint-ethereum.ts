@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
-import { decimalText } from '../../wallets/balances/decimal.ts';
+import { decimalText } from '../../../assets/decimal.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import {
   callRequests,
   disguisedOperations,

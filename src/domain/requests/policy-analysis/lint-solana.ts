@@ -1,3 +1,4 @@
+import { decimalText } from '../../../assets/decimal.ts';
 import {
   base58ToBytes,
   bytesToBase58,
@@ -13,7 +14,6 @@ import {
   encodeSolanaTransfer,
   type Instruction,
 } from '../../../signing/solana/encode-transfer.ts';
-import { decimalText } from '../../wallets/balances/decimal.ts';
 import {
   boundaryNumbers,
   distinct,

@@ -1,9 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-
+import { decimalText } from '../../../assets/decimal.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
 import { parseTronAddress, tronAddressText } from '../../../policy/values.ts';
 import { encodeTronRawData, type TronContract } from '../../../signing/tron/raw-data.ts';
-import { decimalText } from '../../wallets/balances/decimal.ts';
 import {
   boundaryNumbers,
   bytesRequest,

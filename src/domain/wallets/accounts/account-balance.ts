@@ -1,9 +1,9 @@
+import { add, type Decimal, decimalText, fromRaw, ZERO } from '../../../assets/decimal.ts';
+import { assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
+import { type KnownChain, knownChains } from '../../../assets/known-chains.ts';
 import type { AccountBalanceResponse, BalanceAsset } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { assetsOf, type KnownAsset } from '../../access/chains/known-assets.ts';
-import { type KnownChain, knownChains } from '../../access/chains/known-chains.ts';
 import { askBalances, type BalanceQuestion, type Holding } from '../balances/ask-balances.ts';
-import { add, type Decimal, decimalText, fromRaw, ZERO } from '../balances/decimal.ts';
 import { symbolOf } from '../balances/symbols.ts';
 import { type PriceOf, pricesOf, priceText, worthOf, worthText } from '../balances/worth.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';

@@ -1,7 +1,7 @@
+import type { KnownAsset } from '../../../assets/known-assets.ts';
+import type { KnownChain } from '../../../assets/known-chains.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
 
 type AskContext = Pick<OperationContext, 'chains'>;
 

@@ -1,15 +1,15 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { assetNamed, type KnownAsset, parseToken } from '../../../assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidQuery } from '../../../errors.ts';
 import type { WalletAssetBalance, WalletBalanceResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { readChain } from '../../access/chains/ask-chains.ts';
-import { readChainAddress } from '../../access/chains/chain-address.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import { assetNamed, type KnownAsset, parseToken } from '../../access/chains/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { askBalances, type Holding } from './ask-balances.ts';
-import { decimalText, fromRaw } from './decimal.ts';
 import { type Currency, type PriceOf, pricesOf, worthOf, worthText } from './worth.ts';
 
 export interface BalanceQuery {

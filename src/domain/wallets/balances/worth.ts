@@ -1,5 +1,3 @@
-import type { OperationContext } from '../../../operation-context.ts';
-import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import {
   type Decimal,
   decimalText,
@@ -9,7 +7,9 @@ import {
   readDecimal,
   round,
   ZERO,
-} from './decimal.ts';
+} from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 
 /** Values are shown in cents, rounded half up. */
 const WORTH_PLACES = 2;

@@ -1,7 +1,7 @@
+import { chainNamed } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateCustodialWalletRequest, CustodialWalletChain } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { chainNamed } from '../../access/chains/known-chains.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { checkWalletFields } from '../wallets/check-wallet-fields.ts';
 import { insertWalletRow, newWalletRow } from '../wallets/insert-wallet.ts';

@@ -1,7 +1,7 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { notFound } from '../../../errors.ts';
 import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
 import { findUser, getUser, type StoredUser, type UserContext } from '../../access/user-records/find-user.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';

@@ -1,9 +1,9 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { ApiError } from '../../../errors.ts';
 import type { UnlinkUserAccountRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { StoredAccount } from '../../access/user-records/user-row.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';

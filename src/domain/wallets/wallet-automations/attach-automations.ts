@@ -1,3 +1,5 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField, StaleReadError } from '../../../errors.ts';
 import type {
   AttachedWalletAutomation,
@@ -11,8 +13,6 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { AttachmentEntity, type StoredAttachment } from '../../access/automations/attachment.entity.ts';
 import { AutomationEntity, type StoredAutomation } from '../../access/automations/automation.entity.ts';
 import { MAX_ATTACHED } from '../../access/automations/find-automation.ts';
-import { readChainAddress } from '../../access/chains/chain-address.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../wallets/find-wallet.ts';

@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { normalizeWalletAddress } from '../../../assets/normalize-address.ts';
 import { invalidField } from '../../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
-import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
 import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 

@@ -1,10 +1,10 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { HpkeError, type HpkeParameters } from '../../../crypto/hpke.ts';
 import { ApiError, invalidField, StaleReadError } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { InvalidImportedKeyError } from '../../../signing/signing-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { walletImportBinding, walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';

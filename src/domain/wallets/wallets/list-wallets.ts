@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { invalidQuery } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';

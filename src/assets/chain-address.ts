@@ -1,5 +1,5 @@
-import { parseTronAddress, tronAddressText } from '../../../policy/values.ts';
-import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
+import { parseTronAddress, tronAddressText } from '../policy/values.ts';
+import { normalizeWalletAddress } from './normalize-address.ts';
 
 /** An address as the chain type writes it, EVM in checksum case; undefined for text that is not such an address. */
 export function readChainAddress(chainType: string, text: string): string | undefined {

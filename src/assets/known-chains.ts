@@ -1,4 +1,4 @@
-import type { WalletChainType } from '../../../generated/schemas.ts';
+import type { WalletChainType } from '../generated/schemas.ts';
 
 /** The asset in which gas is paid and which accounts hold without a contract. */
 interface NativeAsset {

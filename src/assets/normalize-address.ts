@@ -1,5 +1,5 @@
-import { base58ToBytes, InvalidEncodingError } from '../../../crypto/encoding.ts';
-import { checksumAddress } from '../../../signing/ethereum/address.ts';
+import { base58ToBytes, InvalidEncodingError } from '../crypto/encoding.ts';
+import { checksumAddress } from '../signing/ethereum/address.ts';
 
 const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;
