@@ -229,6 +229,9 @@ const pureFolders = ['actions', 'assets', 'policy', 'signing', 'crypto', 'author
 const purePackages =
   /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
 
+// Modules that may know which chains and assets have a name and how addresses are written, and nothing else that is pure.
+const knowAssets = ['handlers', 'sandbox'];
+
 // Packages with one module of their own.
 const packageModules: Record<string, string[]> = {
   express: ['http'],
@@ -257,6 +260,7 @@ function moduleOf(path: string): string {
 function isAllowed(file: SourceFile, target: string, isTypeOnly: boolean): boolean {
   const [from, to] = [moduleOf(file.path), moduleOf(target)];
   if (from === 'domain' && to === 'storage') return isTypeOnly || storageForDomain.includes(target);
+  if (knowAssets.includes(from) && target.startsWith('src/assets/')) return true;
   const allowed = allowedImports[from] ?? [];
   return from === to || allowed.includes(to) || (isTypeOnly && allowed.includes(`type ${to}`));
 }
