@@ -32,6 +32,11 @@ export interface PassOptions {
    * ends the turn, and says whether others were first.
    */
   readonly takeTurn?: (walletId: string) => Promise<{ readonly hasWaited: boolean; end(): void }>;
+  /**
+   * The wallet that the request will probably sign with, if others are doing so: its first pass would be in vain, because
+   * they change what it reads.
+   */
+  readonly contendedWalletId?: string | undefined;
 }
 
 /**
@@ -55,6 +60,7 @@ export async function inVaultPasses<T>(
   if (services.vault.isLocal === true) return work(localPass(services));
   const asked = createAsked(services, options);
   try {
+    if (options.contendedWalletId !== undefined) await asked.takeTurn(options.contendedWalletId);
     for (let count = 1; count <= MAX_PASSES; count += 1) {
       const pass = asked.begin();
       try {
@@ -103,6 +109,11 @@ function createAsked(
   let turn: { readonly hasWaited: boolean; end(): void } | undefined;
   let missing: Call[] = [];
 
+  /** Result: whether others were first. */
+  async function takeTurnOf(walletId: string): Promise<boolean> {
+    turn = await takeTurn?.(walletId);
+    return turn?.hasWaited === true;
+  }
   function endTurn(): void {
     turn?.end();
     turn = undefined;
@@ -156,16 +167,14 @@ function createAsked(
         hasCommitted: endTurn,
       };
     },
+    takeTurn: takeTurnOf,
     /** Asks the vault what the pass did not know. Call it when the unit of work of the pass has ended. */
     async answer(): Promise<void> {
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
-      if (walletId !== undefined && takeTurn !== undefined && turn === undefined) {
-        turn = await takeTurn(walletId);
-        // Others have signed meanwhile, so this would sign for a nonce that is taken.
-        if (turn.hasWaited) return;
-      }
+      // Others that were first have signed meanwhile, so this would sign for a nonce that is taken.
+      if (walletId !== undefined && turn === undefined && (await takeTurnOf(walletId))) return;
       await Promise.all(open.map(ask));
     },
     end(): void {

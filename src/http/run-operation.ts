@@ -73,7 +73,7 @@ interface WorkOfPass extends Work {
  */
 export function createRunOperation(options: RunOptions): RunOperation {
   const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
-  const takeTurn = createTurns();
+  const turns = createTurns();
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
@@ -81,12 +81,16 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const prepared = await prepare(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
-    const asking = { whileAsking: place.whileAsking, takeTurn };
+    const walletId = walletOf(exchange);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
       inVaultPasses(
         options.services,
         (pass) => runOnce(exchange, { handler, use, prepared, place, openUnit, options, pass }),
-        asking,
+        {
+          whileAsking: place.whileAsking,
+          takeTurn: turns.take,
+          contendedWalletId: walletId !== undefined && turns.isTaken(walletId) ? walletId : undefined,
+        },
       );
     try {
       const answer = await options.replica?.answer(exchange, runOn);
@@ -105,6 +109,11 @@ export function createRunOperation(options: RunOptions): RunOperation {
       options.replica?.noteChange(exchange);
     }
   };
+}
+
+/** The wallet of a request that may sign with it. */
+function walletOf({ route }: HttpExchange): string | undefined {
+  return route!.operation.method === 'POST' ? route!.params.wallet_id : undefined;
 }
 
 /** Units of work that note in the exchange what they have committed. */

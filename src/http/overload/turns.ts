@@ -10,8 +10,14 @@ export interface Turn {
 const MAX_WAITING = 256;
 const WAIT_MS = 3_000;
 
+export interface Turns {
+  /** Waits for those who have named the same thing before. */
+  take(name: string): Promise<Turn>;
+  isTaken(name: string): boolean;
+}
+
 /** Lets those who name the same thing proceed one at a time, in the order of arrival. */
-export function createTurns(): (name: string) => Promise<Turn> {
+export function createTurns(): Turns {
   /** Those who wait behind the one whose turn it is. */
   const waiting = new Map<string, Set<() => void>>();
 
@@ -26,7 +32,7 @@ export function createTurns(): (name: string) => Promise<Turn> {
     };
   }
 
-  return async (name) => {
+  async function take(name: string): Promise<Turn> {
     const others = waiting.get(name);
     if (others === undefined) {
       waiting.set(name, new Set());
@@ -45,7 +51,9 @@ export function createTurns(): (name: string) => Promise<Turn> {
       }, WAIT_MS);
       others.add(proceed);
     });
-  };
+  }
+
+  return { take, isTaken: (name) => waiting.has(name) };
 }
 
 function tooMany(): ApiError {
