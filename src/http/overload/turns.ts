@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts';
 
-export interface Turn {
+interface Turn {
   /** Whether others were first. */
   readonly hasWaited: boolean;
   end(): void;
