@@ -33,7 +33,7 @@ export interface PassOptions {
    */
   readonly takeTurn?: (walletId: string) => Promise<{ readonly hasWaited: boolean; end(): void }>;
   /**
-   * The wallet that the request will probably sign with, if others are doing so: its first pass would be in vain, because
+   * The wallet that the request will probably sign with, if others are doing so: its first pass would be useless, because
    * they change what it reads.
    */
   readonly contendedWalletId?: string | undefined;
