@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Signers } from './authorization/quorum.ts';
 import type { Evidence } from './authorization/signed-evidence.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import type { CardIssuers } from './ports/card-issuers.ts';
@@ -100,11 +101,8 @@ export interface ProposedRequest {
 }
 
 /** The signers of an intent's request. The current key quorums determine whether they are sufficient. */
-export interface Agreement {
+export interface Agreement extends Signers {
   readonly intentId: string;
-  /** Canonical base64 SubjectPublicKeyInfo. */
-  readonly publicKeys: readonly string[];
-  readonly userIds: readonly string[];
   /** Their signatures; undefined where some were received by an earlier version. */
   readonly evidence: Evidence | undefined;
 }

@@ -24,6 +24,8 @@ interface LoadedQuorumUser extends QuorumUser {
 
 export interface LoadedQuorum extends Quorum {
   readonly displayName: string | null;
+  /** Whether users count only by keys that the vault vouches for. `liveKeys` has no others then. */
+  readonly isPinned: boolean;
   readonly users: readonly LoadedQuorumUser[];
   readonly quorums: readonly LoadedQuorum[];
 }
@@ -61,25 +63,53 @@ export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): 
   return { count, threshold, missing, satisfied: missing === 0 };
 }
 
-/**
- * Counts the members of `quorum` that signed earlier, as recorded for an intent: authorization keys by public key,
- * users by id, so a user counts even when the user key has expired since.
- */
-export function countAgreement(
-  quorum: Quorum,
-  { publicKeys, userIds }: { readonly publicKeys: readonly string[]; readonly userIds: readonly string[] },
-): QuorumCount {
-  // Cannot collide with a public key: base64 has no colon.
-  const keyOf = (userId: string) => `user:${userId}`;
-  return countQuorum(withUserKeys(quorum, keyOf), new Set([...publicKeys, ...userIds.map(keyOf)]));
+/** Who signed an intent. */
+export interface Signers {
+  /** Canonical base64 SubjectPublicKeyInfo. */
+  readonly publicKeys: readonly string[];
+  /** User id -> the key with which the user signed. */
+  readonly userKeys: ReadonlyMap<string, string>;
 }
 
-function withUserKeys(quorum: Quorum, keyOf: (userId: string) => string): Quorum {
+/**
+ * Counts the members of `quorum` that signed earlier, as recorded for an intent: authorization keys by public key, users
+ * as `countsInAgreement` says.
+ */
+export function countAgreement(quorum: LoadedQuorum, { publicKeys, userKeys }: Signers): QuorumCount {
+  const users = [...userKeys.keys()].map(signatureOf);
+  return countQuorum(withAgreement(quorum, userKeys), new Set([...publicKeys, ...users]));
+}
+
+/**
+ * Whether a user's earlier signature of an intent counts in a key quorum.
+ *
+ * CHOICE: it counts also when the key has expired since: members sign at different times. Where the vault vouches for
+ * users' keys it does not, because the vault counts no expired key; the user signs again with another one.
+ */
+export function countsInAgreement(
+  { isPinned, users }: LoadedQuorum,
+  signed: { readonly userId: string; readonly publicKey: string },
+): boolean {
+  return users.some(
+    ({ userId, liveKeys }) => userId === signed.userId && (!isPinned || liveKeys.includes(signed.publicKey)),
+  );
+}
+
+function withAgreement(quorum: LoadedQuorum, userKeys: Signers['userKeys']): Quorum {
   return {
     ...quorum,
-    users: quorum.users.map(({ userId }) => ({ userId, liveKeys: [keyOf(userId)] })),
-    quorums: quorum.quorums.map((child) => withUserKeys(child, keyOf)),
+    users: quorum.users.map(({ userId }) => {
+      const publicKey = userKeys.get(userId);
+      const counts = publicKey !== undefined && countsInAgreement(quorum, { userId, publicKey });
+      return { userId, liveKeys: counts ? [signatureOf(userId)] : [] };
+    }),
+    quorums: quorum.quorums.map((child) => withAgreement(child, userKeys)),
   };
+}
+
+/** Cannot collide with a public key: base64 has no colon. */
+function signatureOf(userId: string): string {
+  return `user:${userId}`;
 }
 
 /** The number of distinct members; a nested quorum is one member. */

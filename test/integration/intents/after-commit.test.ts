@@ -40,7 +40,12 @@ describe.each(databaseKinds)('%s', (kind) => {
       const proposal = { ...proposalOf('walletRpc'), run };
       const subject = await proposal.hold(context, input.path);
       const parties = await loadParties(context, { ownerId: subject.ownerId! }, intentId);
-      const agreement = { intentId, publicKeys: [aliceKey.publicKey], userIds: [], evidence: undefined };
+      const agreement = {
+        intentId,
+        publicKeys: [aliceKey.publicKey],
+        userKeys: new Map<string, string>(),
+        evidence: undefined,
+      };
       const party = findAgreed(parties, agreement)!;
       const prepared = { value: undefined };
       await executeIntent(context, { intent, proposal, subject, input, party, agreement, prepared });

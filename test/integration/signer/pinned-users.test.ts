@@ -219,6 +219,24 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const account = await alter('linked_accounts', ['subject', ann.subject], { subject: `mallory-${count}` });
     const mallory = await keyFor(await tokenOf(`mallory-${count}`));
     await account();
+    // The server sees that the key is vouched for as another user; where its rows are altered, the vault does.
+    expect((await signs(walletId, mallory)).status).toBe(401);
+    const renamed = { subject: `mallory-${count}` };
+    const member = await alter('key_quorum_members', ['key_quorum_id', ownerId], renamed);
+    await expect(signs(walletId, mallory)).rejects.toThrow('lacks signatures');
+    await member();
+    const ofMallory = ['public_key', mallory.publicKey] as const;
+    const { voucher } = await inDatabase((em) =>
+      em
+        .getKysely<Tables>()
+        .selectFrom('user_keys')
+        .select('voucher')
+        .where('public_key', '=', mallory.publicKey)
+        .executeTakeFirstOrThrow(),
+    );
+    const forged = String(voucher).replace(`mallory-${count}`, ann.subject);
+    expect(forged).not.toBe(voucher);
+    await alter('user_keys', ofMallory, { voucher: forged });
     await expect(signs(walletId, mallory)).rejects.toThrow('lacks signatures');
   });
 

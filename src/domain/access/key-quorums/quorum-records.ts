@@ -47,17 +47,31 @@ export async function loadQuorumRecords(
   return all.map(({ id }) => records.get(id)!);
 }
 
-/** The current keys of the users in these key quorums. */
+/**
+ * The keys by which the users in these key quorums count: their current ones and, while an intent is executed, those with
+ * which they signed it.
+ */
 export async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
   ids: readonly string[],
 ): Promise<KnownUsers> {
-  const quorums = await loadQuorums(context, ids, context.proof.agreed?.intentId);
+  const { agreed } = context.proof;
+  const quorums = await loadQuorums(context, ids, agreed?.intentId);
   const users = [...quorums.values()].flatMap(usersIn);
   const vouchers = [...new Set(users.flatMap((user) => user.vouchers))].map(
     (text) => JSON.parse(text) as Voucher,
   );
-  const userKeys = Object.fromEntries(users.map(({ userId, liveKeys }) => [userId, liveKeys]));
+  const userKeys: Record<string, readonly string[]> = {};
+  for (const { userId, liveKeys } of users) {
+    // Of a user who is a member of several: those that count in one need not count in another.
+    const signedWith = agreed?.userKeys.get(userId);
+    const keys = [
+      ...(userKeys[userId] ?? []),
+      ...liveKeys,
+      ...(signedWith === undefined ? [] : [signedWith]),
+    ];
+    userKeys[userId] = [...new Set(keys)];
+  }
   return vouchers.length === 0 ? { userKeys } : { userKeys, vouchers };
 }
 

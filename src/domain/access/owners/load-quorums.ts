@@ -1,4 +1,5 @@
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { inParts, prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
@@ -21,7 +22,16 @@ interface QuorumRows {
   readonly threshold: number | null;
   /** Whether users count only by keys that the vault vouches for. */
   readonly isPinned: boolean;
-  readonly members: { kind: string; member: string }[];
+  /** Whether the app has the voucher key by which they are pinned. */
+  readonly hasVoucherKey: boolean;
+  readonly members: Member[];
+}
+
+interface Member {
+  readonly kind: string;
+  readonly member: string;
+  /** Of a pinned user: the id in the app's login. */
+  readonly subject: string | null;
 }
 
 interface UserKeys {
@@ -53,41 +63,62 @@ export async function loadQuorums(
 /** A user as the only member of a key quorum that is not stored. */
 export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
   const keys = await readUserKeys(context, [userId], undefined);
-  const members = [{ kind: 'user', member: userId }];
-  return assemble({ id: userId, displayName: null, threshold: 1, isPinned: false, members }, keys, new Map());
+  const members = [{ kind: 'user', member: userId, subject: null }];
+  const unpinned = { isPinned: false, hasVoucherKey: false };
+  return assemble({ id: userId, displayName: null, threshold: 1, ...unpinned, members }, keys, new Map());
 }
 
 function assemble(
-  { id, displayName, threshold, isPinned, members }: QuorumRows,
+  { id, displayName, threshold, isPinned, hasVoucherKey, members }: QuorumRows,
   keys: ReadonlyMap<string, UserKeys>,
   children: ReadonlyMap<string, LoadedQuorum>,
 ): LoadedQuorum {
   const ofKind = (kind: string) => members.filter((row) => row.kind === kind).map((row) => row.member);
+  const users = members.filter(({ kind }) => kind === 'user');
   return {
     id,
     displayName,
     threshold,
+    isPinned,
     publicKeys: ofKind('public_key'),
-    users: ofKind('user').map((userId) => ({
-      userId,
-      ...userKeysFor(keys.get(userId), isPinned),
-    })),
+    users: users.map(({ member: userId, subject }) => {
+      const known = keys.get(userId) ?? noKeys;
+      return {
+        userId,
+        ...(isPinned ? vouchedKeys(known, hasVoucherKey ? subject : null) : unpinnedKeys(known)),
+      };
+    }),
     quorums: ofKind('key_quorum').map((childId) => children.get(childId) ?? emptyQuorum(childId)),
   };
 }
 
-function userKeysFor(keys: UserKeys | undefined, isPinned: boolean) {
-  const { liveKeys = [], expiredKeys = [], vouchers = new Map<string, string>() } = keys ?? {};
-  return {
-    liveKeys: isPinned ? liveKeys.filter((key) => vouchers.has(key)) : liveKeys,
-    expiredKeys,
-    vouchers: [...vouchers.values()],
-  };
+const noKeys: UserKeys = { liveKeys: [], expiredKeys: [], vouchers: new Map() };
+
+function unpinnedKeys({ liveKeys, expiredKeys }: UserKeys) {
+  return { liveKeys, expiredKeys, vouchers: [] };
+}
+
+/**
+ * The keys of a pinned user that the vault counts: those that it has vouched for as this id in the app's login. A user
+ * whose account of the login was replaced has others, too.
+ */
+function vouchedKeys({ liveKeys, expiredKeys, vouchers }: UserKeys, subject: string | null) {
+  const counting = liveKeys.filter((key) => {
+    const voucher = vouchers.get(key);
+    return subject !== null && voucher !== undefined && subjectOf(voucher) === subject;
+  });
+  return { liveKeys: counting, expiredKeys, vouchers: counting.map((key) => vouchers.get(key)!) };
+}
+
+function subjectOf(voucher: string): string {
+  const { content } = JSON.parse(voucher) as Voucher;
+  return (JSON.parse(content) as VoucherContent).subject;
 }
 
 // Cannot be satisfied, so a deleted nested quorum keeps its position among the members and never counts.
 function emptyQuorum(id: string): LoadedQuorum {
-  return { id, displayName: null, threshold: null, publicKeys: [], users: [], quorums: [] };
+  const nothing = { publicKeys: [], users: [], quorums: [] };
+  return { id, displayName: null, threshold: null, isPinned: false, ...nothing };
 }
 
 function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
@@ -100,21 +131,28 @@ interface QuorumRow {
   readonly displayName: string | null;
   readonly threshold: number | null;
   readonly voucher: string | null;
+  readonly voucherKeyId: string | null;
   readonly kind: string | null;
   readonly member: string | null;
+  readonly subject: string | null;
 }
 
 const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
   database
     .selectFrom('key_quorums as quorum')
     .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+    .leftJoin('voucher_keys as key', (join) =>
+      join.onRef('key.app_id', '=', 'quorum.app_id').onRef('key.name', '=', 'quorum.voucher'),
+    )
     .select([
       'quorum.id',
       'quorum.display_name as displayName',
       'quorum.authorization_threshold as threshold',
       'quorum.voucher',
+      'key.id as voucherKeyId',
       'row.kind',
       'row.member',
+      'row.subject',
     ])
     .where('quorum.id', 'in', ids)
     .where('quorum.app_id', '=', appId)
@@ -124,10 +162,10 @@ const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
   const rows = await selectQuorums(context, ids);
-  for (const { id, displayName, threshold, voucher, kind, member } of rows) {
-    const isPinned = voucher !== null;
-    const quorum = quorums.get(id) ?? { id, displayName, threshold, isPinned, members: [] };
-    if (kind !== null && member !== null) quorum.members.push({ kind, member });
+  for (const { id, displayName, threshold, voucher, voucherKeyId, kind, member, subject } of rows) {
+    const pinned = { isPinned: voucher !== null, hasVoucherKey: voucherKeyId !== null };
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, ...pinned, members: [] };
+    if (kind !== null && member !== null) quorum.members.push({ kind, member, subject });
     quorums.set(id, quorum);
   }
   return quorums;

@@ -1,20 +1,26 @@
 import type { Evidence } from '../../../authorization/signed-evidence.ts';
 import type { OperationContext, RequestProof } from '../../../operation-context.ts';
 
-/** The payload of each request that its signatures were found to cover. */
-const coveredBy = new WeakMap<RequestProof, Uint8Array>();
+/** The payloads of each request that its signatures were found to cover. */
+const coveredBy = new WeakMap<RequestProof, readonly Uint8Array[]>();
 
-/** Notes which of its canonical payloads the signatures of a request cover. */
-export function noteCovered(proof: RequestProof, payload: Uint8Array | undefined): void {
-  if (payload !== undefined) coveredBy.set(proof, payload);
+/**
+ * Notes which of its canonical payloads the signatures of a request cover: several where members have signed it under
+ * different names of the server.
+ */
+export function noteCovered(proof: RequestProof, payloads: readonly Uint8Array[]): void {
+  if (payloads.length > 0) coveredBy.set(proof, payloads);
 }
 
 /** What shows a vault that the request was authorized. Undefined while an automation runs. */
 export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
   if (proof.agreed !== undefined) return proof.agreed.evidence;
-  const payload = coveredBy.get(proof) ?? proof.canonicalPayloads()[0];
-  if (payload === undefined) return undefined;
-  return { requests: [{ payload: Buffer.from(payload).toString('utf8'), signatures: proof.signatures }] };
+  const payloads = coveredBy.get(proof) ?? proof.canonicalPayloads().slice(0, 1);
+  if (payloads.length === 0) return undefined;
+  const { signatures } = proof;
+  return {
+    requests: payloads.map((payload) => ({ payload: Buffer.from(payload).toString('utf8'), signatures })),
+  };
 }
 
 /** The signer who authorized a request in place of the owner. */

@@ -95,7 +95,7 @@ async function requireParty(context: OperationContext, parties: readonly Eligibl
   if (agreed === undefined) throw await refusal(context, parties, verified);
   const payloads = context.proof.canonicalPayloads();
   const covered = [...verified.payloadIndices].map((index) => payloads[index]!);
-  noteCovered(context.proof, covered[0]);
+  noteCovered(context.proof, covered);
   context.noteSignatures(
     quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)),
     covered,

@@ -1,5 +1,5 @@
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
-import { countAgreement } from '../../../authorization/quorum.ts';
+import { countAgreement, countsInAgreement } from '../../../authorization/quorum.ts';
 import type {
   IntentAuthorization,
   IntentAuthorizationKeyQuorumMember,
@@ -80,13 +80,19 @@ function leavesOf(
   signatures: readonly IntentSignature[],
 ): IntentAuthorizationKeyQuorumMember[] {
   const view = (member: Member) => {
-    const signature = signatures.find((own) => own.kind === member.kind && own.member === member.member);
+    const signature = signatures.find(
+      (own) => own.kind === member.kind && own.member === member.member && counts(quorum, own),
+    );
     return memberView(member, signature?.signedAtMs ?? null);
   };
   return [
     ...quorum.publicKeys.map((member) => view({ kind: 'public_key', member })),
     ...quorum.users.map(({ userId }) => view({ kind: 'user', member: userId })),
   ];
+}
+
+function counts(quorum: LoadedQuorum, { kind, member: userId, publicKey }: IntentSignature): boolean {
+  return kind !== 'user' || countsInAgreement(quorum, { userId, publicKey });
 }
 
 /** A key or a user as a member who can sign. */

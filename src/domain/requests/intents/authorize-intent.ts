@@ -22,7 +22,7 @@ import type { IntentRow } from './intent-row.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';
 import type { Subject } from './proposal.ts';
 import { type AnyInput, type AnyProposal, proposalOf } from './proposals.ts';
-import { agreementOf, listSignatures, membersWithKey } from './signatures.ts';
+import { agreementOf, isStale, listSignatures, membersWithKey } from './signatures.ts';
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
 // bench case covers it.
@@ -69,6 +69,7 @@ export async function authorizeIntent(
   const members = membersWithKey(parties, key);
   await requireWithinKeyLifetime(context, { key, members, timestamp });
   const signed = { key, members, timestamp, signature, payload };
+  await dropStale(context, { intentId: intent.id, parties, members });
   const added = await addSignatures(context, { intentId: intent.id, ...signed });
 
   const signatures = await listSignatures(context, [intent.id]);
@@ -197,6 +198,33 @@ interface StoredSignature extends NewSignature {
   /** Base64. */
   readonly signature: string;
   readonly payload: Uint8Array;
+}
+
+/** Makes room for members who sign again because their earlier signature does not count any more. */
+async function dropStale(
+  { em }: OperationContext,
+  {
+    intentId,
+    parties,
+    members,
+  }: {
+    readonly intentId: string;
+    readonly parties: readonly EligibleParty[];
+    readonly members: readonly Member[];
+  },
+): Promise<void> {
+  for (const signature of await listSignatures({ em }, [intentId])) {
+    const { kind, member } = signature;
+    const signsNow = members.some((each) => each.kind === kind && each.member === member);
+    if (!signsNow || !isStale(parties, signature)) continue;
+    await em
+      .getKysely<Tables>()
+      .deleteFrom('intent_signatures')
+      .where('intent_id', '=', intentId)
+      .where('kind', '=', kind)
+      .where('member', '=', member)
+      .execute();
+  }
 }
 
 /** Stores the members who signed; returns those who had not signed before. */

@@ -140,6 +140,20 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
     .where('kind', '=', kind);
 }
 
+/**
+ * Intents that a user need not sign again: those signed with a key that has not expired, and those of key quorums that
+ * count expired ones, see `countsInAgreement`.
+ */
+function signedForNow({ em, nowMs }: ListContext, user: Member) {
+  const isLive = sql<boolean>`exists (
+    select 1 from user_keys where user_keys.user_id = intent_signatures.member
+      and user_keys.public_key = intent_signatures.public_key and user_keys.expires_at_ms > ${nowMs})`;
+  const isPinned = sql<boolean>`exists (
+    select 1 from intent_parties join key_quorums on key_quorums.id = intent_parties.key_quorum_id
+      where intent_parties.intent_id = intent_signatures.intent_id and key_quorums.voucher is not null)`;
+  return signedBy(em, user).where(sql<boolean>`(${isLive} or not ${isPinned})`);
+}
+
 /** Pending intents with a party that is or contains the member, and which the member has not signed. */
 async function whereStillAsked(
   context: ListContext,
@@ -160,7 +174,8 @@ async function whereStillAsked(
     .where('status', '=', 'pending')
     .where('expires_at_ms', '>=', context.nowMs)
     .where('id', 'in', asked);
-  if (member.kind !== 'key_quorum') return pending.where('id', 'not in', signedBy(context.em, member));
+  if (member.kind === 'public_key') return pending.where('id', 'not in', signedBy(context.em, member));
+  if (member.kind === 'user') return pending.where('id', 'not in', signedForNow(context, member));
   return whereQuorumLacks(context, pending, member.member);
 }
 

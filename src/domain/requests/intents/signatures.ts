@@ -1,4 +1,4 @@
-import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import { countsInAgreement, type LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { SignedPayload } from '../../../authorization/signed-evidence.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
@@ -11,6 +11,8 @@ import type { Tables } from '../../tables.ts';
 /** A member's signature of an intent. */
 export interface IntentSignature extends Member {
   readonly intentId: string;
+  /** The key that verified it: the member itself, or one of the user's keys. */
+  readonly publicKey: string;
   /** Unix ms. */
   readonly signedAtMs: number;
   /** Undefined for one that was received by an earlier version. */
@@ -28,7 +30,7 @@ export async function listSignatures(
     .selectFrom('intent_signatures as signature')
     .leftJoin('users', 'users.id', 'signature.member')
     .select(['signature.intent_id', 'signature.kind', 'signature.member', 'signature.signed_at_ms'])
-    .select(['signature.signature', 'signature.payload'])
+    .select(['signature.public_key', 'signature.signature', 'signature.payload'])
     .where('signature.intent_id', 'in', [...intentIds])
     .where(({ and, eb, or }) =>
       or([
@@ -41,6 +43,7 @@ export async function listSignatures(
     intentId: row.intent_id,
     kind: row.kind as Member['kind'],
     member: row.member,
+    publicKey: row.public_key,
     signedAtMs: row.signed_at_ms,
     signed:
       row.signature === null || row.payload === null
@@ -51,11 +54,38 @@ export async function listSignatures(
 
 /** The signers of an intent that count as its agreement. */
 export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
-  const ofKind = (kind: Member['kind']) =>
-    signatures.filter((signature) => signature.kind === kind).map(({ member }) => member);
-  const requests = signatures.flatMap(({ signed }) => signed ?? []);
-  const evidence = requests.length < signatures.length ? undefined : { requests };
-  return { intentId, publicKeys: ofKind('public_key'), userIds: ofKind('user'), evidence };
+  const ofKind = (kind: Member['kind']) => signatures.filter((signature) => signature.kind === kind);
+  const signed = signatures.flatMap((signature) => signature.signed ?? []);
+  return {
+    intentId,
+    publicKeys: ofKind('public_key').map(({ member }) => member),
+    userKeys: new Map(ofKind('user').map(({ member, publicKey }) => [member, publicKey])),
+    evidence: signed.length < signatures.length ? undefined : { requests: byPayload(signed) },
+  };
+}
+
+/** One entry for each payload, because a vault takes few: members sign the same one, or one for another host. */
+function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
+  const groups = Map.groupBy(signed, ({ payload }) => payload);
+  return [...groups].map(([payload, ofPayload]) => ({
+    payload,
+    signatures: ofPayload.flatMap(({ signatures }) => signatures),
+  }));
+}
+
+/**
+ * Whether a member has to sign again: a key quorum that the user is a member of does not count the signature any more.
+ */
+export function isStale(
+  parties: readonly EligibleParty[],
+  { kind, member, publicKey }: IntentSignature,
+): boolean {
+  if (kind !== 'user') return false;
+  const lacksIt = (quorum: LoadedQuorum): boolean =>
+    (quorum.users.some(({ userId }) => userId === member) &&
+      !countsInAgreement(quorum, { userId: member, publicKey })) ||
+    quorum.quorums.some(lacksIt);
+  return parties.some(({ quorum }) => lacksIt(quorum));
 }
 
 /** The members of the parties that a key signs for, including members of nested quorums. */

@@ -1,3 +1,4 @@
+import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
 import { HpkeError } from '../../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
@@ -13,6 +14,10 @@ import { UserKeyEntity } from './user-key.entity.ts';
 
 // CHOICE: one hour, regardless of the expiry of the token that was exchanged.
 const LIFETIME_MS = 60 * 60_000;
+
+// CHOICE: a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was
+// accepted just before and had to wait. A key that the vault vouches for lives shorter by this.
+const VOUCHER_MARGIN_MS = 60_000;
 
 // Expired keys are kept for a while, so that their signatures are refused as expired and not as unknown.
 const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
@@ -55,8 +60,8 @@ export async function createUserKey(
   if (sessionId !== undefined && (await isRevokedSession(context, sessionId))) {
     throw invalidToken('its session was revoked');
   }
-  const expiresAtMs = context.nowMs + LIFETIME_MS;
-  const login = await loginFor(context, loginToken, expiresAtMs);
+  const endsAtMs = context.nowMs + LIFETIME_MS;
+  const login = await loginFor(context, loginToken, endsAtMs);
   const { publicKey, privateKey, voucher } = await drawKey(context, recipientPublicKey, login);
   if (login !== undefined && voucher === undefined) {
     context.log.warn(
@@ -64,6 +69,8 @@ export async function createUserKey(
       'the signer does not accept a token that this server accepts',
     );
   }
+  const expiresAtMs =
+    voucher === undefined ? endsAtMs : Math.min(endsAtMs, endOf(voucher) - VOUCHER_MARGIN_MS);
   await context.em.nativeDelete(UserKeyEntity, {
     userId,
     expiresAtMs: { $lte: context.nowMs - KEEP_EXPIRED_MS },
@@ -83,6 +90,10 @@ export async function createUserKey(
   // A key for certain intents does not cover a wallet.
   if (intentIds === undefined) await noteRecovery(context, userId);
   return { privateKey, expiresAtMs };
+}
+
+function endOf({ content }: Voucher): number {
+  return (JSON.parse(content) as VoucherContent).expiresAtMs;
 }
 
 /** What the vault needs to vouch for a key; undefined where it does not verify the app's login. */
