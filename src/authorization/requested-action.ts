@@ -15,12 +15,12 @@ import {
 import type { RawSignParams } from '../signing/raw-sign.ts';
 import { encodeTronRawData, type TronRawData } from '../signing/tron/raw-data.ts';
 import type { KnownAction } from './provable-rules.ts';
-import type { WalletTask } from './requested-task.ts';
+import type { SignTask, WalletTask } from './requested-task.ts';
+import { requestedTransferAction } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
-/** Paths whose transactions the server builds, with the method under which policies evaluate them. */
+/** Paths whose transactions the server builds and the signer does not compare, with the method under which policies evaluate them. */
 const methodsOfPaths: Readonly<Record<string, string>> = {
-  '/transfer': 'transfer',
   '/swap': 'swap',
   '/payout/fiat': 'payout',
   '/earn/ethereum/deposit': 'earn_deposit',
@@ -28,8 +28,6 @@ const methodsOfPaths: Readonly<Record<string, string>> = {
   '/earn/ethereum/incentive/claim': 'earn_incentive_claim',
   '/earn/ethereum/fees/collect': 'earn_fee_collect',
 };
-
-type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 
 /** The wallet that signs. */
 interface SigningWallet {
@@ -55,6 +53,7 @@ export async function requestedAction(
     return known(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
   }
   if (rest === '/rpc') return rpcAction(String(body.method), task, wallet);
+  if (rest === '/transfer') return transferOf(body, task, wallet);
   const method = Object.hasOwn(methodsOfPaths, rest) ? methodsOfPaths[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
   return onlyMethod(method);
@@ -62,6 +61,13 @@ export async function requestedAction(
 
 function known(action: PolicyAction): KnownAction {
   return { action, isContentKnown: true };
+}
+
+/** A transfer is judged by its body, which is compared with what is signed. */
+function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
+  const action = requestedTransferAction(body, task, chainType);
+  if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
+  return known(action);
 }
 
 /** CHOICE: what a delegation to one of our account contracts does is in the transactions that use it. */

@@ -1,7 +1,14 @@
-import { canonicalJson } from '../crypto/canonical-json.ts';
 import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
 import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
+import {
+  completedOnEthereum,
+  completedOnTron,
+  type Fields,
+  isCompletedBy,
+  isSame,
+} from './completed-fields.ts';
 import { isBatchOf, isOperationOf, isSolanaOf } from './requested-calls.ts';
+import { isTransferOf } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
 /** What a wallet's key is to be used for. */
@@ -10,7 +17,6 @@ export type WalletTask =
   | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
 
 type Body = EvidentRequest['body'];
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Signs what moves funds, built by the server; never a message. */
 const transactionMethods: ReadonlySet<string> = new Set([
@@ -51,25 +57,37 @@ function delegatesToOurs(params: unknown): boolean {
   return typeof contract === 'string' && ourContracts.has(contract.toLowerCase());
 }
 
-/** Operations on a wallet whose transactions the server builds from amounts and addresses. */
+/** Operations on a wallet whose transactions the server builds from what others answer. */
 const buildingPaths =
-  /^\/(transfer|swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
+  /^\/(swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
+
+/** Which operation is asked for, of which wallet. */
+interface RequestedOf {
+  /** The path after that of the wallet. */
+  readonly rest: string;
+  /** Of the wallet. */
+  readonly chainType: string;
+}
 
 /**
  * Requires that a task is what the request asks for.
  *
- * @param rest of the path, after that of the wallet.
  * @throws UnauthorizedUseError
  */
-export function requireRequested({ method, body }: EvidentRequest, rest: string, task: WalletTask): void {
-  if (method === 'POST' && isRequested(rest, body, task)) return;
+export function requireRequested(
+  { method, body }: EvidentRequest,
+  { rest, chainType }: RequestedOf,
+  task: WalletTask,
+): void {
+  if (method === 'POST' && isRequested(rest, body, task, chainType)) return;
   throw new UnauthorizedUseError('the signed request asks for something else');
 }
 
-function isRequested(rest: string, body: Body, task: WalletTask): boolean {
+function isRequested(rest: string, body: Body, task: WalletTask, chainType: string): boolean {
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
   if (rest === '/raw_sign') return task.method === 'raw_sign' && isSame(task.params, body.params);
   if (rest === '/rpc') return isRequestedRpc(body, task);
+  if (rest === '/transfer') return isTransferOf(body, task, chainType);
   return buildingPaths.test(rest) && isTransactionTask(task);
 }
 
@@ -88,7 +106,7 @@ function isRequestedExport(
   return Buffer.compare(point, recipient) === 0;
 }
 
-type SignTask = Extract<WalletTask, { kind: 'sign' }>;
+export type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 
 /** Methods of rpc that sign transactions which the server completes or builds. */
 const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => boolean>> = {
@@ -116,23 +134,6 @@ function isRequestedRpc(body: Body, task: SignTask): boolean {
     ? isCompletedBy(body.params as Fields, task.params as Fields, new Set(['nonce']))
     : isSame(task.params, body.params);
 }
-
-/** What the server fills in of a transaction. */
-const completed: ReadonlySet<string> = new Set([
-  ...['type', 'chain_id', 'from', 'nonce', 'gas_limit'],
-  ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
-]);
-
-/** Numbers, which may be written in hex and in decimals. */
-const quantities: ReadonlySet<string> = new Set([
-  'value',
-  ...[...completed].filter((name) => name !== 'from'),
-]);
-
-/** What the server fills in of a transaction on Tron. */
-const completedOnTron: ReadonlySet<string> = new Set([
-  ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
-]);
 
 function isSentTron({ params }: Body, task: SignTask): boolean {
   if (task.method !== 'tron_signTransaction') return false;
@@ -176,38 +177,6 @@ function isSentTransaction(body: Body, task: SignTask): boolean {
   const data = typeof suffix === 'string' ? { data: `${asked.data ?? '0x'}${suffix.slice(2)}` } : {};
   return (
     String(caip2) === `eip155:${Number(transaction.chain_id)}` &&
-    isCompletedBy({ ...asked, ...data }, transaction, completed)
+    isCompletedBy({ ...asked, ...data }, transaction, completedOnEthereum)
   );
-}
-
-/** Whether `given` has every field of `asked` as it is, and besides them only those that may be filled in. */
-function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<string>): boolean {
-  const isKept = ([name, value]: [string, unknown]) =>
-    value === undefined ||
-    (quantities.has(name) && isSameQuantity(value, given[name])) ||
-    isSameText(value, given[name]);
-  const isAllowed = ([name, value]: [string, unknown]) =>
-    value === undefined || Object.hasOwn(asked, name) || fillable.has(name);
-  return Object.entries(asked).every(isKept) && Object.entries(given).every(isAllowed);
-}
-
-function isSameQuantity(one: unknown, other: unknown): boolean {
-  const first = quantityOf(one);
-  return first !== undefined && first === quantityOf(other);
-}
-
-function quantityOf(value: unknown): bigint | undefined {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
-  if (typeof value !== 'string' || !/^(0x[0-9a-f]{1,64}|[0-9]{1,78})$/i.test(value)) return undefined;
-  return BigInt(value);
-}
-
-/** Texts in any case, such as addresses and calldata; other values by their JSON. */
-function isSameText(one: unknown, other: unknown): boolean {
-  if (typeof one === 'string' && typeof other === 'string') return one.toLowerCase() === other.toLowerCase();
-  return isSame(one, other);
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  return one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other);
 }

@@ -99,7 +99,7 @@ export async function requireAuthorizedTask(
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
-  requireRequested(request, rest, task);
+  requireRequested(request, { rest, chainType: occasion.chainType }, task);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
   const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);

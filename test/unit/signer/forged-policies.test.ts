@@ -365,22 +365,46 @@ test('of what the server builds, the method and the time are judged', async () =
   const ofBody = { field_source: 'action_request_body', field: 'amount' };
   const small = { ...ofBody, operator: 'lte', value: '10' } as const;
   const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
-  const transfers = (conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
-    ...{ name: 'transfers', method: 'transfer', action, conditions },
+  const deposits = (conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
+    ...{ name: 'deposits', method: 'earn_deposit', action, conditions },
   });
-  const attempt = async (rules: readonly Rule[], path = 'transfer') => {
+  const attempt = async (rules: readonly Rule[], path = 'earn/ethereum/deposit') => {
     const limits = await policyOf(rules);
     const wallet = await walletUnder({ signers: [limits.pin] });
     return asks(wallet, clerk, [limits.record], { task, path, body: { amount: '1' } });
   };
-  await expect(attempt([transfers([small])])).resolves.toBeDefined();
+  await expect(attempt([deposits([small])])).resolves.toBeDefined();
   await expect(attempt([onlyHello, toFriend('eth_signTransaction')])).rejects.toThrow(denied);
-  await expect(attempt([transfers([small])], 'swap')).rejects.toThrow(denied);
+  await expect(attempt([deposits([small])], 'swap')).rejects.toThrow(denied);
   await expect(attempt([anything], 'swap')).resolves.toBeDefined();
-  await expect(attempt([anything, transfers([], 'DENY')])).rejects.toThrow(denied);
-  await expect(attempt([anything, transfers([small], 'DENY')])).resolves.toBeDefined();
-  await expect(attempt([transfers([{ ...soon, value: String(nowMs / 1000) }])])).rejects.toThrow(denied);
-  await expect(attempt([transfers([{ ...soon, value: String(nowMs / 1000 + 1) }])])).resolves.toBeDefined();
+  await expect(attempt([anything, deposits([], 'DENY')])).rejects.toThrow(denied);
+  await expect(attempt([anything, deposits([small], 'DENY')])).resolves.toBeDefined();
+  await expect(attempt([deposits([{ ...soon, value: String(nowMs / 1000) }])])).rejects.toThrow(denied);
+  await expect(attempt([deposits([{ ...soon, value: String(nowMs / 1000 + 1) }])])).resolves.toBeDefined();
+});
+
+test('a transfer is judged by its body, which is what is signed', async () => {
+  const recipient = { field_source: 'action_request_body', field: 'destination.address', operator: 'eq' };
+  const ofAmount = { field_source: 'action_request_body', field: 'source.amount', operator: 'lte' };
+  const transfers = (conditions: readonly object[], action: Rule['action'] = 'ALLOW'): Rule => ({
+    ...{ name: 'transfers', method: 'transfer', action, conditions: conditions as Rule['conditions'] },
+  });
+  const attempt = async (rules: readonly Rule[], amount = '1', to = friend) => {
+    const limits = await policyOf(rules);
+    const wallet = await walletUnder({ signers: [limits.pin] });
+    const body = { source: { asset: 'eth', chain: 'ethereum' }, amount, destination: { address: to } };
+    const task = signing({ to, value: `0x${(BigInt(amount) * 10n ** 18n).toString(16)}` });
+    return asks(wallet, clerk, [limits.record], { task, path: 'transfer', body });
+  };
+  const few = transfers([{ ...ofAmount, value: '2' }]);
+  await expect(attempt([few], '2')).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt([few], '3')).rejects.toThrow(denied);
+  const toFriendOnly = transfers([{ ...recipient, value: friend }]);
+  await expect(attempt([toFriendOnly])).resolves.toBeDefined();
+  await expect(attempt([toFriendOnly], '1', thief)).rejects.toThrow(denied);
+  const notToThief = transfers([{ ...recipient, value: thief }], 'DENY');
+  await expect(attempt([anything, notToThief])).resolves.toBeDefined();
+  await expect(attempt([anything, notToThief], '1', thief)).rejects.toThrow(denied);
 });
 
 test('a method of another chain is refused, whatever the policy allows', async () => {

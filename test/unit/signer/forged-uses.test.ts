@@ -173,10 +173,10 @@ test('of a transaction to be sent, nonce, gas and fees are filled in and nothing
   await expect(signs(wallet, delegation, sponsored)).rejects.toThrow();
 });
 
-test('a transfer authorizes transactions, but no message and no delegation to a foreign contract', async () => {
+test('a swap authorizes transactions, but no message and no delegation to a foreign contract', async () => {
   const owner = newOwner();
   const wallet = await walletOf(ofKey(owner));
-  const path = `/v1/wallets/${wallet.binding.rowId}/transfer`;
+  const path = `/v1/wallets/${wallet.binding.rowId}/swap`;
   const use = useOf(wallet, signedBy([owner], { path, body: { source: {}, destination: {} } }));
   const transaction = {
     ...{ to: newAddress(), value: 1, chain_id: 1, nonce: 0, gas_limit: 21_000 },

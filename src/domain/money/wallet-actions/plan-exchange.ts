@@ -1,3 +1,4 @@
+import type { TransferTerms } from '../../../actions/transfer-terms.ts';
 import { type Decimal, decimalText, fromRaw, toRaw } from '../../../assets/decimal.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
@@ -5,7 +6,6 @@ import type { FeeLineItem } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import type { TransferTerms } from './transfer-terms.ts';
 
 /** An exchange quote with its assets. */
 export interface PlannedExchange {

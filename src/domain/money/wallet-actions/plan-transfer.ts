@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { TransferTerms } from '../../../actions/transfer-terms.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
@@ -11,7 +12,6 @@ import { callChain } from '../sending/call-chain.ts';
 import { gasOf } from './outcomes.ts';
 import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
-import type { TransferTerms } from './transfer-terms.ts';
 
 /** A transfer with all the chain data it needs. */
 export interface TransferPlan {

@@ -8,7 +8,7 @@ import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
 import { estimateDepositGas, requireSource } from './plan-transfer.ts';
-import { readTransfer } from './transfer-terms.ts';
+import { readTransfer } from './read-transfer.ts';
 
 export interface QuotePlan {
   readonly exchange: PlannedExchange;

@@ -1,3 +1,4 @@
+import { fixesArrival, type TransferTerms, transferAction } from '../../../actions/transfer-terms.ts';
 import { type Decimal, decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { TransferRequest } from '../../../generated/schemas.ts';
@@ -9,8 +10,8 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './begin-wallet-action.ts';
 import { feesOf, type PlannedExchange } from './plan-exchange.ts';
 import { planTransfer, type TransferPlan } from './plan-transfer.ts';
+import { readTransfer } from './read-transfer.ts';
 import { sendSteps } from './send-steps.ts';
-import { fixesArrival, readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 
 export interface TransferInput {

@@ -1,12 +1,9 @@
-import assert from 'node:assert/strict';
+import { ethereumTransfer, transferCall, tronTransfer } from '../../../actions/build-transfer.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
-import { bytesTo0xHex, bytesToBase64, bytesToHex } from '../../../crypto/encoding.ts';
+import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { parseTronAddress } from '../../../policy/values.ts';
-import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
 import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
@@ -44,32 +41,25 @@ export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferS
   tron: sendOnTron,
 };
 
-async function sendOnEthereum(
-  context: PreparationContext,
-  { asset, rawAmount, from, to }: TransferOrder,
-): Promise<PlannedTransfer> {
-  const call: BatchCall =
-    asset.tokenAddress === null
-      ? { to, value: rawAmount, data: new Uint8Array() }
-      : {
-          ...{ to: asset.tokenAddress, value: 0n },
-          data: encodeTokenCall({ name: 'transfer', to: to.toLowerCase(), amount: rawAmount }),
-        };
+async function sendOnEthereum(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
+  const { asset, from } = order;
   const { caip2 } = asset.chain;
   if (paysForAutomations(context, requireChain(context, { caip2, kind: 'evm', pointer: '/source/chain' }))) {
-    const draft = { caip2, address: from, calls: [call], method: 'transfer', isSponsored: true };
+    const calls = [transferCall(movementOf(order))];
+    const draft = { caip2, address: from, calls, method: 'transfer', isSponsored: true };
     const { estimatedFee, builds } = await planCalls(context, draft);
     return { estimatedFee, build: (unit) => builds[0]!(unit) };
   }
-  const plan = await planEthereum(context, { caip2, address: from, transaction: transactionOf(call) });
+  const transaction = ethereumTransfer(movementOf(order));
+  const plan = await planEthereum(context, { caip2, address: from, transaction });
   return {
     estimatedFee: feeOf(plan),
     build: (unit) => buildEthereum(unit, plan, 'transfer'),
   };
 }
 
-function transactionOf({ to, value, data }: BatchCall) {
-  return data.length === 0 ? { to, value: quantity(value) } : { to, data: bytesTo0xHex(data) };
+function movementOf({ asset, rawAmount, from, to }: TransferOrder) {
+  return { tokenAddress: asset.tokenAddress, rawAmount, from, to };
 }
 
 // gas_limit * maximum price.
@@ -106,12 +96,13 @@ const SUN_PER_BYTE = 1000n;
 const SUN_PER_ENERGY = 100n;
 // Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
 const BYTES_BESIDE = 3n + 67n + 64n;
-/** CHOICE: 100 TRX, several times what the most expensive stablecoin transfer burns. */
-const FEE_LIMIT_SUN = 100_000_000;
 
 async function sendOnTron(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
-  const { asset, from } = order;
-  const rawData = { contract: [tronContract(order)], fee_limit: FEE_LIMIT_SUN };
+  const { asset, rawAmount, from } = order;
+  // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
+  if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)
+    throw new ApiError('insufficient_funds');
+  const rawData = tronTransfer(movementOf(order));
   const plan = await planTron(context, { caip2: asset.chain.caip2, address: from, rawData });
   const bytes = BigInt(encodeTronRawData(plan.rawData).length) + BYTES_BESIDE;
   return {
@@ -119,33 +110,4 @@ async function sendOnTron(context: PreparationContext, order: TransferOrder): Pr
     estimatedFee: bytes * SUN_PER_BYTE + plan.energy * SUN_PER_ENERGY,
     build: async () => buildTron(plan, 'transfer'),
   };
-}
-
-function tronContract({ asset, rawAmount, from, to }: TransferOrder) {
-  const owner = tronHex(from);
-  if (asset.tokenAddress === null) {
-    // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
-    if (rawAmount > Number.MAX_SAFE_INTEGER) throw new ApiError('insufficient_funds');
-    const sun = Number(rawAmount);
-    return { type: 'TransferContract', owner_address: owner, to_address: tronHex(to), amount: sun } as const;
-  }
-  const recipient = `0x${tronHex(to).slice(2)}` as const;
-  const call = encodeTokenCall({ name: 'transfer', to: recipient, amount: rawAmount });
-  return {
-    type: 'TriggerSmartContract',
-    owner_address: owner,
-    contract_address: tronHex(asset.tokenAddress),
-    data: bytesToHex(call),
-  } as const;
-}
-
-/** 0x41 prefix and 40 hex digits. */
-function tronHex(address: string): string {
-  const addressHex = parseTronAddress(address);
-  assert(addressHex !== undefined, `the addresses of a transfer are read: ${address}`);
-  return addressHex;
-}
-
-function quantity(value: bigint): string {
-  return `0x${value.toString(16)}`;
 }

@@ -13,7 +13,7 @@ import type { PolicyAction } from '../../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
-import { readTransfer, transferAction } from '../../money/wallet-actions/transfer-terms.ts';
+import { decodeTransfer } from '../../money/wallet-actions/read-transfer.ts';
 import type { WalletUse } from '../../wallets/wallet-uses/record-use.ts';
 import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
 import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
@@ -44,10 +44,8 @@ export async function decodeUse(
         return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
       case 'exportWallet':
         return exportAction((request as ExportWalletRequest).export_seed_phrase === true);
-      case 'transferFromWallet': {
-        const body = request as TransferRequest;
-        return transferAction(body, readTransfer({ chain_type: chainType, custody_chain: null }, body));
-      }
+      case 'transferFromWallet':
+        return decodeTransfer(chainType, request as TransferRequest);
     }
   } catch (error) {
     throw asSigningRefusal(error);

@@ -1,11 +1,23 @@
-import { readChainAddress } from '../../../assets/chain-address.ts';
-import { type Decimal, decimalText, readDecimal } from '../../../assets/decimal.ts';
-import { assetAtAddress, assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { QuoteWalletTransferRequest, TransferRequest } from '../../../generated/schemas.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { readChainAddress } from '../assets/chain-address.ts';
+import { type Decimal, decimalText, readDecimal } from '../assets/decimal.ts';
+import { assetAtAddress, assetNamed, type KnownAsset } from '../assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../assets/known-chains.ts';
+import type { QuoteWalletTransferRequest, TransferRequest } from '../generated/schemas.ts';
+import type { PolicyAction } from '../policy/action.ts';
+
+/** The body describes no transfer that can be made. */
+export class TransferTermsError extends Error {
+  readonly code: 'invalid_data' | 'not_supported';
+  /** Of the field in the body. */
+  readonly pointer: string;
+
+  constructor(code: TransferTermsError['code'], pointer: string, message: string) {
+    super(message);
+    this.name = 'TransferTermsError';
+    this.code = code;
+    this.pointer = pointer;
+  }
+}
 
 /** The asset spent: one that the contract names, or a token by contract or mint. */
 type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
@@ -40,25 +52,22 @@ export interface TransferTerms {
 /**
  * Reads the body of a transfer or of a transfer quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an
- * asset that is not on it.
+ * @throws TransferTermsError invalid_data naming the field; not_supported for a chain that the wallet is not on and for
+ * an asset that is not on it.
  */
-export function readTransfer(
-  wallet: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
+export function readTransferTerms(
+  chainType: string,
   body: TransferRequest | QuoteWalletTransferRequest,
 ): TransferTerms {
   const chain = requireChainAt('/source/chain', body.source.chain);
-  if (chain.chainType !== wallet.chain_type) {
-    throw notSupported('/source/chain', `\`${chain.name}\` is not a chain of ${wallet.chain_type} wallets`);
-  }
-  if (wallet.custody_chain !== null && wallet.custody_chain !== chain.name) {
-    throw notSupported('/source/chain', `the custodian holds this wallet on \`${wallet.custody_chain}\``);
+  if (chain.chainType !== chainType) {
+    throw notSupported('/source/chain', `\`${chain.name}\` is not a chain of ${chainType} wallets`);
   }
   const source = readSource(chain, body.source);
   const { isExchange, ...arrival } = readArrival(source, body.destination);
   const destination = readChainAddress(arrival.chain.chainType, body.destination.address);
   if (destination === undefined) {
-    throw invalidField('/destination/address', `expected an address on \`${arrival.chain.name}\``);
+    throw invalid('/destination/address', `expected an address on \`${arrival.chain.name}\``);
   }
   const amountType = body.amount_type ?? 'exact_input';
   const appFeeBps = body.fee_configuration?.value ?? 0;
@@ -69,7 +78,7 @@ function readSource(chain: KnownChain, source: TransferRequest['source']): Trans
   if ('asset' in source) return requireAssetAt('/source/asset', chain, source.asset);
   const tokenAddress = readChainAddress(chain.chainType, source.asset_address);
   if (tokenAddress === undefined) {
-    throw invalidField('/source/asset_address', `expected the address of a token on \`${chain.name}\``);
+    throw invalid('/source/asset_address', `expected the address of a token on \`${chain.name}\``);
   }
   return assetAtAddress(chain, tokenAddress) ?? { chain, tokenAddress };
 }
@@ -92,14 +101,14 @@ function readArrival(
 function readAmount(body: TransferRequest | QuoteWalletTransferRequest) {
   const { amount: inSource } = body.source;
   if (inSource !== undefined && body.amount !== undefined) {
-    throw invalidField('/amount', 'expected `amount` here or in `source`, not both');
+    throw invalid('/amount', 'expected `amount` here or in `source`, not both');
   }
   const pointer = inSource === undefined ? '/amount' : '/source/amount';
   const amountText = inSource ?? body.amount;
-  if (amountText === undefined) throw invalidField('/amount', 'expected `amount` here or in `source`');
+  if (amountText === undefined) throw invalid('/amount', 'expected `amount` here or in `source`');
   const amount = readDecimal(amountText);
   if (amount === undefined || amount.digits === 0n) {
-    throw invalidField(pointer, 'expected a decimal number above 0');
+    throw invalid(pointer, 'expected a decimal number above 0');
   }
   return { amount, amountText, amountPointer: pointer };
 }
@@ -116,8 +125,12 @@ function requireAssetAt(pointer: string, chain: KnownChain, name: string): Known
   return asset;
 }
 
-function notSupported(pointer: string, message: string): ApiError {
-  return new ApiError('not_supported', `${pointer}: ${message}`);
+function notSupported(pointer: string, message: string): TransferTermsError {
+  return new TransferTermsError('not_supported', pointer, message);
+}
+
+function invalid(pointer: string, message: string): TransferTermsError {
+  return new TransferTermsError('invalid_data', pointer, message);
 }
 
 /**
@@ -129,7 +142,7 @@ function notSupported(pointer: string, message: string): ApiError {
  * what is spent, because that is what rules on amounts limit.
  *
  * @param spent in units of the source asset, once the exchange has quoted it.
- * @throws ApiError not_supported for such an exchange without a quote.
+ * @throws TransferTermsError not_supported for such an exchange without a quote.
  */
 export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
   const { source } = terms;

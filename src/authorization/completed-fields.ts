@@ -1,0 +1,54 @@
+import { canonicalJson } from '../crypto/canonical-json.ts';
+
+// What a server may fill in of a transaction that its owner has asked for.
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** What the server fills in of a transaction. */
+export const completedOnEthereum: ReadonlySet<string> = new Set([
+  ...['type', 'chain_id', 'from', 'nonce', 'gas_limit'],
+  ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
+]);
+
+/** Numbers, which may be written in hex and in decimals. */
+const quantities: ReadonlySet<string> = new Set([
+  'value',
+  ...[...completedOnEthereum].filter((name) => name !== 'from'),
+]);
+
+/** What the server fills in of a transaction on Tron. */
+export const completedOnTron: ReadonlySet<string> = new Set([
+  ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
+]);
+
+/** Whether `given` has every field of `asked` as it is, and besides them only those that may be filled in. */
+export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<string>): boolean {
+  const isKept = ([name, value]: [string, unknown]) =>
+    value === undefined ||
+    (quantities.has(name) && isSameQuantity(value, given[name])) ||
+    isSameText(value, given[name]);
+  const isAllowed = ([name, value]: [string, unknown]) =>
+    value === undefined || Object.hasOwn(asked, name) || fillable.has(name);
+  return Object.entries(asked).every(isKept) && Object.entries(given).every(isAllowed);
+}
+
+function isSameQuantity(one: unknown, other: unknown): boolean {
+  const first = quantityOf(one);
+  return first !== undefined && first === quantityOf(other);
+}
+
+function quantityOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
+  if (typeof value !== 'string' || !/^(0x[0-9a-f]{1,64}|[0-9]{1,78})$/i.test(value)) return undefined;
+  return BigInt(value);
+}
+
+/** Texts in any case, such as addresses and calldata; other values by their JSON. */
+function isSameText(one: unknown, other: unknown): boolean {
+  if (typeof one === 'string' && typeof other === 'string') return one.toLowerCase() === other.toLowerCase();
+  return isSame(one, other);
+}
+
+export function isSame(one: unknown, other: unknown): boolean {
+  return one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other);
+}
