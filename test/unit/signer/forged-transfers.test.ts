@@ -289,7 +289,7 @@ test('a transfer of tokens goes to the account of the recipient, which it create
     'another recipient': built({ to: robber }),
     'another amount': built({}, {}, 1_500_001n),
     'another token': built({}, { address: mintOf.other }),
-    'a program that is none of tokens': built({}, { tokenProgram: robber }),
+    'another program': built({}, { tokenProgram: robber }),
     lamports: built({ mint: undefined }),
   };
   const named = { source: { asset: 'usdc', chain: 'solana', amount: '1.5' }, destination };
