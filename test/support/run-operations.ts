@@ -59,6 +59,8 @@ export interface RunInput {
   readonly body?: unknown;
   /** Private P-256 keys, base64 PKCS#8, that sign the request. */
   readonly signWith?: readonly string[];
+  /** Such keys, which sign the request under another name of the server. */
+  readonly signElsewhereWith?: readonly string[];
   /** The signed text. Default: the canonical payload of the request, without its idempotency key. */
   readonly payload?: string;
   /** Unix ms. */
@@ -92,13 +94,19 @@ type RunAnswer<Id extends OperationId> =
       readonly body: ReturnType<ApiError['toBody']>;
     };
 
-/** Signatures over one payload: other tests cover how requests are signed. */
-function signedProof(privateKeys: readonly string[], text: Uint8Array) {
-  const signatures = privateKeys.map((privateKey) => {
-    const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
-    return sign('sha256', text, key).toString('base64');
-  });
-  return { signatures, canonicalPayloads: () => [text] };
+function expiryHeader(expiryMs: number | undefined): Record<string, string> {
+  return expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
+}
+
+/** Signatures over few payloads: other tests cover how requests are signed. */
+function signedProof(signed: readonly { readonly by: readonly string[]; readonly text: Uint8Array }[]) {
+  const signatures = signed.flatMap(({ by, text }) =>
+    by.map((privateKey) => {
+      const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+      return sign('sha256', text, key).toString('base64');
+    }),
+  );
+  return { signatures, canonicalPayloads: () => signed.map(({ text }) => text) };
 }
 
 /** The initial time. Ids and keys are seeded. */
@@ -215,16 +223,27 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         options,
       });
     },
-    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, ...rest }) {
+    async run(
+      id,
+      { path = {}, query = {}, body, signWith = [], signElsewhereWith = [], payload, expiryMs, ...rest },
+    ) {
       const { idempotencyKey, as, publicClientNetwork } = rest;
       const { method, path: template } = operations[id];
-      const signedText = (): Uint8Array => {
+      const signedText = (host = 'api'): Uint8Array => {
         if (payload !== undefined) return new TextEncoder().encode(payload);
         const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => path[name] ?? '');
-        const expiry = expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
-        const headers = { 'service-app-id': app.id, ...expiry };
-        return canonicalPayloads({ method, urls: [`https://api.acme.example${filled}`], body, headers })[0]!;
+        const headers = { 'service-app-id': app.id, ...expiryHeader(expiryMs) };
+        return canonicalPayloads({
+          method,
+          urls: [`https://${host}.acme.example${filled}`],
+          body,
+          headers,
+        })[0]!;
       };
+      const signed = [
+        ...(signWith.length === 0 ? [] : [{ by: signWith, text: signedText() }]),
+        ...(signElsewhereWith.length === 0 ? [] : [{ by: signElsewhereWith, text: signedText('wallets') }]),
+      ];
       const exchange = {
         id: randomUUID(),
         response: { destroyed: false },
@@ -238,12 +257,15 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         proof: {
           ...proof,
           // A body with half a surrogate pair has no canonical payload, so nothing could sign it.
-          ...(signWith.length === 0 ? {} : signedProof(signWith, signedText())),
+          ...(signed.length === 0 ? {} : signedProof(signed)),
           expiryMs,
           ...as,
           publicClientNetwork,
-          payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
-            canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
+          payloadsOf: ({ method, url, body: proposed, expiryMs: expiry }: ProposedRequest) =>
+            canonicalPayloads({
+              ...{ method, urls: [url], body: proposed },
+              headers: { 'service-app-id': app.id, ...expiryHeader(expiry) },
+            }),
         },
       } as unknown as HttpExchange;
       try {

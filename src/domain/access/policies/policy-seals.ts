@@ -98,7 +98,8 @@ export async function changePolicySeal(
       'the signatures are from an earlier version; propose the change again',
     );
   }
-  const owners = [before.ownerId, after.ownerId].filter((id) => id !== null);
+  // The new owner first: of two key quorums of one key, the body names this one.
+  const owners = [after.ownerId, before.ownerId].filter((id) => id !== null);
   const quorums = await loadQuorumRecords(context, [...new Set(owners)]);
   const known = new Set(before.rules.map(({ id }) => id));
   const { sealed, content } = await context.vault.changePolicy(stored, bindingOf(context, before), {

@@ -272,7 +272,8 @@ export async function changeAuthority(
 ): Promise<void> {
   const { authority, ...sealed } = await findWalletKey(context, before);
   if (authority === null) return;
-  const ids = [...new Set([...partiesOf(before), ...partiesOf(after)])];
+  // The new owner first: of two key quorums of one key, the body names this one.
+  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
   const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
   const pins = {
     before: await policiesOf(context, policyFieldsOf(before)),
