@@ -141,26 +141,33 @@ function withMembers(reference: string, members: QuorumMembers | undefined, arou
   const { threshold = null, publicKeys = [], userIds = [], quorums = [], users } = members ?? {};
   return {
     id: reference,
-    threshold,
+    // The number of all members is that of their ids: see below.
+    threshold: threshold ?? [publicKeys, userIds, quorums].reduce((sum, each) => sum + new Set(each).size, 0),
     publicKeys,
-    users: userIds.map((userId) => ({
-      userId,
-      liveKeys: users === undefined ? (around.userKeys[userId] ?? []) : vouchedKeys(users, userId, around),
-    })),
+    users: userIds.map((userId) =>
+      users === undefined
+        ? { userId, liveKeys: around.userKeys[userId] ?? [] }
+        : // The login's user, so that two of our users with one account of it are one member.
+          { userId: subjectOf(users, userId) ?? userId, liveKeys: vouchedKeys(users, userId, around) },
+    ),
     quorums: quorums.map((inner) => currentQuorum(inner, { ...around, depth: around.depth + 1 })),
   };
 }
 
+function subjectOf({ subjects }: PinnedUsers, userId: string): string | undefined {
+  return Object.hasOwn(subjects, userId) ? subjects[userId] : undefined;
+}
+
 /** The keys of a pinned user that the vault vouches for. */
 function vouchedKeys(
-  { voucher: name, subjects }: PinnedUsers,
+  users: PinnedUsers,
   userId: string,
   { vouchers, readVoucher, nowMs }: Surroundings,
 ): string[] {
-  const subject = Object.hasOwn(subjects, userId) ? subjects[userId] : undefined;
+  const subject = subjectOf(users, userId);
   if (subject === undefined || readVoucher === undefined) return [];
   return vouchers.flatMap((voucher) => {
-    const read = readVoucher(voucher, name);
+    const read = readVoucher(voucher, users.voucher);
     if (read?.subject !== subject || (nowMs !== undefined && read.expiresAtMs <= nowMs)) return [];
     return [read.publicKey];
   });

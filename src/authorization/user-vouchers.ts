@@ -41,21 +41,41 @@ export function makeVoucher(secret: Uint8Array, content: VoucherContent): Vouche
   return { content: text, tag: tagOf(secret, text).toString('hex') };
 }
 
-/** Reads the vouchers of an app. The secret is that of the voucher key with this name. */
+/**
+ * Reads the vouchers of an app. The secret is that of the voucher key with this name.
+ *
+ * NOTE: each voucher is read once, because every pinned user of a key quorum looks through all of them.
+ */
 export function voucherReader(
   secret: Uint8Array,
   known: { readonly name: string; readonly appId: string },
 ): ReadVoucher {
-  return ({ content, tag }, name) => {
-    if (name !== known.name) return undefined;
+  const verified = new Map<Voucher, VoucherContent | undefined>();
+  const verify = ({ content, tag }: Voucher): VoucherContent | undefined => {
     const [given, expected] = [Buffer.from(String(tag), 'hex'), tagOf(secret, String(content))];
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
     const read = JSON.parse(content) as VoucherContent;
     return read.appId === known.appId ? read : undefined;
+  };
+  return (voucher, name) => {
+    if (name !== known.name) return undefined;
+    if (!verified.has(voucher)) verified.set(voucher, verify(voucher));
+    return verified.get(voucher);
   };
 }
 
 // The prefix keeps it apart from other uses of a key.
 function tagOf(secret: Uint8Array, content: string): Buffer {
   return createHmac('sha256', secret).update(`custos user key\n${content}`, 'utf8').digest();
+}
+
+/**
+ * The user's id in an app's login, as a claim of its token has it; undefined if it is none.
+ *
+ * CHOICE: a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one
+ * user would pass for another.
+ */
+export function userIdIn(claim: unknown): string | undefined {
+  if (typeof claim === 'number') return Number.isSafeInteger(claim) ? String(claim) : undefined;
+  return typeof claim === 'string' && claim !== '' ? claim : undefined;
 }

@@ -1,5 +1,6 @@
 import { hash, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose';
+import { userIdIn } from '../../authorization/user-vouchers.ts';
 
 /** How the vault verifies the tokens of an app's own login. */
 export interface UserLogin {
@@ -30,9 +31,7 @@ export async function subjectOfToken(
 ): Promise<string | undefined> {
   const payload = await verifiedPayload(login, token, nowMs);
   if (payload === undefined || !isFor(payload, recipient)) return undefined;
-  const subject = payload[login.userIdClaim];
-  const text = typeof subject === 'number' ? String(subject) : subject;
-  return typeof text === 'string' && text !== '' ? text : undefined;
+  return userIdIn(payload[login.userIdClaim]);
 }
 
 async function verifiedPayload(

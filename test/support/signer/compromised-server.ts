@@ -41,12 +41,15 @@ export interface NewWallet {
 
 export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
 
-/** Connects to a new signer, whose clock stands still. */
-export async function compromisedServer(nowMs: number, logins: ReadonlyMap<string, UserLogin> = new Map()) {
+/** Connects to a new signer, whose clock stands still, or is the one given. */
+export async function compromisedServer(
+  time: number | (() => number),
+  logins: ReadonlyMap<string, UserLogin> = new Map(),
+) {
   const vault = createKeyVault({
     masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
     entropy: systemEntropy,
-    clock: { now: () => nowMs },
+    clock: { now: typeof time === 'number' ? () => time : time },
     logins,
   });
   const [ours, its] = duplexPair();

@@ -107,6 +107,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ['of another algorithm', { alg: 'ES256', pair: ec }, 'no configured key fits its header'],
       ['of an algorithm that is not accepted', { alg: 'RS512' }, 'expected `alg` RS256 or ES256'],
       ['without the claim', { claims: { user: 'alice' } }, 'the claim `sub` is missing'],
+      [
+        'its number is that of several users',
+        { claims: { sub: 2 ** 53 } },
+        'the claim `sub` is a number that JSON does not have exactly: send a text',
+      ],
     ])('is refused when %s', async (_, parts, reason) => {
       await configure({ verification_key: pemOf(rsa) });
       expect(await refusalOf(await tokenOf(parts))).toBe(`401 the user JWT is not valid: ${reason}`);

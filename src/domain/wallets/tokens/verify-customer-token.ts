@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
+import { userIdIn } from '../../../authorization/user-vouchers.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { AppSettings } from '../../access/apps/app.entity.ts';
@@ -28,12 +29,13 @@ export async function verifyCustomerToken(
   const keys = await findKeys(context, settings, algorithm, kid);
   if (keys.length === 0) throw invalidToken('no configured key fits its header');
   const payload = await verifyUnderAny(context, { settings, token, algorithm, keys });
-  const userId = payload[settings.user_id_claim];
-  const text = typeof userId === 'number' ? String(userId) : userId;
-  if (typeof text !== 'string' || text === '') {
-    throw invalidToken(`the claim \`${settings.user_id_claim}\` is missing`);
-  }
-  return text;
+  const claim = payload[settings.user_id_claim];
+  const userId = userIdIn(claim);
+  if (userId !== undefined) return userId;
+  const isNumber = typeof claim === 'number';
+  throw invalidToken(
+    `the claim \`${settings.user_id_claim}\` is ${isNumber ? 'a number that JSON does not have exactly: send a text' : 'missing'}`,
+  );
 }
 
 /**
