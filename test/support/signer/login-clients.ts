@@ -10,7 +10,7 @@ import { signIntent } from '../intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../run-operations.ts';
 
 /** The key of the app's own login. */
-export const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
 /** Base64 PKCS #8 and SubjectPublicKeyInfo. */
 export interface Key {
   readonly privateKey: string;
