@@ -70,7 +70,7 @@ function tagOf(secret: Uint8Array, content: string): Buffer {
 }
 
 /**
- * The user's id in an app's login, as a claim of its token has it; undefined if it is none.
+ * The user's id in an app's login, as a claim of its token has it; undefined for another value.
  *
  * CHOICE: a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one
  * user would pass for another.
