@@ -8,7 +8,7 @@ interface Turn {
 
 /** CHOICE: more requests for one wallet at once are not served faster by waiting. */
 const MAX_WAITING = 256;
-const WAIT_MS = 3_000;
+const WAIT_MS = 5_000;
 
 export interface Turns {
   /** Waits for those who have named the same thing before. */
