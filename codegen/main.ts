@@ -3,6 +3,13 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CHOICES_PATH, renderChoices } from './choices/render-choices.ts';
 import { type Contract, contracts } from './contracts.ts';
+import { findDivergences } from './divergences/find-divergences.ts';
+import {
+  DIVERGENCES_MODULE_PATH,
+  DIVERGENCES_PATH,
+  renderDivergences,
+  renderDivergencesModule,
+} from './divergences/render-divergences.ts';
 import { ContractError } from './document.ts';
 import { generateContract } from './generate.ts';
 import { findDrift, writeOutput } from './output.ts';
@@ -13,7 +20,8 @@ const HELP = `usage: npm run generate [-- options]
 
 Reads the contracts in openapi/ and generates the bundled documents, types, operation tables, registries,
 validators, and a stub for each operation without a handler.
-Also writes the index of CHOICE comments, docs/decisions/choices.md, and the pages at /docs, src/generated/pages.ts.
+Also writes the index of CHOICE comments, docs/decisions/choices.md, the page of divergences,
+docs/divergences.md, and the pages at /docs, src/generated/pages.ts.
 
   --check        write nothing; fail when a generated file is out of date
   --allow-todo   tolerate placeholders (TODO) and invalid examples, and print their number
@@ -101,6 +109,9 @@ async function main(): Promise<number> {
     let stale = 0;
     for (const contract of contracts) stale += await run(contract, options);
     if (runFile(options, CHOICES_PATH, renderChoices(ROOT))) stale += 1;
+    const divergences = findDivergences(ROOT);
+    if (runFile(options, DIVERGENCES_PATH, renderDivergences(divergences))) stale += 1;
+    if (runFile(options, DIVERGENCES_MODULE_PATH, renderDivergencesModule(divergences))) stale += 1;
     if (runFile(options, PAGES_PATH, await renderPages(ROOT))) stale += 1;
     if (stale > 0) console.error('run `npm run generate` and commit the changes');
     return stale > 0 ? 1 : 0;

@@ -8,12 +8,17 @@ export const CHOICES_PATH = 'docs/decisions/choices.md';
 const SOURCES = ['src/**/*.ts', 'mocks/*.ts', 'codegen/**/*.ts', 'openapi/**/*.yaml'];
 const IGNORED = /\/(generated|node_modules)\/|codegen\/choices\//;
 
-/** The index of all `CHOICE:` comments of the source, as Markdown. It has no line numbers, which would change often. */
-export function renderChoices(root: string): string {
+/** All `CHOICE:` comments of the source, by path. */
+export function readChoices(root: string): Choice[] {
   const paths = globSync(SOURCES, { cwd: root })
     .filter((path) => !IGNORED.test(path))
     .sort();
-  const choices = paths.flatMap((path) => choicesOf(path, readFileSync(join(root, path), 'utf8')));
+  return paths.flatMap((path) => choicesOf(path, readFileSync(join(root, path), 'utf8')));
+}
+
+/** The index of all choices, as Markdown. It has no line numbers, which would change often. */
+export function renderChoices(root: string): string {
+  const choices = readChoices(root);
   const folders = new Map<string, Choice[]>();
   for (const choice of choices) {
     const folder = folderOf(choice.path);

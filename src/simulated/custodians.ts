@@ -2,6 +2,13 @@ import { hkdfSync } from 'node:crypto';
 import type { Custodian, Custodians } from '../ports/custodians.ts';
 import { type ChainType, deriveWallet } from '../signing/chains.ts';
 
+/*
+ * SIMULATED custodians: the custodian is part of the sandbox and opens a wallet for every customer whose id
+ * does not begin with `unknown`.
+ * PRODUCTION: no custodian is connected: 400 `not_supported`.
+ * SETTING: none.
+ */
+
 const KEY_BYTES = 32;
 
 /** Sentinel: the simulated custodian does not know customers whose id starts with this prefix. */

@@ -1,6 +1,12 @@
 import type { Prices } from '../ports/prices.ts';
 import type { ChainStore } from './chains/store.ts';
 
+/*
+ * SIMULATED prices: the price of each asset is fixed until `PUT /_sandbox/prices` moves it.
+ * PRODUCTION: there are no prices: members of a response that need one are null.
+ * SETTING: none.
+ */
+
 // CHOICE: round numbers close to the prices of 2026, easy to calculate with.
 const usd: Readonly<Record<string, string>> = {
   usdc: '1',

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { newSuffix, withFreshNames } from '../../docs/fresh-names.ts';
 import type { SandboxSigner } from '../../sandbox/generated/schemas.ts';
+import { Differences } from '../api-reference/differences.tsx';
 import {
   type ApiDocument,
   type ApiOperation,
@@ -92,6 +93,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
         {method} {path}
       </p>
       {description !== '' && <Prose text={description} />}
+      <Differences operation={id} />
       <form onSubmit={send} aria-label="Send">
         {examples.length > 0 && (
           <p class="actions">

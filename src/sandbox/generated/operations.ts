@@ -299,6 +299,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxApps;
   };
+  /** List where operations differ */
+  listDivergences: {
+    path: {};
+    query: {
+      /** Only this operation, by its `operationId`. Defaults to all. */
+      operation?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxDivergences;
+  };
   /** List events or wait for the next one */
   listEvents: {
     path: {};
@@ -1103,6 +1113,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "listApps",
     method: "GET",
     path: "/_sandbox/apps",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listDivergences: {
+    id: "listDivergences",
+    method: "GET",
+    path: "/_sandbox/divergences",
     tag: "sandbox",
     successStatus: 200,
     hasBody: false,

@@ -3203,6 +3203,109 @@ function validateListApps(data, { instancePath = "", parentData, parentDataPrope
  return errors === 0;
 }
 
+function validateListDivergences(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListDivergences.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.operation !== void 0) {
+         let data2 = data1.operation;
+         const _errs5 = errors;
+         if (typeof data2 !== "string") {
+          let dataType0 = typeof data2;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
+           data2 = data2[0];
+           dataType0 = typeof data2;
+           if (typeof data2 === "string") {
+            coerced0 = data2;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data2;
+           } else if (data2 === null) {
+            coerced0 = "";
+           } else {
+            validateListDivergences.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data2 = coerced0;
+           if (data1 !== void 0) {
+            data1["operation"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs5) {
+          if (typeof data2 === "string") {
+           if (ucs2length(data2) > 100) {
+            validateListDivergences.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       } else {
+        validateListDivergences.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateListDivergences.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListDivergences.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListDivergences.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListEvents(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7659,6 +7762,7 @@ export {
  validateGetVerificationPage as getVerificationPage,
  validateLintPolicy as lintPolicy,
  validateListApps as listApps,
+ validateListDivergences as listDivergences,
  validateListEvents as listEvents,
  validateListFaults as listFaults,
  validateListOperatorRecords as listOperatorRecords,

@@ -32,6 +32,7 @@ import * as getRequest from '../handlers/getRequest.ts';
 import * as getVerificationPage from '../handlers/getVerificationPage.ts';
 import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
+import * as listDivergences from '../handlers/listDivergences.ts';
 import * as listEvents from '../handlers/listEvents.ts';
 import * as listFaults from '../handlers/listFaults.ts';
 import * as listOperatorRecords from '../handlers/listOperatorRecords.ts';
@@ -104,6 +105,7 @@ const files = {
   getVerificationPage,
   lintPolicy,
   listApps,
+  listDivergences,
   listEvents,
   listFaults,
   listOperatorRecords,

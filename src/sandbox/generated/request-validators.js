@@ -3570,6 +3570,7 @@ const requestValidators = {
  getVerificationPage: { params: params.getVerificationPage },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
+ listDivergences: { params: params.listDivergences },
  listEvents: { params: params.listEvents },
  listFaults: { params: params.listFaults },
  listOperatorRecords: { params: params.listOperatorRecords },

@@ -5194,6 +5194,334 @@ function validateSandboxApps(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
+function validateSandboxDivergences(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.shared === void 0 && (missing0 = "shared")) {
+    validateSandboxDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "shared")) {
+      validateSandboxDivergences.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxDivergence(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxDivergence.errors : vErrors.concat(validateSandboxDivergence.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxDivergences.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.shared !== void 0) {
+       let data2 = data.shared;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (Array.isArray(data2)) {
+         var valid2 = true;
+         const len1 = data2.length;
+         for (let i1 = 0; i1 < len1; i1++) {
+          const _errs7 = errors;
+          if (!validateSandboxDecision(data2[i1], { instancePath: instancePath + "/shared/" + i1, parentData: data2, parentDataProperty: i1, rootData })) {
+           vErrors = vErrors === null ? validateSandboxDecision.errors : vErrors.concat(validateSandboxDecision.errors);
+           errors = vErrors.length;
+          }
+          var valid2 = _errs7 === errors;
+          if (!valid2) {
+           break;
+          }
+         }
+        } else {
+         validateSandboxDivergences.errors = [{ instancePath: instancePath + "/shared", schemaPath: "#/properties/shared/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxDivergences.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxDivergences.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxDecision(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.text === void 0 && (missing0 = "text") || data.path === void 0 && (missing0 = "path") || data.symbol === void 0 && (missing0 = "symbol")) {
+    validateSandboxDecision.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "text" || key0 === "path" || key0 === "symbol")) {
+      validateSandboxDecision.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.text !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.text !== "string") {
+       validateSandboxDecision.errors = [{ instancePath: instancePath + "/text", schemaPath: "#/properties/text/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.path !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.path !== "string") {
+        validateSandboxDecision.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.symbol !== void 0) {
+        let data2 = data.symbol;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxDecision.errors = [{ instancePath: instancePath + "/symbol", schemaPath: "#/properties/symbol/type", keyword: "type", params: { type: schemaSandboxDecision.properties.symbol.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxDecision.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxDecision.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxDecision = { "$id": "SandboxDecision", "type": "object", "required": ["text", "path", "symbol"], "additionalProperties": false, "properties": { "text": { "type": "string" }, "path": { "type": "string" }, "symbol": { "type": ["string", "null"] } } };
+function validateSandboxDivergence(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.operation === void 0 && (missing0 = "operation") || data.simulated === void 0 && (missing0 = "simulated") || data.decisions === void 0 && (missing0 = "decisions")) {
+    validateSandboxDivergence.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "operation" || key0 === "simulated" || key0 === "decisions")) {
+      validateSandboxDivergence.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.operation !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.operation !== "string") {
+       validateSandboxDivergence.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.simulated !== void 0) {
+       let data1 = data.simulated;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs6 = errors;
+          if (!validateSandboxSimulatedPart(data1[i0], { instancePath: instancePath + "/simulated/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxSimulatedPart.errors : vErrors.concat(validateSandboxSimulatedPart.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        } else {
+         validateSandboxDivergence.errors = [{ instancePath: instancePath + "/simulated", schemaPath: "#/properties/simulated/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.decisions !== void 0) {
+        let data3 = data.decisions;
+        const _errs7 = errors;
+        if (errors === _errs7) {
+         if (Array.isArray(data3)) {
+          var valid2 = true;
+          const len1 = data3.length;
+          for (let i1 = 0; i1 < len1; i1++) {
+           const _errs9 = errors;
+           if (!validateSandboxDecision(data3[i1], { instancePath: instancePath + "/decisions/" + i1, parentData: data3, parentDataProperty: i1, rootData })) {
+            vErrors = vErrors === null ? validateSandboxDecision.errors : vErrors.concat(validateSandboxDecision.errors);
+            errors = vErrors.length;
+           }
+           var valid2 = _errs9 === errors;
+           if (!valid2) {
+            break;
+           }
+          }
+         } else {
+          validateSandboxDivergence.errors = [{ instancePath: instancePath + "/decisions", schemaPath: "#/properties/decisions/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+          return false;
+         }
+        }
+        var valid0 = _errs7 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxDivergence.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxDivergence.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSimulatedPart(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.sandbox === void 0 && (missing0 = "sandbox") || data.production === void 0 && (missing0 = "production") || data.setting === void 0 && (missing0 = "setting")) {
+    validateSandboxSimulatedPart.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "sandbox" || key0 === "production" || key0 === "setting")) {
+      validateSandboxSimulatedPart.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxSimulatedPart.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.sandbox !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.sandbox !== "string") {
+        validateSandboxSimulatedPart.errors = [{ instancePath: instancePath + "/sandbox", schemaPath: "#/properties/sandbox/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.production !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.production !== "string") {
+         validateSandboxSimulatedPart.errors = [{ instancePath: instancePath + "/production", schemaPath: "#/properties/production/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.setting !== void 0) {
+         let data3 = data.setting;
+         const _errs8 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateSandboxSimulatedPart.errors = [{ instancePath: instancePath + "/setting", schemaPath: "#/properties/setting/type", keyword: "type", params: { type: schemaSandboxSimulatedPart.properties.setting.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSimulatedPart.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSimulatedPart.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSimulatedPart = { "$id": "SandboxSimulatedPart", "type": "object", "required": ["name", "sandbox", "production", "setting"], "additionalProperties": false, "properties": { "name": { "type": "string" }, "sandbox": { "type": "string" }, "production": { "type": "string" }, "setting": { "type": ["string", "null"] } } };
 function validateSandboxEvents(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8099,6 +8427,7 @@ const responseValidators = {
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
+ listDivergences: { 200: validateSandboxDivergences, 400: validateError, 404: validateError, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
  listFaults: { 200: validateSandboxFaults, 500: validateError },
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },

@@ -782,6 +782,15 @@ export type SandboxCoverageRow = {
   count: number;
 };
 
+export type SandboxDecision = {
+  /** The comment in the code. */
+  text: string;
+  /** The file of the comment. */
+  path: string;
+  /** What the comment is about; null for the whole file. */
+  symbol: string | null;
+};
+
 export type SandboxDeposit = {
   caip2: string;
   address: string;
@@ -807,6 +816,22 @@ export type SandboxDeviceCode = {
   status: "pending" | "approved" | "denied" | "redeemed" | "expired";
   /** When it expires, Unix ms. */
   expires_at_ms: number;
+};
+
+export type SandboxDivergence = {
+  /** The `operationId`. */
+  operation: string;
+  /** What of the world around the server is simulated. */
+  simulated: SandboxSimulatedPart[];
+  /** What the server decides where the specification is silent. */
+  decisions: SandboxDecision[];
+};
+
+export type SandboxDivergences = {
+  /** One entry for each operation, also for one that differs in nothing of its own. */
+  data: SandboxDivergence[];
+  /** What many operations decide. */
+  shared: SandboxDecision[];
 };
 
 /** The rewards of an address in one token. Amounts are in base units. */
@@ -1029,6 +1054,17 @@ export type SandboxSigner = "alice" | "bob" | "carol";
 
 /** The keys that sign the request, one after the other. */
 export type SandboxSigners = SandboxSigner[];
+
+export type SandboxSimulatedPart = {
+  /** The name of the part in the code. */
+  name: string;
+  /** What it is in a sandbox. */
+  sandbox: string;
+  /** What `custos serve` has instead. */
+  production: string;
+  /** What replaces it; null for nothing. */
+  setting: string | null;
+};
 
 export type SandboxSnapshot = {
   name: string;

@@ -23,6 +23,13 @@ import {
   type TestPayment,
 } from './payments.ts';
 
+/*
+ * SIMULATED cardIssuers: the issuer of cards and the merchants are simulated; payments take money from the
+ * wallet on simulated EVM chains.
+ * PRODUCTION: no issuer is connected: 400 `not_supported`.
+ * SETTING: none.
+ */
+
 /** The controls of testers: what merchants do. Ids are the issuer's. Undefined for an unknown card or payment. */
 export interface CardControls {
   authorize(environment: CardEnvironment, order: Authorization): Promise<TestPayment | undefined>;

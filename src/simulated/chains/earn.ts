@@ -6,6 +6,17 @@ import type { ProgramView } from './evm/programs/program.ts';
 import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
 
+/*
+ * SIMULATED incentives: the distributor of rewards is simulated and pays what `POST /_sandbox/earn/rewards`
+ * adds, against Merkle proofs.
+ * PRODUCTION: rewards are those of Merkl, as far as the root of the distributor proves them.
+ * SETTING: `--reward-distributor` for chains with `--rpc`; `CUSTOS_REWARD_DISTRIBUTORS` for `custos serve`.
+ *
+ * SIMULATED vaultRates: the yield of a vault is what the sandbox was set to, and is earned by its clock.
+ * PRODUCTION: the yield is null.
+ * SETTING: none.
+ */
+
 /** A vault to set up. Addresses in any letter case. */
 type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 

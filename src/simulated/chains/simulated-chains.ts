@@ -34,6 +34,13 @@ import {
   type World,
 } from './world.ts';
 
+/*
+ * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
+ * real signed bytes but only the contracts that this server uses.
+ * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
+ * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
+ */
+
 /** The simulated chains and the controls for testers. Only chains for which `has` returns true may be passed. */
 export interface SimulatedChains extends Chains {
   has(caip2: string): boolean;

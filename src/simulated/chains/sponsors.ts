@@ -3,6 +3,17 @@
  * the refill as a deposit, so that the total supply stays accounted for.
  */
 
+/*
+ * SIMULATED bundler: with `sponsor: true`, a simulated bundler sends the call and a simulated paymaster pays
+ * its gas.
+ * PRODUCTION: no bundler is connected: 400 `not_supported` for sponsored requests.
+ * SETTING: none.
+ *
+ * SIMULATED feePayer: with `sponsor: true` on Solana, a simulated account pays the fee.
+ * PRODUCTION: no fee payer is connected: 400 `not_supported` for sponsored requests.
+ * SETTING: none.
+ */
+
 /** The paymaster of every EVM chain. */
 export const PAYMASTER_ADDRESS = '0x00000000000000000000000000000000000fa7e5';
 

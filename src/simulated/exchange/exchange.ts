@@ -26,6 +26,13 @@ import {
 import { exceedsInput, type Rate, rateOfInput, rateOfOutput, rawAmountWorth, type Side } from './rates.ts';
 import { ensureInventory, INVENTORY_USD, isUnpayable, solverOn, toLedger } from './solver.ts';
 
+/*
+ * SIMULATED exchange: the exchange quotes by the simulated prices and pays from its own stock on simulated
+ * chains.
+ * PRODUCTION: no exchange is connected: 400 `not_supported`.
+ * SETTING: none.
+ */
+
 /** CHOICE: validity of a quote; a deposit included later is refunded. */
 const QUOTE_SECONDS = 600;
 

@@ -17,6 +17,13 @@ import type { FiatParts } from './parts.ts';
 import { decidePayout, type PayoutOutcome, simulatePayouts } from './payouts.ts';
 import { simulateVirtualAccounts } from './virtual-accounts.ts';
 
+/*
+ * SIMULATED fiatProviders: the bank and the identity office are simulated: each step takes two seconds of the
+ * clock, and submitted data is not stored.
+ * PRODUCTION: a provider with Bridge's API; 400 `not_supported` without one.
+ * SETTING: `CUSTOS_BRIDGE_*` for `custos serve`.
+ */
+
 /** The controls of testers. Ids are those that the provider gave. */
 export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;

@@ -13,6 +13,12 @@ import { amountInOf, amountOutOf, libraryError, quoteOf } from './constant-produ
 import { findPair, POOL, readPool, reservesOf, swapInPair } from './pools.ts';
 import type { Program, ProgramCall, ProgramView } from './program.ts';
 
+/*
+ * SIMULATED swapRoutes: swaps on one EVM chain go through a simulated Uniswap V2 router and its pools.
+ * PRODUCTION: swaps go through the routers that the operator names; 400 `not_supported` on chains without one.
+ * SETTING: `--rpc` with `--swap-router`; `CUSTOS_SWAP_ROUTERS` for `custos serve`.
+ */
+
 // CHOICE: gas close to what the contracts use.
 const ROUTER_GAS = 60_000n;
 const HOP_GAS = 60_000n;

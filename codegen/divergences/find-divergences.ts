@@ -1,0 +1,141 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Choice } from '../choices/read-choices.ts';
+import { readChoices } from '../choices/render-choices.ts';
+import { contracts, handlerPath } from '../contracts.ts';
+import { ContractError, type Document, operationObjects, schemaName } from '../document.ts';
+import { type Operation, readOperations } from '../read-operations.ts';
+import { nameFollower, pathOf, type Reached } from './follow-names.ts';
+import { readSimulated, type SimulatedPart } from './read-simulated.ts';
+
+/** What the server decides where the specification is silent. */
+export interface Decision {
+  readonly text: string;
+  /** The file of the comment. */
+  readonly path: string;
+  /** The declaration that it is about; null for the whole file. */
+  readonly symbol: string | null;
+}
+
+/** How one operation of a sandbox differs from production and from what the specification says. */
+export interface OperationDivergences {
+  readonly operation: string;
+  readonly tag: string;
+  /** Names of simulated parts. */
+  readonly simulated: readonly string[];
+  readonly decisions: readonly Decision[];
+}
+
+export interface Divergences {
+  readonly parts: readonly SimulatedPart[];
+  readonly operations: readonly OperationDivergences[];
+  /** Decisions that many operations share, with their number. */
+  readonly shared: readonly (Decision & { readonly count: number })[];
+}
+
+/** Decisions that more operations make are not repeated for each. */
+const MOST_SHARING = 8;
+
+/**
+ * What intents can propose. Each of them reaches all of it, so its decisions are listed only with the direct operations.
+ */
+const PROPOSALS = { path: 'src/domain/requests/intents/proposals.ts', name: 'proposals' };
+
+/** The objects that services are read from. */
+const SERVICES = /context|services/i;
+
+/**
+ * What each operation simulates and decides: the simulated parts and the `CHOICE:` comments that its handler reaches, and
+ * the comments in its part of the contract.
+ */
+export function findDivergences(root: string): Divergences {
+  const contract = contracts[0]!;
+  const document = JSON.parse(readFileSync(join(root, contract.document), 'utf8')) as Document;
+  const parts = readSimulated(root);
+  const follower = nameFollower(root, membersOf(root, parts));
+  const choices = readChoices(root);
+  if (!follower.declares(PROPOSALS.path, PROPOSALS.name)) {
+    throw new ContractError(`${PROPOSALS.path}: expected a declaration of \`${PROPOSALS.name}\``);
+  }
+  const found = readOperations(document).map((operation) => {
+    const handler = handlerPath(contract, operation);
+    const start = [`${handler}#run`, `${handler}#prepare`];
+    const own = follower.from(start, `${PROPOSALS.path}#${PROPOSALS.name}`);
+    const inContract = contractPlaces(document, operation);
+    const decided = choices.filter(
+      (choice) => isReached(choice, own, follower) || isInContract(choice, inContract),
+    );
+    return { operation, members: follower.from(start).members, decided };
+  });
+  const counts = new Map<Choice, number>();
+  for (const { decided } of found)
+    for (const choice of decided) counts.set(choice, (counts.get(choice) ?? 0) + 1);
+  const isOwn = (choice: Choice): boolean => (counts.get(choice) ?? 0) <= MOST_SHARING;
+  return {
+    parts,
+    operations: found.map(({ operation, members, decided }) => ({
+      operation: operation.id,
+      tag: operation.tag,
+      simulated: parts.map(({ name }) => name).filter((name) => members.has(name)),
+      decisions: decided.filter(isOwn).map(decisionOf),
+    })),
+    shared: choices
+      .filter((choice) => !isOwn(choice))
+      .map((choice) => ({ ...decisionOf(choice), count: counts.get(choice) ?? 0 })),
+  };
+}
+
+function decisionOf({ text, path, symbol = '' }: Choice): Decision {
+  return { text, path, symbol: symbol === '' ? null : symbol };
+}
+
+/** The names of parts, and where they are read from. Throws ContractError for one that is neither a service nor a port's. */
+function membersOf(root: string, parts: readonly SimulatedPart[]): ReadonlyMap<string, RegExp | undefined> {
+  const services = readFileSync(join(root, 'src/operation-context.ts'), 'utf8');
+  const chains = readFileSync(join(root, 'src/ports/chains.ts'), 'utf8');
+  const declares = (source: string, name: string): boolean =>
+    new RegExp(`^ {2}readonly ${name}\\??:`, 'm').test(source);
+  return new Map(
+    parts.map(({ name, path }) => {
+      if (declares(services, name)) return [name, SERVICES];
+      if (declares(chains, name)) return [name, undefined];
+      throw new ContractError(`${path}: \`SIMULATED ${name}\` names no member of Services and of no chain`);
+    }),
+  );
+}
+
+/** A comment on a type, or on a whole file, belongs to every operation that reaches the file. */
+function isReached(
+  { path, symbol }: Choice,
+  { places }: Reached,
+  { declares }: ReturnType<typeof nameFollower>,
+): boolean {
+  const [name = ''] = (symbol ?? '').split('.');
+  if (path.startsWith('src/') && declares(path, name)) return places.has(`${path}#${name}`);
+  return [...places].some((place) => pathOf(place) === path);
+}
+
+/** `symbol`: the keys around the comment, such as `/v1/wallets post` or the name of a schema. */
+function isInContract({ symbol = '' }: Choice, places: ReadonlySet<string>): boolean {
+  const [first = '', second = ''] = symbol.split(' ');
+  return places.has(first.startsWith('/') ? `${first} ${second}` : first);
+}
+
+/** The path and method of an operation, and the names of the schemas that it refers to. */
+function contractPlaces(document: Document, { id, path, method }: Operation): ReadonlySet<string> {
+  const found = new Set<string>([`${path} ${method.toLowerCase()}`]);
+  const object = operationObjects(document).find(({ operation }) => operation.operationId === id);
+  const pending: unknown[] = [object?.operation];
+  while (pending.length > 0) {
+    const node = pending.pop();
+    if (typeof node !== 'object' || node === null) continue;
+    const { $ref } = node as { $ref?: unknown };
+    if (typeof $ref === 'string' && $ref.startsWith('#/components/schemas/')) {
+      const name = schemaName($ref);
+      if (!found.has(name)) pending.push(document.components.schemas[name]);
+      found.add(name);
+    }
+    pending.push(...Object.values(node));
+  }
+  return found;
+}
