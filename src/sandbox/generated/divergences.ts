@@ -193,6 +193,11 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
+   },
+   {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/token-terms.ts",
     "symbol": "tokenIssuer"
@@ -219,6 +224,11 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
+   },
+   {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/token-terms.ts",
     "symbol": "tokenIssuer"
@@ -239,6 +249,11 @@ export const divergences: readonly OperationDivergences[] = [
   "operation": "authenticateWallets",
   "simulated": [],
   "decisions": [
+   {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
+   },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/token-terms.ts",
@@ -593,6 +608,11 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
     "path": "src/domain/money/fiat-accounts/wallet-entity.ts",
     "symbol": "requireWalletEntity"
@@ -621,11 +641,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction-state.ts",
     "symbol": "followers"
-   },
-   {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "FEE_LIMIT_SUN"
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
@@ -1110,6 +1125,11 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/find-token.ts",
     "symbol": "findToken"
@@ -1158,11 +1178,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
-   },
-   {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "FEE_LIMIT_SUN"
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
@@ -1940,6 +1955,11 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/find-token.ts",
     "symbol": "findToken"
@@ -1975,11 +1995,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
@@ -2001,6 +2016,11 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
     "text": "one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/send-tron.ts",
     "symbol": "LIFETIME_MS"
@@ -2009,11 +2029,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
-   },
-   {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "FEE_LIMIT_SUN"
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
@@ -2261,6 +2276,16 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "the amount appears as `amount` and `source.amount`, the source by name and by address, and the destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is what is spent, because that is what rules on amounts limit.",
+    "path": "src/actions/transfer-terms.ts",
+    "symbol": "transferAction"
+   },
+   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/find-token.ts",
     "symbol": "findToken"
@@ -2296,19 +2321,9 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "readTransferBody"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the amount appears as `amount` and `source.amount`, the source by name and by address, and the destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is what is spent, because that is what rules on amounts limit.",
-    "path": "src/domain/money/wallet-actions/transfer-terms.ts",
-    "symbol": "transferAction"
    },
    {
     "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type OperationId, operations } from '../../src/generated/operations.ts';
-import type { Services } from '../../src/operation-context.ts';
-import type { SandboxDivergences } from '../../src/sandbox/generated/schemas.ts';
-import { call, control } from '../support/call.ts';
-import { fund } from '../support/fund.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { type OperationId, operations } from '../../../src/generated/operations.ts';
+import type { Services } from '../../../src/operation-context.ts';
+import type { SandboxDivergences } from '../../../src/sandbox/generated/schemas.ts';
+import { call, control } from '../../support/call.ts';
+import { fund } from '../../support/fund.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 let sandbox: TestSandbox;
 const asked = new Set<string>();
