@@ -67,6 +67,14 @@ export function ownerAfter(
 const GRACE_MS = 60_000;
 
 /**
+ * The time by which a policy is evaluated: the one by which the caller has evaluated it, so that both decide the same at
+ * the end of a time that a policy allows. It is not later than now, and not longer ago than a request may wait.
+ */
+export function judgedAt(saidMs: number | undefined, nowMs: number): number {
+  return typeof saidMs === 'number' ? Math.min(nowMs, Math.max(saidMs, nowMs - GRACE_MS)) : nowMs;
+}
+
+/**
  * Requires that the request is of this app and has not expired.
  *
  * @throws UnauthorizedUseError

@@ -77,9 +77,19 @@ function readPayload(payload: string): EvidentRequest {
   const expiry = header('-request-expiry');
   return {
     method,
-    path: new URL(url).pathname.replace(/^.*(?=\/v1\/)/, '').replace(/\/$/, ''),
+    path: plainPath(url)
+      .replace(/^.*(?=\/v1\/)/, '')
+      .replace(/\/$/, ''),
     body: typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {},
     appId: header('-app-id') ?? '',
     expiryMs: expiry === undefined ? undefined : Number(expiry),
   };
+}
+
+/** The path of a URL with letters and digits as they are, however the client has encoded them (RFC 3986 §6.2.2.2). */
+function plainPath(url: string): string {
+  return new URL(url).pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
+    return /[0-9a-z._~-]/i.test(character) ? character : encoded;
+  });
 }

@@ -1,6 +1,13 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import { type KnownQuorums, ownerAfter, type ReadQuorums, requireOccasion, requireParty } from './parties.ts';
+import {
+  judgedAt,
+  type KnownQuorums,
+  ownerAfter,
+  type ReadQuorums,
+  requireOccasion,
+  requireParty,
+} from './parties.ts';
 import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
@@ -47,6 +54,8 @@ export interface AuthorizedUse extends KnownQuorums {
   readonly address?: string | undefined;
   /** The pinned policies, as far as they may apply. */
   readonly policies?: readonly PolicyRecord[] | undefined;
+  /** Unix ms; when the caller has evaluated them. */
+  readonly judgedAtMs?: number | undefined;
   /** In a change: what the caller says of the policies of the wallet, and of those that the body names. */
   readonly pins?: { readonly before: WalletPolicies; readonly named: readonly PolicyPin[] } | undefined;
 }
@@ -110,7 +119,7 @@ export async function requireAuthorizedTask(
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
   const policy = await openPinned(use, pin, openSeal);
   const known = await requestedAction(request, rest, task, { chainType: occasion.chainType, address });
-  requireAllowed(policy, known, occasion.nowMs);
+  requireAllowed(policy, known, judgedAt(use.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address] };
 }
 

@@ -86,6 +86,45 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await clients.authorize(intent, device)).body.status).toBe('executed');
   });
 
+  test('a policy allows until now, and the request has to wait', async () => {
+    const { done, run } = clients;
+    const owner = { public_key: device.publicKey };
+    const until = {
+      ...{ field_source: 'system', field: 'current_unix_timestamp', operator: 'lte' },
+      value: String(Math.floor(server.clock.nowMs / 1000)),
+    };
+    const rule = { name: 'until now', method: 'personal_sign', action: 'ALLOW', conditions: [until] };
+    const fields = { version: '1.0', name: 'until now', chain_type: 'ethereum', rules: [rule] };
+    const { id } = await done('createPolicy', { body: { ...fields, owner } });
+    const wallet = await done('createWallet', {
+      body: { chain_type: 'ethereum', owner, policy_ids: [id] },
+    });
+    const { vault } = server.services;
+    const waiting: typeof vault.signWithWallet = async (...asked) => {
+      server.clock.nowMs += 5_000;
+      return vault.signWithWallet(...asked);
+    };
+    Object.assign(server.services, { vault: { ...vault, signWithWallet: waiting } });
+    const input = { path: { wallet_id: wallet.id! }, body: hello };
+    expect((await run('walletRpc', input, device)).status).toBe(200);
+    expect(await run('walletRpc', input, device)).toMatchObject({ body: { code: 'policy_violation' } });
+  });
+
+  test('a server of an earlier version has received the first signature', async () => {
+    const intent = await signedByAnn();
+    await inDatabase(server, (em) =>
+      em
+        .getKysely<Tables>()
+        .updateTable('intent_signatures')
+        .set({ signature: null, payload: null })
+        .execute(),
+    );
+    expect((await clients.authorize(intent, device)).body).toMatchObject({
+      status: 'failed',
+      action_result: { response_body: { code: 'invalid_state' } },
+    });
+  });
+
   test('a user who has signed is frozen, and is not any more', async () => {
     const intent = await signedByAnn();
     const freeze = (frozenAtMs: number | null) =>

@@ -383,6 +383,26 @@ test('of what the server builds, the method and the time are judged', async () =
   await expect(attempt([deposits([{ ...soon, value: String(nowMs / 1000 + 1) }])])).resolves.toBeDefined();
 });
 
+test('a time that a policy allows ends a minute later at most, whatever the server says', async () => {
+  const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
+  const attempt = async (condition: object, judgedAtMs: unknown) => {
+    const rules = [{ ...onlyHello, conditions: [condition] }] as readonly Rule[];
+    const limits = await policyOf(rules);
+    const wallet = await walletUnder({ signers: [limits.pin] });
+    return asks(wallet, clerk, [limits.record], { task: hello, forged: { judgedAtMs } });
+  };
+  const until = (seconds: number) => ({ ...soon, value: String(nowMs / 1000 + seconds) });
+  const from = { ...soon, operator: 'gt', value: String(nowMs / 1000) } as const;
+  await expect(attempt(until(0), undefined)).rejects.toThrow(denied);
+  await expect(attempt(until(0), nowMs - 1_000)).resolves.toBeDefined();
+  await expect(attempt(until(-59), nowMs - 60_000)).resolves.toBeDefined();
+  await expect(attempt(until(-60), nowMs - 600_000)).rejects.toThrow(denied);
+  // Not before it begins.
+  for (const said of [nowMs + 60_000, 1e300, 'later', [9e15]]) {
+    await expect(attempt(from, said), String(said)).rejects.toThrow(denied);
+  }
+});
+
 test('a transfer is judged by its body, which is what is signed', async () => {
   const recipient = { field_source: 'action_request_body', field: 'destination.address', operator: 'eq' };
   const ofAmount = { field_source: 'action_request_body', field: 'source.amount', operator: 'lte' };

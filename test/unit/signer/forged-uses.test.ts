@@ -36,7 +36,7 @@ const rpc = (wallet: SealedWallet) => `/v1/wallets/${wallet.binding.rowId}/rpc`;
 test('what the owner has signed is signed, under each name of the server, until it expires', async () => {
   const owner = newOwner();
   const wallet = await walletOf(ofKey(owner));
-  for (const path of [rpc(wallet), `/api${rpc(wallet)}`]) {
+  for (const path of [rpc(wallet), `/api${rpc(wallet)}`, `/v1/%77allets/%77allet/%72p%63/`]) {
     const evidence = signedBy([owner], { path, body: hello, expiryMs: nowMs + 1 });
     const data = await signs(wallet, hello, useOf(wallet, evidence));
     const { signature } = data as { signature: `0x${string}` };
@@ -70,6 +70,14 @@ test('no request that its owner has not signed uses a wallet', async () => {
     ),
     'a request about another wallet': useOf(wallet, signedBy([owner], { path: rpc(other), body: hello })),
     'a request of another app': useOf(wallet, signedBy([owner], { path, body: hello, appId: 'globex' })),
+    'a slash that is part of an id': useOf(
+      wallet,
+      signedBy([owner], { path: '/v1/wallets/wallet%2Frpc', body: hello }),
+    ),
+    'what is encoded twice': useOf(
+      wallet,
+      signedBy([owner], { path: '/v1/wallets/wallet/%2572pc', body: hello }),
+    ),
     'a request of another operation': useOf(wallet, signedBy([owner], { path: `${path}x`, body: hello })),
     'another method of HTTP': useOf(wallet, signedBy([owner], { path, body: hello, method: 'PATCH' })),
     'two requests of which one is about this': useOf(wallet, {

@@ -11,6 +11,7 @@ import {
   type WalletPolicies,
 } from '../../../authorization/wallet-policies.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { knownUsers, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
@@ -219,7 +220,8 @@ export async function authorizedUse(
   if (policies === undefined || use.evidence === undefined) return use;
   const pin = pinFor(policies, signersOf(wallet), signerOf(context.proof));
   if (pin === null) return use;
-  return { ...use, address: wallet.address, policies: await loadPolicyRecords(context, [pin.id]) };
+  const records = await loadPolicyRecords(context, [pin.id]);
+  return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
 }
 
 /** The policy of who has authorized a request: the owner, or a signer. */
@@ -237,9 +239,17 @@ async function useOf(
   authority: WalletAuthority,
   quorumIds: readonly string[],
 ): Promise<AuthorizedUse> {
+  const evidence = evidenceOf(context);
+  // Servers of earlier versions, which may still be running, do not keep what members sign.
+  if (evidence === undefined && context.proof.agreed !== undefined) {
+    throw new ApiError(
+      'invalid_state',
+      'the signatures are from an earlier version; propose the request again',
+    );
+  }
   const quorums = await loadQuorumRecords(context, quorumIds);
   const users = await knownUsers(context, quorumIds, quorums);
-  return { authority, quorums, ...users, evidence: evidenceOf(context) };
+  return { authority, quorums, ...users, evidence };
 }
 
 type PartyColumns = Pick<WalletRow, 'owner_id' | 'additional_signers'>;
