@@ -17,4 +17,9 @@ export const regressions: readonly Regression[] = [
     steps: 170,
     found: 'what was left of a crashed process called a chain in its open transaction',
   },
+  {
+    seed: '846',
+    steps: 200,
+    found: 'transactions waited behind the nonce of one that was never sent',
+  },
 ];

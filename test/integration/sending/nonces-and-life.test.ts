@@ -214,6 +214,26 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await nextNonce()).toBe(0);
   });
 
+  test('nonces of transactions that wait for one that was replaced are free', async () => {
+    chain.duringBroadcast = () => Promise.reject(new Error('socket hang up'));
+    const send = (value: number) => sent({ to: receiver, value });
+    const [first, second, third] = [await send(1), await send(2), await send(3)];
+    const rows = kyselyOf(operations.database);
+    const waits = (id: string, earlier: string) =>
+      rows.updateTable('transactions').set({ after_transaction_id: earlier }).where('id', '=', id).execute();
+    await waits(second.transaction_id!, first.transaction_id!);
+    await waits(third.transaction_id!, second.transaction_id!);
+    chain.duringBroadcast = async () => undefined;
+    // While the first one may come, the others do.
+    expect(await nextNonce()).toBe(3);
+    await rows
+      .updateTable('transactions')
+      .set({ status: 'replaced' })
+      .where('id', '=', first.transaction_id!)
+      .execute();
+    expect([await nextNonce(), await nextNonce(), await nextNonce()]).toEqual([1, 2, 4]);
+  });
+
   test('a nonce reported as used is not a failure if the chain has the transaction', async () => {
     chain.refusals.push({ isAccepted: false, reason: 'stale', message: 'nonce too low' });
     chain.statusOf = async () => ({ kind: 'pending' });

@@ -3,13 +3,10 @@ import type { AnyChain } from '../../../ports/chains.ts';
 import { advanceTransaction, type Finding } from '../transactions/advance-transaction.ts';
 import { carrierOf, EARLIER_NEVER_CAME, failed, findStale } from '../transactions/follow-transaction.ts';
 import type { TransactionRow } from '../transactions/transaction-row.ts';
-import type { TransactionStatus } from '../transactions/transaction-state.ts';
+import { neverHasEffect } from '../transactions/transaction-state.ts';
 import { chainRefusal } from './call-chain.ts';
 
 type BroadcastContext = Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>;
-
-/** Includes `replaced`: the chain refuses a nonce that another transaction has already used. */
-const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_error', 'replaced']);
 
 /**
  * Broadcasts a recorded transaction after the database transaction that signed it has committed.
@@ -39,7 +36,8 @@ export async function broadcastTransaction(
         outcome.reason === 'stale'
           ? await findStale(chain, row, outcome.message)
           : failed(row, outcome.message);
-      if (neverComes.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
+      // `replaced` too: the chain refuses a nonce that another transaction has already used.
+      if (neverHasEffect.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
     }
     await context.inUnit((em) => advanceTransaction({ ...context, em }, row, finding));
     isAccepted = outcome.isAccepted;

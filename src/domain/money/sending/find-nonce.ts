@@ -1,7 +1,11 @@
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { releasedStatuses, type TransactionStatus } from '../transactions/transaction-state.ts';
+import {
+  neverHasEffect,
+  releasedStatuses,
+  type TransactionStatus,
+} from '../transactions/transaction-state.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
@@ -69,7 +73,10 @@ export async function findNonce(
   return nonce;
 }
 
-/** The nonces from `first` on that transactions of ours use or have just used. */
+/**
+ * The nonces from `first` on that transactions of ours use or have just used. One that waits for an earlier transaction
+ * of its action, which never comes, is never sent: what is sent after its nonce would wait for it for ever.
+ */
 export async function heldNonces(
   { em, nowMs }: NonceContext,
   { caip2, address }: Account,
@@ -77,17 +84,23 @@ export async function heldNonces(
 ): Promise<HeldNonce[]> {
   const database = em.getKysely<Tables>();
   const own = database
-    .selectFrom('transactions')
-    .select(['nonce', 'sender', 'nonce as transactionNonce', 'status'])
+    .selectFrom('transactions as own')
+    .leftJoin('transactions as earlier', 'earlier.id', 'own.after_transaction_id')
+    .select(['own.id', 'own.nonce', 'own.sender', 'own.nonce as transactionNonce', 'own.status'])
+    .select(['own.after_transaction_id as earlierId', 'earlier.status as earlierStatus'])
     .select(({ val }) => val<string | null>(null).as('contract'))
-    .where('caip2', '=', caip2)
-    .where('sender', '=', address)
-    .where('nonce', '>=', first)
-    .where('status', 'not in', releasedStatuses)
+    .where('own.caip2', '=', caip2)
+    .where('own.sender', '=', address)
+    .where('own.nonce', '>=', first)
+    .where('own.status', 'not in', releasedStatuses)
     // The chain already counts transactions that settled long ago, unless it was reset, as local chains are.
     .where((where) =>
-      where.or([where('next_check_at_ms', 'is not', null), where('updated_at_ms', '>', nowMs - LAG_MS)]),
-    );
+      where.or([
+        where('own.next_check_at_ms', 'is not', null),
+        where('own.updated_at_ms', '>', nowMs - LAG_MS),
+      ]),
+    )
+    .orderBy('own.nonce');
   const authorized = database
     .selectFrom('transaction_authorizations as authorization')
     .innerJoin('transactions', 'transactions.id', 'authorization.transaction_id')
@@ -109,10 +122,34 @@ export async function heldNonces(
         where('transactions.updated_at_ms', '>', nowMs - LAG_MS),
       ]),
     );
-  const rows = [...(await own.execute()), ...(await authorized.execute())];
-  return rows.map((row) => ({
-    ...row,
-    nonce: Number(row.nonce),
-    status: row.status as TransactionStatus,
+  const rows = [...withoutUnsent(await own.execute()), ...(await authorized.execute())];
+  return rows.map(({ nonce, sender, transactionNonce, status, contract }) => ({
+    nonce: Number(nonce),
+    sender,
+    transactionNonce,
+    status: status as TransactionStatus,
+    contract,
   }));
+}
+
+interface OwnRow {
+  readonly id: string;
+  readonly status: string;
+  readonly earlierId: string | null;
+  readonly earlierStatus: string | null;
+}
+
+/**
+ * Leaves out what will never be sent.
+ *
+ * @param rows by their nonces: a transaction comes after the one for which it waits.
+ */
+function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
+  const unsent = new Set<string | null>();
+  return rows.filter(({ id, status, earlierId, earlierStatus }) => {
+    const neverComes = unsent.has(earlierId) || (earlierStatus !== null && neverHasEffect.has(earlierStatus));
+    const isUnsent = status === 'pending' && neverComes;
+    if (isUnsent) unsent.add(id);
+    return !isUnsent;
+  });
 }

@@ -3,17 +3,10 @@ import type { Finding } from './advance-transaction.ts';
 import type { DueTransaction } from './claim-transactions.ts';
 import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
-import type { TransactionStatus } from './transaction-state.ts';
+import { neverHasEffect } from './transaction-state.ts';
 
 /** Why a transaction ends unsent. */
 export const EARLIER_NEVER_CAME = 'an earlier transaction of the same action never came into a block';
-
-/** States of the earlier transaction of an action in which it has no effect and never will. */
-const neverSent: ReadonlySet<string | null> = new Set<TransactionStatus>([
-  'failed',
-  'replaced',
-  'provider_error',
-]);
 
 /**
  * Checks a transaction's status on its chain, and broadcasts its bytes again when the chain does not know them. Call
@@ -30,7 +23,7 @@ export async function followTransaction(
   if (status.isExpired) return failed(row, 'it can no longer come into a block');
   if (row.status === 'pending') {
     if (row.earlierStatus === 'pending') return { status: 'pending', isSettled: false };
-    if (neverSent.has(row.earlierStatus)) return failed(row, EARLIER_NEVER_CAME);
+    if (neverHasEffect.has(row.earlierStatus)) return failed(row, EARLIER_NEVER_CAME);
   }
   const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
   if (outcome.isAccepted) return { status: 'broadcasted', isSettled: false };
