@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { BenchCase } from '../bench-case.ts';
 import { requireContract } from '../measure/ask.ts';
 import { residentMegabytesOf } from '../measure/process-usage.ts';
@@ -6,22 +7,27 @@ import { atMost, noiseTable, roundsTable } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { launchCustos } from '../servers/custos.ts';
 
-const names = { off: '--record off', on: '--record on' };
+const names = { off: '--record off', least: 'the least', on: '--record on' };
 const requests = ['getWallet', 'personal_sign'] as const;
 
-/** What it costs to keep the latest requests. */
+/**
+ * What it costs to keep the latest requests, and what it costs to copy the least of them: URL, headers and response, of which
+ * nothing can be found again.
+ */
 export const recorder: BenchCase = {
-  about: 'GET wallet, personal_sign: a sandbox that records its requests, and one that does not',
+  about:
+    'GET wallet, personal_sign: a sandbox that records its requests, one that does not, one that only copies',
   needsPeers: false,
   async run(bench) {
     const contestants: Contestant[] = [];
     try {
-      for (const [name, flags] of [
-        [names.off, ['--record', 'off']],
-        [names.on, ['--record', 'on']],
+      for (const [name, options] of [
+        [names.off, { flags: ['--record', 'off'] }],
+        [names.least, { flags: ['--record', 'off'], before: join('bench', 'servers', 'bare-recorder.ts') }],
+        [names.on, { flags: ['--record', 'on'] }],
       ] as const) {
         bench.report(`starting ${name}`);
-        const server = await launchCustos({ command: 'sandbox', flags: [...flags] });
+        const server = await launchCustos({ command: 'sandbox', ...options });
         contestants.push({ name, server, requests: {} });
         const { getWallet, personal_sign } = await walletRequests(server);
         contestants[contestants.length - 1] = { name, server, requests: { getWallet, personal_sign } };
@@ -41,6 +47,12 @@ export const recorder: BenchCase = {
             id: '-',
             what: 'getWallet: recorded to not recorded',
             measured: cpu(names.on) / cpu(names.off),
+            limit: 1.05,
+          }),
+          atMost({
+            id: '-',
+            what: 'getWallet: recorded to the least that can be recorded',
+            measured: cpu(names.on) / cpu(names.least),
             limit: 1.05,
           }),
         ],

@@ -12,16 +12,19 @@ export interface CustosOptions {
   /** Without the log line of each request. Default: true. */
   readonly isQuiet?: boolean;
   readonly flags?: readonly string[];
+  /** A module that is loaded before the program, relative to the root. */
+  readonly before?: string;
   /** Default: 0, so that a server that is not being measured does nothing. */
   readonly preparedKeys?: number;
 }
 
 /** Starts Custos from its bundle with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, https = false, isQuiet = true, flags = [], preparedKeys = 0 } = options;
+  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0 } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
     args: [
+      ...(before === undefined ? [] : ['--import', `./${before}`]),
       programs.bundle,
       ...custosArguments(command, 0),
       ...['--ready-file', readyFile],

@@ -64,6 +64,9 @@ interface Ending extends Written {
   readonly brand: Brand | undefined;
 }
 
+/** It is a constant, but its getter asks the operating system. */
+const { timeOrigin } = performance;
+
 /** The status of requests that get no response, as in HTTP Archives of browsers. */
 const NO_RESPONSE = 0;
 
@@ -85,7 +88,7 @@ export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequ
     rawHeaders: request.rawHeaders,
     rawBody: exchange.rawBody,
     receivedAtMs: exchange.nowMs,
-    machineMs: performance.timeOrigin + ending.startedMs,
+    machineMs: timeOrigin + ending.startedMs,
     durationMs: ending.durationMs,
     operation: route?.operation.id,
     pathParameters: route?.params,
@@ -96,10 +99,18 @@ export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequ
     effects: exchange.effects,
     status: isCut ? NO_RESPONSE : sent.status,
     code: code === undefined || brand === undefined ? code : brand.writeText(code),
-    responseHeaders: isCut ? [] : [response.getHeaders(), ending.headers],
+    responseHeaders: isCut ? [] : headersOf(response, ending),
     responseText: isCut ? undefined : ending.text,
     why: why === undefined || brand === undefined ? why : JSON.parse(brand.writeText(JSON.stringify(why))),
   };
+}
+
+/** Most responses have only the headers that are written with their status; a copy of none takes longer than a look. */
+function headersOf(
+  response: HttpExchange['response'],
+  { headers }: Ending,
+): AnsweredRequest['responseHeaders'] {
+  return response.getHeaderNames().length === 0 ? [headers] : [response.getHeaders(), headers];
 }
 
 function bodyOf({ body, text }: Answer): RefusalBody {

@@ -1,7 +1,15 @@
 /** Byte strings in the order in which they were added, outside of the heap of JavaScript. */
 export interface ByteQueue {
-  /** Adds a copy. Result: its position, which increases with every one. */
-  add(bytes: Uint8Array): number;
+  /** Adds a copy. */
+  add(bytes: Uint8Array): void;
+  /** Memory for so many bytes that can be written without a copy, from `offset` on; undefined if it lies in two pieces. */
+  room(most: number): Buffer | undefined;
+  /** Where the room begins in its memory. */
+  offset(): number;
+  /** Adds the bytes that were written into the room. */
+  keep(length: number): void;
+  /** The position of what is added next. It increases with every one. */
+  end(): number;
   /** A copy of what was added at a position and not dropped yet. */
   read(position: number, length: number): Buffer;
   /** Drops the oldest bytes. */
@@ -34,16 +42,30 @@ export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
     }
   };
 
+  const takePieces = (until: number): void => {
+    while ((firstPiece + pieces.length) * pieceBytes < until) {
+      pieces.push(unused.pop() ?? Buffer.allocUnsafeSlow(pieceBytes));
+    }
+  };
+
   return {
     add(bytes) {
       const position = end;
       end += bytes.length;
-      while ((firstPiece + pieces.length) * pieceBytes < end) {
-        pieces.push(unused.pop() ?? Buffer.allocUnsafeSlow(pieceBytes));
-      }
+      takePieces(end);
       inPieces(position, bytes.length, (part, at) => part.set(bytes.subarray(at, at + part.length)));
-      return position;
     },
+    room(most) {
+      const offset = end % pieceBytes;
+      if (offset + most > pieceBytes) return undefined;
+      takePieces(end + most);
+      return pieces[(end - offset) / pieceBytes - firstPiece];
+    },
+    offset: () => end % pieceBytes,
+    keep(length) {
+      end += length;
+    },
+    end: () => end,
     read(position, length) {
       const copy = Buffer.allocUnsafe(length);
       inPieces(position, length, (part, at) => copy.set(part, at));

@@ -5,7 +5,7 @@ import { packRequest, unpackRequest } from './packed-request.ts';
 /** How much a log keeps. */
 interface RequestLogLimits {
   readonly requests: number;
-  /** Of everything that is kept of them but five numbers each. */
+  /** Of everything that is kept of them but two numbers each. */
   readonly bytes: number;
 }
 
@@ -45,9 +45,6 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   const slots = {
     position: new Float64Array(limits.requests),
     length: new Uint32Array(limits.requests),
-    receivedAtMs: new Float64Array(limits.requests),
-    machineMs: new Float64Array(limits.requests),
-    durationMs: new Float64Array(limits.requests),
   };
   let name = newName();
   let oldest = 1;
@@ -58,11 +55,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   const at = (sequence: number): AnsweredRequest | undefined => {
     if (sequence < oldest || sequence > newest) return undefined;
     const slot = sequence % limits.requests;
-    return unpackRequest(packed.read(slots.position[slot]!, slots.length[slot]!), {
-      receivedAtMs: slots.receivedAtMs[slot]!,
-      machineMs: slots.machineMs[slot]!,
-      durationMs: slots.durationMs[slot]!,
-    });
+    return unpackRequest(packed.read(slots.position[slot]!, slots.length[slot]!));
   };
 
   const dropOldest = (): void => {
@@ -73,22 +66,16 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   };
 
   const add = (answered: AnsweredRequest): void => {
-    const text = packRequest(answered);
+    const position = packed.end();
+    const length = packRequest(answered, packed);
     if (newest - oldest + 1 === limits.requests) dropOldest();
-    while (bytes + text.length > limits.bytes && oldest <= newest) dropOldest();
     newest += 1;
-    // One that is larger than the whole log counts, but is not kept.
-    if (text.length > limits.bytes) {
-      oldest = newest + 1;
-      return;
-    }
     const slot = newest % limits.requests;
-    slots.position[slot] = packed.add(text);
-    slots.length[slot] = text.length;
-    slots.receivedAtMs[slot] = answered.receivedAtMs;
-    slots.machineMs[slot] = answered.machineMs;
-    slots.durationMs[slot] = answered.durationMs;
-    bytes += text.length;
+    slots.position[slot] = position;
+    slots.length[slot] = length;
+    bytes += length;
+    // One that is larger than the whole log is dropped as well.
+    while (bytes > limits.bytes) dropOldest();
   };
 
   const wake = (): void => {
