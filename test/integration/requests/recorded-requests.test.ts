@@ -307,3 +307,19 @@ const isArchive = ajv.compile(
     }),
   }),
 );
+
+test('headers that were set before the response are recorded with it', async () => {
+  await using limited = await startSandbox({ rateLimit: { perSecond: 100, burst: 7 } });
+  const { headers } = await call(limited, 'getWallet', { path: acme });
+  const recorded = (await control<RecordedExchange>(`/${headers['x-request-id']}`, 'GET', limited)).body;
+  const sent = Object.fromEntries(recorded.response.headers.map(({ name, value }) => [name, value]));
+  const limits = [
+    'x-ratelimit-limit',
+    'x-ratelimit-remaining',
+    'ratelimit',
+    'cache-control',
+    'content-length',
+  ];
+  expect(limits.map((name) => sent[name])).toEqual(limits.map((name) => headers[name]));
+  expect(sent['x-ratelimit-limit']).toMatch(/^\d+$/);
+});
