@@ -211,6 +211,13 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await page.getByLabel('Body of the response').textContent()).toContain('"signature": "0x');
     }));
 
+  test('an operation shows what is simulated for it, and what replaces it', () =>
+    story('api/createCustodialWallet?text=createCustodialWallet', async (page) => {
+      await page.getByText('Where it differs: 1 simulated').click();
+      await page.getByText('Simulated, custodians: the custodian is part of the sandbox').waitFor();
+      await page.getByText('In custos serve: no custodian is connected').waitFor();
+    }));
+
   test('an example of creating a user can be sent again and again', () =>
     story('api/createUser?text=createUser', async (page) => {
       await page.getByRole('checkbox', { name: 'alice' }).check();
