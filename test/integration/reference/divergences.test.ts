@@ -31,11 +31,20 @@ function noting<Port extends object>(name: string, port: Port): Port {
       const found: unknown = Reflect.get(target, method, receiver);
       if (typeof found !== 'function') return found;
       return (...given: unknown[]) => {
-        asked.add(name);
+        if (!isJob()) asked.add(name);
         return found.apply(target, given);
       };
     },
   });
+}
+
+/** Whether background work calls, which belongs to no operation. */
+function isJob(): boolean {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 100;
+  const { stack = '' } = new Error('who calls');
+  Error.stackTraceLimit = stackTraceLimit;
+  return stack.includes('/src/jobs/');
 }
 
 async function listed(operation: OperationId): Promise<string[]> {
