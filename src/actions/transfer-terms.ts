@@ -75,6 +75,11 @@ export function readTransferTerms(
 }
 
 function readSource(chain: KnownChain, source: TransferRequest['source']): TransferSource {
+  // INVARIANT: one of them. Policies see the body, and would judge the address while the name is what is moved. The
+  // signer reads bodies that no server has validated.
+  if ('asset' in source && 'asset_address' in source) {
+    throw invalid('/source', 'expected `asset` or `asset_address`, not both');
+  }
   if ('asset' in source) return requireAssetAt('/source/asset', chain, source.asset);
   const tokenAddress = readChainAddress(chain.chainType, source.asset_address);
   if (tokenAddress === undefined) {

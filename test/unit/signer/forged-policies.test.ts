@@ -427,6 +427,36 @@ test('a transfer is judged by its body, which is what is signed', async () => {
   await expect(attempt([anything, notToThief], '1', thief)).rejects.toThrow(denied);
 });
 
+test('a transfer whose body names its asset twice is refused: policies would judge the other one', async () => {
+  const oneToken: Rule = {
+    ...{ name: 'transfers', method: 'transfer', action: 'ALLOW' },
+    conditions: [
+      { field_source: 'action_request_body', field: 'source.asset_address', operator: 'eq', value: friend },
+    ],
+  };
+  const limits = await policyOf([oneToken]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const attempt = (source: object, task: object) => {
+    const body = { source: { chain: 'ethereum', amount: '1', ...source }, destination: { address: friend } };
+    return asks(wallet, clerk, [limits.record], { task, path: 'transfer', body });
+  };
+  const ether = signing({ to: friend, value: `0x${(10n ** 18n).toString(16)}` });
+  const data = encodeFunctionData({
+    ...{ abi: parseAbi(['function transfer(address, uint256)']), functionName: 'transfer' },
+    args: [friend as `0x${string}`, 1_000_000n],
+  });
+  const usdc = signing({ to: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48', data });
+  await expect(attempt({ asset_address: friend }, signing({ to: friend, data }))).resolves.toBeDefined();
+  await expect(attempt({ asset: 'eth' }, ether)).rejects.toThrow(denied);
+  for (const [asset, task] of [
+    ['eth', ether],
+    ['usdc', usdc],
+  ] as const) {
+    const named = { asset, asset_address: friend };
+    await expect(attempt(named, task), asset).rejects.toThrow('asks for something else');
+  }
+});
+
 test('a method of another chain is refused, whatever the policy allows', async () => {
   const limits = await policyOf([anything]);
   const wallet = await walletUnder({ signers: [limits.pin] });
