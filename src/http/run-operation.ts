@@ -36,7 +36,7 @@ export interface RunOptions {
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
-  readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
+  readonly admission?: Pick<Admission, 'begin' | 'beginSigning' | 'signs'> | undefined;
   /** Undefined where changes never wait. */
   readonly hold?: ChangeHold | undefined;
   /** Where lists are read; by default from the same database as everything else. */
@@ -81,7 +81,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const prepared = await prepare(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
-    const walletId = walletOf(exchange);
+    const walletId = signedWalletOf(exchange, options.admission);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
       inVaultPasses(
         options.services,
@@ -111,9 +111,9 @@ export function createRunOperation(options: RunOptions): RunOperation {
   };
 }
 
-/** The wallet of a request that may sign with it. */
-function walletOf({ route }: HttpExchange): string | undefined {
-  return route!.operation.method === 'POST' ? route!.params.wallet_id : undefined;
+/** The wallet that a request signs with, where its path names it. Others need not wait for those who sign. */
+function signedWalletOf({ route }: HttpExchange, admission: RunOptions['admission']): string | undefined {
+  return admission?.signs(route!.operation) === true ? route!.params.wallet_id : undefined;
 }
 
 /** Units of work that note in the exchange what they have committed. */
