@@ -144,8 +144,8 @@ async function prepare(
   if (ask === undefined) return undefined;
   return keepPrepared(async () => {
     // Without a transaction no connection is held between statements.
-    const unit = await openUnit(false);
-    return ask(inputOf(exchange), preparationContextOf(unit, exchange, services));
+    const { em } = await openUnit(false);
+    return ask(inputOf(exchange), preparationContextOf(em, exchange, services));
   });
 }
 

@@ -16,9 +16,9 @@ export interface Later {
 
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
-/** What the preparation of a request is given. It forks the entity manager only if it uses it. */
+/** What the preparation of a request is given. */
 export function preparationContextOf(
-  unit: Pick<UnitOfWork, 'em'>,
+  em: SqlEntityManager,
   exchange: HttpExchange,
   services: Services,
 ): PreparationContext {
@@ -26,9 +26,7 @@ export function preparationContextOf(
     ...services,
     // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
     app: exchange.app!,
-    get em() {
-      return unit.em;
-    },
+    em,
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     idempotencyKey: keyOf(exchange),
