@@ -66,19 +66,16 @@ const timeouts = {
  */
 export function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, tls } = options;
-  const begun = new Set<ServerResponse>();
-  const pending = countPending();
+  const pending = trackRequests();
   let isStopping = false;
   let isLingering = false;
 
   function forget(this: ServerResponse): void {
-    begun.delete(this);
-    pending.leave(this.req);
+    pending.leave(this);
     if (isStopping && !isLingering) server.closeIdleConnections();
   }
-  const begin = (request: IncomingMessage, response: ServerResponse): void => {
-    begun.add(response);
-    pending.enter(request);
+  const begin = (response: ServerResponse): void => {
+    pending.enter(response);
     response.once('close', forget);
     if (isStopping) response.setHeader('connection', 'close');
   };
@@ -87,7 +84,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     response.writeHead(status, head).end(body);
   };
   const listener: RequestListener = (request, response) => {
-    begin(request, response);
+    begin(response);
     // RFC 9112 section 3.2. Node itself would answer without a body.
     if (request.headers.host === undefined && request.httpVersion === '1.1') {
       refuse(response, 400, 'expected the header `host`');
@@ -100,7 +97,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       : createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   // Expectations other than `100-continue`.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    begin(request, response);
+    begin(response);
     refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
   });
   const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
@@ -112,14 +109,15 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     isStopping = true;
     // NOTE: `close` of an HTTP server would also close idle connections, on which a client may be sending just now.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
-    for (const response of begun) if (!response.headersSent) response.setHeader('connection', 'close');
+    for (const response of pending.responses())
+      if (!response.headersSent) response.setHeader('connection', 'close');
     isLingering = true;
     await Promise.race([closed, pause(lingerMs, undefined, { ref: false })]);
     isLingering = false;
     server.closeIdleConnections();
     for (const socket of undecided) socket.destroy();
     const timer = setTimeout(() => {
-      options.log.warn({ requests: begun.size }, 'requests were cut off: they did not finish in time');
+      options.log.warn({ requests: pending.count() }, 'requests were cut off: they did not finish in time');
       server.closeAllConnections();
     }, options.graceMs ?? DEFAULT_GRACE_MS);
     await closed;
@@ -136,7 +134,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       resolve({
         host: options.host,
         port,
-        inFlight: () => begun.size,
+        inFlight: pending.count,
         close: (lingerMs = 0) => {
           stopped ??= stop(lingerMs);
           return stopped;
@@ -188,35 +186,64 @@ const statusLines: Readonly<Record<string, string>> = {
 
 /** Requests in progress, by connection. */
 interface PendingRequests {
-  enter(request: IncomingMessage): void;
-  leave(request: IncomingMessage): void;
+  enter(response: ServerResponse): void;
+  leave(response: ServerResponse): void;
+  count(): number;
+  /** The responses that are not complete. */
+  responses(): ServerResponse[];
   /** Whether a complete request awaits its response, which the response to a broken one must not overtake. */
   hasComplete(socket: Socket): boolean;
   /** Closes the connection once its complete requests are answered. */
   closeAfterwards(socket: Socket): void;
 }
 
-function countPending(): PendingRequests {
-  const pending = new WeakMap<Socket, { count: number; last: IncomingMessage; isClosing: boolean }>();
-  // Requests of a connection arrive in sequence, so only the last one can be incomplete.
-  const completeCount = (socket: Socket): number => {
-    const known = pending.get(socket);
-    return known === undefined ? 0 : known.count - (known.last.complete ? 0 : 1);
+interface Connection {
+  readonly socket: Socket;
+  /** In order of the requests. */
+  readonly responses: ServerResponse[];
+  isClosing: boolean;
+}
+
+/**
+ * HOT: by connection, not in one set that changes with each request. When V8 makes a new table for a set, the table
+ * before refers to it, so once one is old, a full garbage collection is needed to free any later one and the requests
+ * in it.
+ */
+function trackRequests(): PendingRequests {
+  const connections = new Map<Socket, Connection>();
+  let count = 0;
+  const connectionOf = (socket: Socket): Connection => {
+    let known = connections.get(socket);
+    if (known === undefined) {
+      known = { socket, responses: [], isClosing: false };
+      connections.set(socket, known);
+      socket.once('close', () => connections.delete(socket));
+    }
+    return known;
   };
+  // Requests of a connection arrive in sequence, so only the last one can be incomplete.
+  const hasComplete = ({ responses }: Connection): boolean =>
+    responses.length > 1 || responses[0]?.req.complete === true;
   return {
-    enter(request) {
-      const count = (pending.get(request.socket)?.count ?? 0) + 1;
-      pending.set(request.socket, { count, last: request, isClosing: false });
+    enter(response) {
+      count += 1;
+      connectionOf(response.req.socket).responses.push(response);
     },
-    leave({ socket }) {
-      const known = pending.get(socket);
+    leave(response) {
+      count -= 1;
+      const known = connections.get(response.req.socket);
       if (known === undefined) return;
-      known.count -= 1;
-      if (known.isClosing && completeCount(socket) <= 0) socket.destroySoon();
+      known.responses.splice(known.responses.indexOf(response), 1);
+      if (known.isClosing && !hasComplete(known)) known.socket.destroySoon();
     },
-    hasComplete: (socket) => completeCount(socket) > 0,
+    count: () => count,
+    responses: () => [...connections.values()].flatMap(({ responses }) => responses),
+    hasComplete(socket) {
+      const known = connections.get(socket);
+      return known !== undefined && hasComplete(known);
+    },
     closeAfterwards(socket) {
-      const known = pending.get(socket);
+      const known = connections.get(socket);
       if (known !== undefined) known.isClosing = true;
     },
   };
