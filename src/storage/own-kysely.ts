@@ -85,6 +85,17 @@ export function createKysely(dialect: OwnDialect): Kysely<unknown> {
   return kysely;
 }
 
+/**
+ * What was begun, on Kysely's object for it.
+ *
+ * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
+ */
+const opened = Symbol('opened');
+
+interface Entered {
+  readonly [opened]?: OpenTransaction;
+}
+
 /** An open transaction, or a savepoint in one. */
 interface OpenTransaction {
   readonly connection: UnitConnection;
@@ -101,11 +112,10 @@ interface OpenTransaction {
 export function ownTransactions(orm: Orm): void {
   const connection = orm.em.getConnection();
   const parts = partsOf.get(connection.getClient())!;
-  const opened = new WeakMap<object, OpenTransaction>();
 
   const own = {
     async begin({ ctx, isolationLevel, readOnly }: BeginOptions = {}) {
-      const outer = ctx === undefined ? undefined : opened.get(ctx);
+      const outer = ctx?.[opened];
       if (outer !== undefined) {
         const inner = { ...outer, depth: outer.depth + 1 };
         await outer.connection.executeQuery(asDeferred(savepoint(`savepoint "trx${inner.depth}"`)));
@@ -118,8 +128,8 @@ export function ownTransactions(orm: Orm): void {
       });
       return enter({ connection: begun, state: { isOver: false }, depth: 0 });
     },
-    async commit(ctx: Transaction<unknown>, events?: TransactionEventBroadcaster) {
-      const { connection: used, depth, state } = opened.get(ctx)!;
+    async commit(ctx: Transaction<unknown> & Entered, events?: TransactionEventBroadcaster) {
+      const { connection: used, depth, state } = ctx[opened]!;
       const observers = orm.em.getEventManager().getSubscribers().size > 0 ? events : undefined;
       await observers?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
       if (depth > 0) {
@@ -130,8 +140,8 @@ export function ownTransactions(orm: Orm): void {
       }
       await observers?.dispatchEvent(EventType.afterTransactionCommit, ctx);
     },
-    async rollback(ctx: object) {
-      const { connection: used, depth, state } = opened.get(ctx)!;
+    async rollback(ctx: Entered) {
+      const { connection: used, depth, state } = ctx[opened]!;
       if (depth > 0) {
         await used.executeQuery(savepoint(`rollback to savepoint "trx${depth}"`));
         return;
@@ -147,15 +157,17 @@ export function ownTransactions(orm: Orm): void {
     const run: Run = (query) =>
       state.isOver ? Promise.reject(new Error('the transaction has ended')) : used.executeQuery(query);
     const through: ConnectionProvider = { provideConnection: (consumer) => consumer(used) };
-    const entered = new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) });
-    opened.set(entered, transaction);
+    const entered = Object.assign(
+      new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) }),
+      { [opened]: transaction },
+    );
     // By which MikroORM recognizes a savepoint.
     return depth === 0 ? entered : Object.assign(entered, { savepointName: `trx${depth}` });
   }
 }
 
 interface BeginOptions {
-  readonly ctx?: object;
+  readonly ctx?: Entered;
   readonly isolationLevel?: NonNullable<TransactionSettings['isolationLevel']>;
   readonly readOnly?: boolean;
 }

@@ -27,7 +27,11 @@ export interface SyncCalls {
 const systemCalls: SyncCalls = {
   // Some systems sync only what is open for writing.
   open: (file) => promisify(open)(file, 'r+'),
-  sync: (descriptor) => promisify(fdatasync)(descriptor),
+  // HOT: `promisify` takes as long as the rest.
+  sync: (descriptor) =>
+    new Promise((resolve, reject) => {
+      fdatasync(descriptor, (error) => (error === null ? resolve() : reject(error)));
+    }),
   close: (descriptor) => promisify(close)(descriptor),
 };
 
