@@ -205,15 +205,21 @@ async function openPostgres(
     import('./own-kysely.ts'),
   ]);
   const timeouts = options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts);
+  // The dialect itself sees to the silence of its connections.
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),
-    timeouts,
+    timeouts && { ...timeouts, silenceMs: undefined },
   );
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: createKysely(postgresDialect(pool, sessionOf(options.url, timeouts), options.onFailure)),
+    driverOptions: createKysely(
+      postgresDialect(pool, sessionOf(options.url, timeouts), {
+        onFailure: options.onFailure,
+        silenceMs: timeouts?.silenceMs,
+      }),
+    ),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);

@@ -2,7 +2,7 @@ import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'ky
 import { Pool, type PoolConfig } from 'pg';
 import { driverOf, type OwnDialect, type UnitConnection } from './own-kysely.ts';
 import { getTypeParser } from './postgres/statement-batch.ts';
-import { createUnitConnection, rememberNames } from './postgres/unit-connection.ts';
+import { type ConnectionTools, createUnitConnection, rememberNames } from './postgres/unit-connection.ts';
 
 /** Limits of each step of a database access, ms. */
 export interface PostgresTimeouts {
@@ -55,11 +55,11 @@ export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): 
   return { areStatementsNamed: false, settings: `; ${settings.join('; ')}` };
 }
 
-/** Creates the pool for `postgresDialect`. Without `timeouts` its statements may run for any time. */
+/** Creates a pool. Without `timeouts` its statements may run for any time, and without `silenceMs` wait for any time. */
 export function postgresPool(
   config: PoolConfig,
   onError: (error: Error) => void,
-  timeouts: PostgresTimeouts | undefined,
+  timeouts: (Omit<PostgresTimeouts, 'silenceMs'> & { readonly silenceMs: number | undefined }) | undefined,
 ): Pool {
   const pool = new Pool({
     ...config,
@@ -69,7 +69,7 @@ export function postgresPool(
       ? {}
       : {
           connectionTimeoutMillis: timeouts.connectMs,
-          query_timeout: timeouts.silenceMs,
+          ...(timeouts.silenceMs !== undefined && { query_timeout: timeouts.silenceMs }),
           // Parameters of the connection, which PgBouncer refuses.
           ...(isPooledByTransaction(config.connectionString)
             ? {}
@@ -101,12 +101,13 @@ export function postgresPool(
 export function postgresDialect(
   pool: Pool,
   session: Session = wholeSession,
-  onFailure?: (error: unknown) => void,
+  { onFailure, silenceMs }: Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'>> = {},
 ): OwnDialect {
   const tools = {
     nameOf: session.areStatementsNamed ? rememberNames() : () => undefined,
     onFailure,
     settings: session.settings,
+    silenceMs,
   };
   const open = (): UnitConnection => createUnitConnection(pool, tools);
   const destroy = async (): Promise<void> => void (pool.ended || (await pool.end()));

@@ -46,17 +46,20 @@ interface Waiting {
 export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS): Promise<SignerConnection> {
   const reader = createFrameReader();
   const writer = createFrameWriter(stream);
-  // In the order in which they expire: all have the same limit.
-  const waiting = new Map<number, Waiting>();
+  // HOT: not a map. When V8 makes a new table for a map, the table before refers to it, so once one is old, a full garbage
+  // collection is needed to free any later one and the requests that wait in it.
+  let waiting: Record<number, Waiting> = {};
+  let waitingCount = 0;
   const hello = Promise.withResolvers<Hello>();
   const end = Promise.withResolvers<void>();
   let lastId = 0;
   let hasEnded = false;
 
   function take(id: number): Waiting {
-    const call = waiting.get(id);
+    const call = waiting[id];
     if (call === undefined) throw new FrameError(`got the result of an unknown call ${id}`);
-    waiting.delete(id);
+    delete waiting[id];
+    waitingCount -= 1;
     return call;
   }
 
@@ -76,15 +79,15 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     stream.destroy();
     const gone = new SignerUnavailableError('the connection to the signer has ended');
     hello.reject(gone);
-    for (const call of waiting.values()) call.reject(gone);
-    waiting.clear();
+    for (const call of Object.values(waiting)) call.reject(gone);
+    waiting = {};
     end.resolve();
   }
 
   // A call that gets no answer means that the signer hangs: a limit of its own ends each of its calls before.
   function endIfLate(): void {
-    const [oldest] = waiting.values();
-    if (oldest !== undefined && oldest.untilMs < performance.now()) finish();
+    const nowMs = performance.now();
+    if (Object.values(waiting).some(({ untilMs }) => untilMs < nowMs)) finish();
   }
   const sweep = setInterval(endIfLate, callMs / 10);
   const helloTimer = setTimeout(finish, helloMs);
@@ -103,13 +106,14 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
 
   async function call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message> {
     if (hasEnded) throw new SignerUnavailableError('the connection to the signer has ended');
-    if (waiting.size >= MAX_IN_FLIGHT)
+    if (waitingCount >= MAX_IN_FLIGHT)
       throw new SignerUnavailableError('too many calls to the signer at once');
     lastId = lastId === 0xffff_ffff ? 1 : lastId + 1;
     const id = lastId;
     const frame = encodeFrame({ kind: frameKinds.call, id, operation, parts, json });
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
-    waiting.set(id, { resolve, reject, untilMs: performance.now() + callMs });
+    waiting[id] = { resolve, reject, untilMs: performance.now() + callMs };
+    waitingCount += 1;
     writer.add(frame);
     return promise;
   }

@@ -29,10 +29,18 @@ const INT8_OID = 20;
 export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   oid === INT8_OID && format !== 'binary' ? Number : types.getTypeParser(oid, format as 'text');
 
-/** Sends the statements in one message, and resolves when all of them have ended. Never rejects. */
-export function sendBatch(client: PoolClient, statements: readonly NamedStatement[]): Promise<BatchResult> {
+/**
+ * Sends the statements in one message, and resolves when all of them have ended. Never rejects.
+ *
+ * @param silenceMs for the answer. After that the connection cannot be used for anything else.
+ */
+export function sendBatch(
+  client: PoolClient,
+  statements: readonly NamedStatement[],
+  silenceMs?: number,
+): Promise<BatchResult> {
   return new Promise((resolve) => {
-    client.query(createBatch(statements, resolve) as unknown as Submittable);
+    client.query(createBatch(statements, resolve, silenceMs) as unknown as Submittable);
   });
 }
 
@@ -66,18 +74,30 @@ const shapesOf = new WeakMap<WireConnection, Map<string, Shape>>();
 const NOTHING: Shape = { names: [], parsers: [], empty: {} };
 
 /** What a client of `pg` runs, with the methods that it calls for each message of the server. */
-function createBatch(statements: readonly NamedStatement[], resolve: (result: BatchResult) => void) {
+function createBatch(
+  statements: readonly NamedStatement[],
+  resolve: (result: BatchResult) => void,
+  silenceMs: number | undefined,
+) {
   const results: StatementResult[] = [];
   let rows: unknown[] = [];
   let shapes: Map<string, Shape>;
   let shape: Shape | undefined;
   let fault: { readonly error: unknown } | undefined;
+  // HOT: the limit of `pg` itself assigns a function to the batch. V8 keeps such a function, and with it the batch and
+  // its rows, until a full garbage collection.
+  const timer = silenceMs === undefined ? undefined : setTimeout(giveUp, silenceMs);
+
+  function giveUp(): void {
+    batch.callback(new Error('Query read timeout'));
+  }
 
   const batch = {
     // The statement whose messages arrive now: `pg` notes what was prepared.
     name: statements[0]!.name,
     text: statements[0]!.sql,
     callback(error?: unknown) {
+      clearTimeout(timer);
       const failed = error === undefined || error === null ? fault : { error };
       resolve(failed === undefined ? { results } : { results, error: failed.error });
     },

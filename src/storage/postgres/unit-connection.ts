@@ -33,6 +33,8 @@ export interface ConnectionTools {
   readonly onFailure: ((error: unknown) => void) | undefined;
   /** Statements that follow the one that begins a transaction. */
   readonly settings: string;
+  /** For one answer of the server. A connection that is silent for longer is destroyed. Default: any time. */
+  readonly silenceMs: number | undefined;
 }
 
 export function rememberNames(): NameOf {
@@ -71,7 +73,7 @@ const MAX_DEFERRED = 20;
  */
 export function createUnitConnection(
   pool: Pool,
-  { nameOf, onFailure, settings }: ConnectionTools,
+  { nameOf, onFailure, settings, silenceMs }: ConnectionTools,
 ): UnitConnection {
   let client: PoolClient | undefined;
   // `announced`: begun for the unit; PostgreSQL follows with the first statement that is more than a plain read.
@@ -100,7 +102,9 @@ export function createUnitConnection(
       return { results: [], error };
     }
     const named = namedOf(queries, nameOf);
-    return named === undefined ? sendSeparately(client, queries, nameOf) : sendBatch(client, named);
+    return named === undefined
+      ? sendSeparately(client, queries, { nameOf, silenceMs })
+      : sendBatch(client, named, silenceMs);
   }
 
   /** Runs the statements and returns the results of all. */
@@ -264,9 +268,10 @@ function isNameable(query: CompiledQuery): boolean {
 async function sendSeparately(
   client: PoolClient,
   queries: readonly CompiledQuery[],
-  nameOf: NameOf,
+  { nameOf, silenceMs }: Pick<ConnectionTools, 'nameOf' | 'silenceMs'>,
 ): Promise<BatchResult> {
   const results: StatementResult[] = [];
+  const limit = silenceMs === undefined ? {} : { query_timeout: silenceMs };
   try {
     for (const query of queries) {
       const { sql, parameters } = query;
@@ -276,7 +281,7 @@ async function sendSeparately(
         rows,
         command: tag,
         rowCount,
-      } = await (name === undefined ? client.query(sql, values) : client.query({ name, text: sql, values }));
+      } = await client.query({ ...(name !== undefined && { name }), text: sql, values, ...limit });
       results.push({ rows, tag: `${tag} ${rowCount ?? 0}` });
     }
     return { results };
