@@ -141,3 +141,28 @@ describe('row locks are omitted from a query', () => {
     expect(query.compile().sql).toBe(`${plain.replace('select', 'select distinct')} -- end`);
   });
 });
+
+test('a limit does not make SQLite plan a prepared statement anew', async () => {
+  const handle = new Sqlite(':memory:');
+  const columns = Array.from({ length: 40 }, (_, index) => `column_${index}`);
+  handle.exec(`create table wide (id text primary key, ${columns.join(', ')})`);
+  for (const column of columns) handle.exec(`create index by_${column} on wide (${column}, id)`);
+  handle.exec("insert into wide (id) values ('a')");
+  const database = new Kysely<{ wide: { id: string } }>({ dialect: sqliteDialect(slotOf(handle)) });
+  const whole = database.selectFrom('wide').selectAll().where('id', '=', 'a');
+  const [rows, limited] = [await whole.execute(), await whole.limit(1).execute()];
+  expect(limited).toEqual(rows);
+  const least = async (query: typeof whole): Promise<number> => {
+    const compiled = query.compile();
+    const took: number[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const beganMs = performance.now();
+      for (let left = 100; left > 0; left -= 1) await database.executeQuery(compiled);
+      took.push(performance.now() - beganMs);
+    }
+    return Math.min(...took);
+  };
+  await least(whole);
+  // Planning takes six times as long as the rest.
+  expect((await least(whole.limit(1))) / (await least(whole))).toBeLessThan(2.5);
+});
