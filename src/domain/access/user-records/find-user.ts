@@ -1,6 +1,8 @@
+import type { Kysely } from 'kysely';
 import { invalidField, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import {
   linkedAccountColumns,
@@ -40,7 +42,11 @@ export async function findUser(context: UserContext, id: string): Promise<Stored
 
 /** A user of the app, or undefined. The id may lack its prefix. */
 export async function getUser(context: UserContext, id: string): Promise<StoredUser | undefined> {
-  const row = await selectUser(context, id)?.executeTakeFirst();
+  const did = didOf(id);
+  if (did === undefined) return undefined;
+  const {
+    rows: [row],
+  } = await selectById(context.em, { appId: context.app.id, id: did });
   return row && withAccounts(context, row);
 }
 
@@ -50,7 +56,13 @@ export async function getUser(context: UserContext, id: string): Promise<StoredU
  * @throws ApiError not_found
  */
 export async function findUserForUpdate(context: UserContext, id: string): Promise<StoredUser> {
-  const row = await selectUser(context, id)?.forUpdate().executeTakeFirst();
+  const did = didOf(id);
+  const row =
+    did === undefined
+      ? undefined
+      : await selectUser(context.em.getKysely<Tables>(), { appId: context.app.id, id: did })
+          .forUpdate()
+          .executeTakeFirst();
   if (row === undefined) throw notFound('User');
   return withAccounts(context, row);
 }
@@ -199,22 +211,30 @@ async function withAccounts(context: UserContext, row: UserRow): Promise<StoredU
 }
 
 /** Undefined when the id cannot be a user id. */
-function selectUser({ app, em }: UserContext, id: string) {
+function didOf(id: string): string | undefined {
   const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
-  if (!/^[a-z0-9]{1,64}$/.test(bare)) return undefined;
-  return em
-    .getKysely<Tables>()
-    .selectFrom('users')
-    .select(userColumns)
-    .where('id', '=', DID_PREFIX + bare)
-    .where('app_id', '=', app.id);
+  return /^[a-z0-9]{1,64}$/.test(bare) ? DID_PREFIX + bare : undefined;
 }
 
-async function readAccounts({ em }: UserContext, userIds: readonly string[]): Promise<StoredAccount[]> {
-  const [first = ''] = userIds;
-  if (userIds.length === 0) return [];
-  const query = em
-    .getKysely<Tables>()
+interface UserKey {
+  readonly appId: string;
+  readonly id: string;
+}
+
+function selectUser(database: Kysely<Tables>, { appId, id }: UserKey) {
+  return database.selectFrom('users').select(userColumns).where('id', '=', id).where('app_id', '=', appId);
+}
+
+// Both run for each request of a user.
+const selectById = prepareQuery<UserKey, UserRow>(selectUser);
+const selectOwnAccounts = prepareQuery<{ userId: string }, AccountWithWallet>((database, { userId }) =>
+  selectAccounts(database).where('user_id', '=', userId),
+);
+
+type AccountWithWallet = Awaited<ReturnType<ReturnType<typeof selectAccounts>['execute']>>[number];
+
+function selectAccounts(database: Kysely<Tables>) {
+  return database
     .selectFrom('linked_accounts')
     .leftJoin('wallets', 'wallets.id', 'linked_accounts.wallet_id')
     .select(linkedAccountColumns.map((column) => `linked_accounts.${column}` as const))
@@ -227,10 +247,17 @@ async function readAccounts({ em }: UserContext, userIds: readonly string[]): Pr
     ])
     .orderBy('linked_accounts.user_id')
     .orderBy('position');
-  const rows = await (userIds.length === 1
-    ? query.where('user_id', '=', first)
-    : query.where('user_id', 'in', [...userIds])
-  ).execute();
+}
+
+async function readAccounts({ em }: UserContext, userIds: readonly string[]): Promise<StoredAccount[]> {
+  const [first = ''] = userIds;
+  if (userIds.length === 0) return [];
+  const rows =
+    userIds.length === 1
+      ? (await selectOwnAccounts(em, { userId: first })).rows
+      : await selectAccounts(em.getKysely<Tables>())
+          .where('user_id', 'in', [...userIds])
+          .execute();
   return rows.map(({ address, chain_type, public_key, additional_signers, imported_at_ms, ...account }) => ({
     ...account,
     wallet:

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/idempotency.ts';
 import { tryLockName } from '../../../storage/locks.ts';
+import { prepareQuery } from '../../../storage/prepared-query.ts';
 import { requireSigners } from './require-signers.ts';
 
 // HOT: runs for every request with an idempotency key; no bench case covers it.
@@ -67,15 +68,23 @@ export async function dropExpiredAnswers(em: SqlEntityManager, nowMs: number): P
   return Number(numDeletedRows);
 }
 
-async function findKept(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined> {
-  const record = await em
-    .getKysely<Tables>()
+const selectKept = prepareQuery<
+  Tables,
+  { appId: string; key: string; afterMs: number },
+  Pick<Tables['idempotency_records'], 'fingerprint' | 'status' | 'answer' | 'signers'>
+>((database, { appId, key, afterMs }) =>
+  database
     .selectFrom('idempotency_records')
     .select(['fingerprint', 'status', 'answer', 'signers'])
-    .where('app_id', '=', use.appId)
-    .where('key', '=', use.key)
-    .where('created_at_ms', '>', use.nowMs - LIFETIME_MS)
-    .executeTakeFirst();
+    .where('app_id', '=', appId)
+    .where('key', '=', key)
+    .where('created_at_ms', '>', afterMs),
+);
+
+async function findKept(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined> {
+  const {
+    rows: [record],
+  } = await selectKept(em, { appId: use.appId, key: use.key, afterMs: use.nowMs - LIFETIME_MS });
   if (record === undefined) return undefined;
   if (record.fingerprint !== use.fingerprint) {
     throw new ApiError(
