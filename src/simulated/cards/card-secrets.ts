@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { HpkeError, hpkeRecipientFromSeed, openHpke } from '../../crypto/hpke.ts';
 import type { CardParts } from './parts.ts';
 
@@ -33,10 +34,18 @@ export function securityCodeOf(parts: Secrets, cardId: string): string {
   return digitsOf(parts, `code ${cardId}`, 3);
 }
 
-/** The key that pages encrypt PINs with: `pk_test_` and a P-256 point. */
+/** By the MACs that they follow from. */
+const publishableKeys = new LRUCache<string, string>({ max: 100 });
+
+/** The key that pages encrypt PINs with: `pk_test_` and a P-256 point. Every order of a card asks for it. */
 export async function publishableKey(parts: Secrets): Promise<string> {
+  const name = macOf(parts, 'publishable key').toString('base64');
+  const known = publishableKeys.get(name);
+  if (known !== undefined) return known;
   const { publicKeyBytes } = await pinKey(parts);
-  return `pk_test_${Buffer.from(publicKeyBytes).toString('base64url')}`;
+  const made = `pk_test_${Buffer.from(publicKeyBytes).toString('base64url')}`;
+  publishableKeys.set(name, made);
+  return made;
 }
 
 /** The keyed hash of an encrypted PIN; undefined unless it is one of 4 to 12 digits (ISO 9564-1). */

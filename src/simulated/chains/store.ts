@@ -63,6 +63,8 @@ export interface ChainStore {
 export function openChainStore(file: string, image?: Buffer): ChainStore {
   let database = open(image ?? file);
   upgradeSqlite(database, chainStoreSteps);
+  // Making one takes as long as a short transaction.
+  let transaction = transactionOn(database);
   const statements = new Map<string, Statement<unknown[], unknown>>();
   const prepare = (sql: string): Statement<unknown[], unknown> => {
     const known = statements.get(sql) ?? database.prepare<unknown[], unknown>(sql);
@@ -73,7 +75,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
     all: <Row>(sql: string, ...values: Value[]) => prepare(sql).all(...values) as Row[],
     first: <Row>(sql: string, ...values: Value[]) => prepare(sql).get(...values) as Row | undefined,
     run: (sql, ...values) => void prepare(sql).run(...values),
-    atomically: (work) => database.transaction(work).immediate(),
+    atomically: <T>(work: () => T) => transaction.immediate(work) as T,
     reset: () =>
       database.transaction(
         // Also resets the sequence, so that transfer positions restart at 1.
@@ -84,12 +86,15 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
       if (file !== ':memory:') return replaceContent(file, content);
       const before = database;
       database = open(content);
+      transaction = transactionOn(database);
       statements.clear();
       before.close();
     },
     close: () => void database.close(),
   };
 }
+
+const transactionOn = (database: Database) => database.transaction((work: () => unknown) => work());
 
 function open(content: string | Buffer): Database {
   const database = new Sqlite(content);
