@@ -12,6 +12,7 @@ import { type Figure, figures } from './rows.ts';
  * npm run figures -- kills                runs one in its long form, and keeps the result
  * npm run figures -- kills --size 50      with another size
  * npm run figures -- simulation --minutes 30   as many as there is time for
+ * npm run figures -- simulation -- --workers 2   with more arguments for its program
  * npm run figures -- --page               writes docs/figures/README.md again
  */
 
@@ -23,6 +24,8 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 });
+
+const [name, ...more] = positionals;
 
 /** How long a test may take that has no limit of its own. */
 const MAX_TEST_MS = 3_600_000;
@@ -47,7 +50,7 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
       date: began,
       ...state,
       machine: machineWith(loadBefore),
-      command: `npm run figures -- ${figure.name}${size === undefined || size === figure.size?.long ? '' : ` --size ${size}`}`,
+      command: commandOf(figure, size),
       ...(size === undefined ? {} : { size }),
       ...done,
       seconds: Math.round((performance.now() - beganMs) / 1000),
@@ -55,6 +58,12 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
   } finally {
     rmSync(scratchFolder, { recursive: true, force: true });
   }
+}
+
+function commandOf(figure: Figure, size: number | undefined): string {
+  const chosen = size === undefined || size === figure.size?.long ? [] : ['--size', String(size)];
+  const added = more.length === 0 ? [] : ['--', ...more];
+  return ['npm run figures --', figure.name, ...chosen, ...added].join(' ');
 }
 
 function measure(figure: Figure, size: number | undefined, scratch: Scratch): Promise<Measured> {
@@ -128,7 +137,7 @@ async function runProgram(
   const filled = args.map((each) =>
     each.replace('%size', String(size)).replace('%minutes', values.minutes).replace('%out', report),
   );
-  const code = await start(join(root, script), filled, {});
+  const code = await start(join(root, script), [...filled, ...more], {});
   const measured = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : {};
   const {
     failures = [],
@@ -245,7 +254,6 @@ function list(): void {
 }
 
 async function main(): Promise<number> {
-  const [name] = positionals;
   if (values.page) writePage();
   if (name === undefined) {
     if (!values.page) list();
@@ -256,6 +264,10 @@ async function main(): Promise<number> {
     process.stderr.write(
       `no figure \`${name}\`; expected one of ${figures.map((each) => each.name).join(', ')}\n`,
     );
+    return 2;
+  }
+  if (more.length > 0 && figure.measurement.by !== 'program') {
+    process.stderr.write(`\`${name}\` takes no more arguments; got \`${more.join(' ')}\`\n`);
     return 2;
   }
   const size = values.size === undefined ? figure.size?.long : Number(values.size);

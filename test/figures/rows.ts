@@ -81,7 +81,7 @@ export const figures: readonly Figure[] = [
     name: 'simulation',
     title: 'Simulated servers: crashes, lost commits, full disks, lying nodes, from one seed each',
     aim: 'every invariant of money, ownership, events and the audit log after each step; no failing seed',
-    size: { unit: 'seeds of 200 steps', long: 1000 },
+    size: { unit: 'seeds of 200 steps', long: 100_000 },
     measurement: {
       by: 'program',
       args: [

@@ -15,8 +15,24 @@ export const environment = 'sandbox';
 /** A card that the user has at most. */
 const MAX_CARDS = 6;
 
-/** A fresh access token of a user, as a login gives it. */
-export async function tokenOf({ parts }: World, userId: string): Promise<string> {
+/** How long clients use a token, which the server accepts for an hour. */
+const TOKEN_MS = 30 * 60_000;
+
+const tokens = new WeakMap<World, Map<string, { readonly text: string; readonly sinceMs: number }>>();
+
+/** An access token of a user, as a login gives it. Clients keep it for a while. */
+export async function tokenOf(world: World, userId: string): Promise<string> {
+  const kept = tokens.get(world) ?? new Map<string, { text: string; sinceMs: number }>();
+  tokens.set(world, kept);
+  const known = kept.get(userId);
+  const { nowMs } = world.clock;
+  if (known !== undefined && nowMs >= known.sinceMs && nowMs < known.sinceMs + TOKEN_MS) return known.text;
+  const text = await issueToken(world, userId);
+  kept.set(userId, { text, sinceMs: nowMs });
+  return text;
+}
+
+async function issueToken({ parts }: World, userId: string): Promise<string> {
   const { services, database } = parts();
   const em = database.orm.em.fork() as OperationContext['em'];
   const context = { ...services, em, app: { id: appId }, nowMs: services.clock.now() };

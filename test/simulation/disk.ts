@@ -29,19 +29,13 @@ export interface Disk {
 
 const codes = { busy: 'SQLITE_BUSY', full: 'SQLITE_FULL', 'lost answer': 'SQLITE_IOERR' } as const;
 
-/** @param draw the fault at a moment, if any. */
-export function makeDisk(
-  content: Buffer | string,
-  draw: (moment: Moment, sql: string) => DiskFault | undefined,
-): Disk {
-  const raw = new Sqlite(content);
-  raw.pragma('foreign_keys = ON');
-  const statements = new Map<string, Statement<unknown[], unknown>>();
-  const prepared = (sql: string): Statement<unknown[], unknown> => {
-    const known = statements.get(sql) ?? raw.prepare<unknown[], unknown>(sql);
-    statements.set(sql, known);
-    return known;
-  };
+/**
+ * @param image a database without rows.
+ * @param draw the fault at a moment, if any.
+ */
+export function makeDisk(image: Buffer, draw: (moment: Moment, sql: string) => DiskFault | undefined): Disk {
+  const medium = takeMedium(image);
+  const { raw, prepared } = medium;
 
   function open(life: Life, onCrash: () => void): Database {
     const die = (): never => {
@@ -78,7 +72,7 @@ export function makeDisk(
       return guarded(momentOf(sql, false), sql, () => raw.exec(sql));
     };
     // The disk stays when a process closes it.
-    const own: Record<string, unknown> = { exec, prepare, close: () => undefined };
+    const own: Record<string, unknown> = { exec, prepare, close: () => undefined, ...medium.settings };
     return new Proxy(raw, {
       get(target, name) {
         if (typeof name === 'string' && Object.hasOwn(own, name)) return own[name];
@@ -101,7 +95,79 @@ export function makeDisk(
     changeCount() {
       return (prepared('select total_changes() as count').get() as { count: number }).count;
     },
-    close: () => void raw.close(),
+    close: () => leaveMedium(medium),
+  };
+}
+
+/** A database in memory that simulations use one after the other, with what is prepared for it. */
+interface Medium {
+  readonly image: Buffer;
+  readonly raw: Database;
+  readonly statements: ReadonlyMap<string, unknown>;
+  prepared(sql: string): Statement<unknown[], unknown>;
+  /** Settings and functions, which every process makes again. After a change, SQLite plans all statements anew. */
+  readonly settings: Pick<Database, 'pragma' | 'aggregate'>;
+  /** Deletes all rows. */
+  empty(): void;
+}
+
+/** Lists of different lengths make new texts. */
+const MAX_PREPARED = 2000;
+
+/** What the simulation before has left. Preparing statements takes as long as running most of them in a simulation. */
+let spare: Medium | undefined;
+
+function takeMedium(image: Buffer): Medium {
+  const taken = spare?.image === image ? spare : openMedium(image);
+  spare = undefined;
+  return taken;
+}
+
+function leaveMedium(medium: Medium): void {
+  if (medium.statements.size > MAX_PREPARED) {
+    medium.raw.close();
+    return;
+  }
+  medium.empty();
+  spare?.raw.close();
+  spare = medium;
+}
+
+function openMedium(image: Buffer): Medium {
+  const raw = new Sqlite(image);
+  raw.pragma('foreign_keys = ON');
+  const statements = new Map<string, Statement<unknown[], unknown>>();
+  const made = new Set<string>();
+  const once = (name: string): boolean => made.size !== made.add(name).size;
+  const tables = raw
+    .prepare<[], { name: string }>("select name from sqlite_schema where type = 'table'")
+    .all()
+    .map(({ name }) => name)
+    .filter((name) => name !== 'sqlite_sequence');
+  for (const table of tables)
+    if (raw.prepare(`select 1 from ${table}`).get() !== undefined) throw new Error(`${table} has rows`);
+  const sequences = raw.prepare<[], { name: string; seq: number }>('select * from sqlite_sequence').all();
+  const empty = raw.transaction(() => {
+    for (const table of [...tables, 'sqlite_sequence']) prepared(`delete from ${table}`).run();
+    for (const { name, seq } of sequences)
+      prepared('insert into sqlite_sequence values (?, ?)').run(name, seq);
+  });
+  function prepared(sql: string): Statement<unknown[], unknown> {
+    const known = statements.get(sql) ?? raw.prepare<unknown[], unknown>(sql);
+    statements.set(sql, known);
+    return known;
+  }
+  return {
+    ...{ image, raw, statements, prepared },
+    settings: {
+      pragma: (text, options) =>
+        text.includes('=') && !once(text) ? undefined : raw.pragma(text, options as object),
+      aggregate: (name, options) => (once(name) ? raw.aggregate(name, options) : raw),
+    },
+    empty() {
+      if (raw.inTransaction) raw.exec('rollback');
+      empty();
+    },
   };
 }
 
