@@ -105,7 +105,7 @@ interface Medium {
   readonly raw: Database;
   readonly statements: ReadonlyMap<string, unknown>;
   prepared(sql: string): Statement<unknown[], unknown>;
-  /** Settings and functions, which every process makes again. After a change, SQLite plans all statements anew. */
+  /** Settings and functions, which every process makes again. After a change, SQLite plans all statements again. */
   readonly settings: Pick<Database, 'pragma' | 'aggregate'>;
   /** Deletes all rows. */
   empty(): void;

@@ -226,7 +226,7 @@ function prepare({ handle, statements }: SqliteSlot, sql: string): PreparedState
 }
 
 /**
- * HOT: SQLite plans a statement anew each time that the value of a bare `limit ?` is bound, which takes ten times as long
+ * HOT: SQLite plans a statement again each time that the value of a bare `limit ?` is bound, which takes ten times as long
  * as reading a row by its key. It does not look into an expression.
  */
 function withSteadyLimit(sql: string): string {

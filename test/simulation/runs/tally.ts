@@ -1,6 +1,6 @@
 import type { SimulationResult } from '../simulate.ts';
 
-export interface Failure {
+interface Failure {
   readonly seed: string;
   readonly message: string;
 }

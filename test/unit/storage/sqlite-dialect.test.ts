@@ -142,7 +142,7 @@ describe('row locks are omitted from a query', () => {
   });
 });
 
-test('a limit does not make SQLite plan a prepared statement anew', async () => {
+test('a limit does not make SQLite plan a prepared statement again', async () => {
   const handle = new Sqlite(':memory:');
   const columns = Array.from({ length: 40 }, (_, index) => `column_${index}`);
   handle.exec(`create table wide (id text primary key, ${columns.join(', ')})`);
