@@ -53,7 +53,23 @@ export interface Scheduler {
 const { setImmediate: turn } = globalThis;
 
 /** How long a task may run without reaching a gate, real time. */
-export const STUCK_MS = 20_000;
+const STUCK_MS = 20_000;
+
+/** What counts of one look at the clock to the next: the process may have been stopped meanwhile. */
+const MAX_LOOK_MS = 250;
+
+/** Ends when a loop has waited for too long; ask in each round. */
+export function makePatience(now: () => number = () => performance.now()) {
+  let [waitedMs, lookedMs] = [0, now()];
+  return {
+    isOver(): boolean {
+      const nowMs = now();
+      waitedMs += Math.min(nowMs - lookedMs, MAX_LOOK_MS);
+      lookedMs = nowMs;
+      return waitedMs > STUCK_MS;
+    },
+  };
+}
 
 /** How long to sleep until work outside of the thread is looked for again: it takes less than the shortest timer. */
 const POOL_MS = 0.05;
@@ -97,14 +113,14 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
    * thread pool, or imports a module.
    */
   async function settle(): Promise<void> {
-    const deadline = performance.now() + STUCK_MS;
+    const patience = makePatience();
     for (let quiet = 0; quiet < 2; ) {
       await new Promise<void>((resolve) => void turn(resolve));
       const isUnderWay = process.getActiveResourcesInfo().includes('Immediate');
       const task = isUnderWay ? undefined : busy();
       quiet = isUnderWay || task !== undefined ? 0 : quiet + 1;
       if (quiet > 0) continue;
-      if (performance.now() > deadline) {
+      if (patience.isOver()) {
         const cause =
           task === undefined ? 'slices of work never end' : `\`${task.name}\` neither waits nor ends`;
         throw new Error(`${cause}; ${describe()}`);

@@ -6,7 +6,7 @@ import * as money from './money-scripts.ts';
 import { calm, type Weather } from './outside.ts';
 import * as providers from './provider-scripts.ts';
 import { makeScene } from './scene.ts';
-import { STUCK_MS, withVirtualTimers } from './scheduler.ts';
+import { makePatience, withVirtualTimers } from './scheduler.ts';
 import { restartCounter, type Scene, type Script } from './scripts.ts';
 import { openWorld, SimulationFailure, type World } from './world.ts';
 
@@ -240,12 +240,12 @@ async function whileServed<T>(world: World, work: () => Promise<T>): Promise<T> 
       },
     ),
   );
-  for (let deadline = performance.now() + STUCK_MS; ; ) {
+  for (let patience = makePatience(); ; ) {
     await world.scheduler.settle();
     await world.attend();
     if (result !== undefined) break;
-    if (await world.resume()) deadline = performance.now() + STUCK_MS;
-    else if (performance.now() > deadline)
+    if (await world.resume()) patience = makePatience();
+    else if (patience.isOver())
       throw new SimulationFailure(
         `the judge waits for nothing that can happen; ${world.scheduler.describe()}`,
       );
