@@ -186,6 +186,16 @@ export type Preparation<Id extends OperationId, Found> = (
   context: PreparationContext,
 ) => Promise<Found>;
 
+/**
+ * The result of a preparation that needs nothing from outside, from the request alone; undefined for one that does.
+ *
+ * HOT: for operations that are mostly asked for something that needs no preparation, such as a signature: opening a
+ * unit of work for it takes longer than reading a row.
+ */
+export type PreparationAlone<Id extends OperationId, Found> = (
+  input: OperationInput<Id>,
+) => Found | undefined;
+
 /** `run` of a handler file that has a `prepare`. It may run more than once, each time with the same `prepared`. */
 export type PreparedHandler<Id extends OperationId, Found> = (
   input: OperationInput<Id>,
@@ -193,12 +203,16 @@ export type PreparedHandler<Id extends OperationId, Found> = (
   prepared: Prepared<Found>,
 ) => Promise<Operations[Id]['response']>;
 
-/** The required exports of a handler file: `run` alone, or `prepare` and a matching `run`. */
+/** The exports of a handler file: `run` alone, or `prepare` and a matching `run`, and a matching `prepareAlone` if any. */
 export type HandlerFile<Id extends OperationId, File> = File extends {
   readonly prepare: Preparation<Id, infer Found>;
 }
-  ? { readonly prepare: Preparation<Id, Found>; readonly run: PreparedHandler<Id, Found> }
-  : { readonly prepare?: never; readonly run: Handler<Id> };
+  ? {
+      readonly prepare: Preparation<Id, Found>;
+      readonly prepareAlone?: PreparationAlone<Id, Found>;
+      readonly run: PreparedHandler<Id, Found>;
+    }
+  : { readonly prepare?: never; readonly prepareAlone?: never; readonly run: Handler<Id> };
 
 /** The handler file of every operation. */
 export type Handlers<Files extends Record<OperationId, unknown>> = {

@@ -140,8 +140,10 @@ async function prepare(
   exchange: HttpExchange,
   { openUnit, services }: RunOptions,
 ): Promise<Prepared<unknown> | undefined> {
-  const { prepare: ask } = handler;
+  const { prepare: ask, prepareAlone } = handler;
   if (ask === undefined) return undefined;
+  const value = prepareAlone?.(inputOf(exchange));
+  if (value !== undefined) return { value };
   return keepPrepared(async () => {
     // Without a transaction no connection is held between statements.
     const { em } = await openUnit(false);

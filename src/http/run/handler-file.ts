@@ -11,6 +11,7 @@ export interface Input {
 /** A handler file without its specific types, which the compiler checks in the registry. */
 export interface AnyHandlerFile {
   readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
+  readonly prepareAlone?: (input: Input) => unknown;
   readonly run: (
     input: Input,
     context: OperationContext,

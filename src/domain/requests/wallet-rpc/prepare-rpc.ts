@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
@@ -6,6 +7,13 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { planAuthorizationNonce } from './authorization-nonce.ts';
 import type { RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest, planRpcSend } from './rpc-senders.ts';
+
+/** The plan of a request that needs nothing from outside, as most signatures; undefined for others. */
+export function planWithoutAsking(request: WalletRpcRequest): RpcPlan | undefined {
+  const needsMore =
+    request.method === 'eth_sign7702Authorization' || isSparkQuestion(request) || isSendingRequest(request);
+  return needsMore ? undefined : { kind: 'signature' };
+}
 
 /**
  * Queries the chain for what an rpc request needs.
@@ -17,14 +25,14 @@ export async function prepareRpc(
   walletId: string,
   request: WalletRpcRequest,
 ): Promise<RpcPlan> {
-  const isAuthorization = request.method === 'eth_sign7702Authorization';
-  const isQuestion = isSparkQuestion(request);
-  if (!isAuthorization && !isQuestion && !isSendingRequest(request)) return { kind: 'signature' };
+  const plan = planWithoutAsking(request);
+  if (plan !== undefined) return plan;
   const wallet = await findWallet(context, walletId);
   requireRpcMethod(wallet.chain_type as ChainType, request.method);
-  if (isQuestion) return { kind: 'spark', answer: await planSparkAnswer(context, wallet, request) };
-  if (isAuthorization) {
+  if (isSparkQuestion(request)) return { kind: 'spark', answer: await planSparkAnswer(context, wallet, request) };
+  if (request.method === 'eth_sign7702Authorization') {
     return { kind: 'signature', pendingCount: await planAuthorizationNonce(context, wallet, request) };
   }
+  assert(isSendingRequest(request), 'others need nothing from outside');
   return { kind: 'send', send: await planRpcSend(context, wallet, request) };
 }
