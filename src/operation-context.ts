@@ -151,6 +151,12 @@ export interface OperationContext extends PreparationContext {
    * response, if it is stored, is repeated only to requests that these keys signed too.
    */
   noteSignatures(publicKeys: readonly string[], payloads: readonly Uint8Array[]): void;
+  /**
+   * Waits for the requests of this process that have named the same before, until this one has committed or failed.
+   * For what locks a name that many lock: those who waited in the database would each hold a connection. Absent where
+   * nothing else runs meanwhile.
+   */
+  readonly takeTurn?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

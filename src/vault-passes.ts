@@ -12,7 +12,10 @@ import { holdsConnection } from './storage/held-connection.ts';
 // not at all; answers that no committed pass used are forgotten, and were never given out.
 
 /** The ports of a pass. Ids and random bytes are the same in all passes of one request, so that its calls are too. */
-type PassPorts = Pick<Services, 'vault' | 'ids' | 'entropy'>;
+interface PassPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
+  /** As `OperationContext` has it. */
+  readonly takeTurn?: ((name: string) => Promise<void>) | undefined;
+}
 
 /** One run of the work, in a unit of work of its own. */
 export interface VaultPass {
@@ -28,10 +31,11 @@ export interface PassOptions {
   /** Runs a call that the vault may take long to answer. Default: immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
-   * Waits until it is the turn of this request among those that sign with a wallet and lock what they read. The result
-   * ends the turn, and says whether others were first.
+   * Waits until it is the turn of this request among those that name the same: a wallet that they sign with after
+   * locking what they read, or what they lock after signing. The result ends the turn, and says whether others were
+   * first.
    */
-  readonly takeTurn?: (walletId: string) => Promise<{ readonly hasWaited: boolean; end(): void }>;
+  readonly takeTurn?: (name: string) => Promise<Turn>;
   /**
    * The wallet that the request will probably sign with, if others are doing so: its first pass would be useless, because
    * they change what it reads.
@@ -94,6 +98,11 @@ type Method = {
   [Name in keyof KeyVault]-?: KeyVault[Name] extends (...args: never[]) => Promise<unknown> ? Name : never;
 }[keyof KeyVault];
 
+interface Turn {
+  readonly hasWaited: boolean;
+  end(): void;
+}
+
 interface Call {
   readonly method: Method;
   readonly args: readonly unknown[];
@@ -106,18 +115,25 @@ function createAsked(
 ) {
   const calls: Call[] = [];
   const draws = createDraws(services);
-  let turn: { readonly hasWaited: boolean; end(): void } | undefined;
+  /** By name. */
+  const turns = new Map<string, Turn>();
   let missing: Call[] = [];
 
   /** Result: whether others were first. */
-  async function takeTurnOf(walletId: string): Promise<boolean> {
-    turn = await takeTurn?.(walletId);
-    return turn?.hasWaited === true;
+  async function takeTurnOf(name: string): Promise<boolean> {
+    if (takeTurn === undefined || turns.has(name)) return false;
+    const turn = await takeTurn(name);
+    turns.set(name, turn);
+    return turn.hasWaited;
   }
-  function endTurn(): void {
-    turn?.end();
-    turn = undefined;
+  function endTurns(): void {
+    for (const turn of turns.values()) turn.end();
+    turns.clear();
   }
+  const ports = {
+    ...draws.ports,
+    takeTurn: async (name: string): Promise<void> => void (await takeTurnOf(name)),
+  };
 
   async function ask(call: Call): Promise<void> {
     call.answer = await whileAsking(() => answerOf(services.vault, call));
@@ -162,9 +178,9 @@ function createAsked(
       missing = [];
       const pass = { isEnded: false };
       return {
-        portsFor: (em) => ({ ...draws.ports, vault: vaultFor(em, pass) }),
+        portsFor: (em) => ({ ...ports, vault: vaultFor(em, pass) }),
         isUnanswered: () => pass.isEnded || missing.length > 0,
-        hasCommitted: endTurn,
+        hasCommitted: endTurns,
       };
     },
     takeTurn: takeTurnOf,
@@ -174,11 +190,11 @@ function createAsked(
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
       // Others that were first have signed meanwhile, so this would sign for a nonce that is taken.
-      if (walletId !== undefined && turn === undefined && (await takeTurnOf(walletId))) return;
+      if (walletId !== undefined && (await takeTurnOf(walletId))) return;
       await Promise.all(open.map(ask));
     },
     end(): void {
-      endTurn();
+      endTurns();
       draws.forget();
     },
   };

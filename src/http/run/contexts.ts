@@ -53,13 +53,14 @@ export function contextOf(
   exchange: HttpExchange,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
-  const { vault, ids, entropy } = ports;
+  const { vault, ids, entropy, takeTurn } = ports;
   // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
   return {
     ...services,
     vault,
     ids,
     entropy,
+    takeTurn,
     app: exchange.app!,
     em: unit.em,
     nowMs: exchange.nowMs,

@@ -57,11 +57,12 @@ export async function openRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
   walletId: string,
   action: PolicyAction,
+  rows?: readonly CountedAggregation[],
 ): Promise<RunningTotals> {
   // The sum that follows is sent together with the lock, and sees what was committed until it was taken.
-  const { totals, entries } = await readTotals(context, walletId, action, (aggregationId, groupKey) =>
-    lockName(context.em, `${aggregationId}:${groupKey}`, { isDeferred: true }),
-  );
+  const hold: Hold = (aggregationId, groupKey) =>
+    lockName(context.em, `${aggregationId}:${groupKey}`, { isDeferred: true });
+  const { totals, entries } = await readTotals(context, walletId, action, { hold, rows });
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),
     record: () => recordEntries(context, entries),
@@ -74,8 +75,36 @@ export async function peekRunningTotals(
   walletId: string,
   action: PolicyAction,
 ): Promise<Pick<RunningTotals, 'totalOf'>> {
-  const { totals } = await readTotals(context, walletId, action, async () => undefined);
+  const { totals } = await readTotals(context, walletId, action, { hold: async () => undefined });
   return { totalOf: (aggregationId) => totals.get(aggregationId) };
+}
+
+/** Totals that were read without locks. */
+export interface UnlockedTotals extends Pick<RunningTotals, 'totalOf'> {
+  /** As `openRunningTotals`; undefined if nothing counts the action. */
+  lock(): Promise<RunningTotals | undefined>;
+}
+
+/**
+ * `openRunningTotals` in two steps, for work that waits for something else in between: without locks at first.
+ *
+ * @throws ApiError what `openRunningTotals` throws.
+ */
+export async function beginRunningTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'takeTurn'>,
+  walletId: string,
+  action: PolicyAction,
+): Promise<UnlockedTotals> {
+  const rows = await aggregationsFor(context, action.method);
+  const { totals, entries } = await readTotals(context, walletId, action, { hold: async () => undefined, rows });
+  return {
+    totalOf: (aggregationId) => totals.get(aggregationId),
+    async lock() {
+      if (entries.length === 0) return undefined;
+      await context.takeTurn?.(`running totals of ${walletId}`);
+      return openRunningTotals(context, walletId, action, rows);
+    },
+  };
 }
 
 /** The part of an aggregation needed for counting. */
@@ -104,15 +133,22 @@ export async function aggregationsFor(
 
 type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
 
+interface ReadOptions {
+  /** Called before a group is summed. */
+  readonly hold: Hold;
+  /** The result of `aggregationsFor`; read if absent. */
+  readonly rows?: readonly CountedAggregation[] | undefined;
+}
+
 async function readTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
   action: PolicyAction,
-  hold: Hold,
+  { hold, rows: known }: ReadOptions,
 ): Promise<{ totals: ReadonlyMap<string, bigint | 'unreadable'>; entries: readonly Entry[] }> {
   const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
-  const rows = await aggregationsFor(context, action.method);
+  const rows = known ?? (await aggregationsFor(context, action.method));
   if (action.units.length > MAX_COUNTED_UNITS && rows.some((row) => counts(row, action.method))) {
     throw invalidField(
       '/params',

@@ -12,6 +12,8 @@ export type RpcPlan =
 /** An rpc request as policies see it, and its execution once they have allowed it. */
 export interface DecodedRpc {
   readonly action: PolicyAction;
+  /** As `DecodedUse` has it. */
+  readonly onlySigns?: boolean;
   /** Executes the request, calls `record` once, and returns the wire data of the method's response. */
   perform(record: () => Promise<void>): Promise<unknown>;
 }

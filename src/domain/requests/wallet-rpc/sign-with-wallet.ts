@@ -114,6 +114,7 @@ async function decodeSignature(
       : request.params;
   return {
     action: unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address)),
+    onlySigns: true,
     async perform(record) {
       // The contract has checked the params against the method's own schema.
       const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);

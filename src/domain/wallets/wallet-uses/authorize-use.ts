@@ -5,7 +5,7 @@ import type { PolicyAction } from '../../../policy/action.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
 import { inSpan } from '../../../spans.ts';
-import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { beginRunningTotals, openRunningTotals, type RunningTotals } from '../../access/aggregations/running-totals.ts';
 import { noteSigner } from '../../access/owners/request-evidence.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
@@ -18,6 +18,8 @@ import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './
 /** A decoded request: the action that policies evaluate, and whatever else the caller needs. */
 export interface DecodedUse {
   readonly action: PolicyAction;
+  /** It signs and then calls `record`, and changes or locks nothing before. */
+  readonly onlySigns?: boolean;
 }
 
 /** A request to use a wallet's key. */
@@ -54,12 +56,12 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
   const decoded = await decode();
   const { action } = decoded;
-  const totals = await openRunningTotals(context, wallet.id, action);
+  const totals = await totalsFor(context, wallet, decoded);
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
-  const { policyIds, denial } = await inSpan({ name: 'policies', kind: 'internal' }, () =>
-    evaluatePolicies(context, policies, evaluated, totals),
-  );
+  const judge = (by: Pick<RunningTotals, 'totalOf'>) =>
+    inSpan({ name: 'policies', kind: 'internal' }, () => evaluatePolicies(context, policies, evaluated, by));
+  const { policyIds, denial } = await judge(totals);
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,
@@ -72,10 +74,29 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   return {
     decoded,
     async record() {
-      await totals.record();
+      if ('lock' in totals) {
+        const locked = await totals.lock();
+        const again = locked && (await judge(locked));
+        if (again?.denial !== undefined) throw denied(context, use, again.denial);
+        await locked?.record();
+      } else {
+        await totals.record();
+      }
       context.afterCommit(async () => context.uses.add(use), { isNote: true });
     },
   };
+}
+
+/**
+ * The totals by which a use is judged, locked until the transaction ends, so that no other request uses up the cap meanwhile.
+ *
+ * A vault elsewhere is not waited for with a lock: what only signs is judged by the totals as they are, and after the
+ * signature, which is not given out if that fails, by the locked ones. Otherwise everything would run again after the vault's answer,
+ * and requests of one wallet would sign one after the other.
+ */
+function totalsFor(context: OperationContext, { id }: FoundWallet, { action, onlySigns = false }: DecodedUse) {
+  const waits = onlySigns && context.vault.isLocal !== true;
+  return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
 }
 
 /** The refusal of a use. The denial is recorded although the request is rolled back. */
