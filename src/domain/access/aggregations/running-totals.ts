@@ -96,7 +96,10 @@ export async function beginRunningTotals(
   action: PolicyAction,
 ): Promise<UnlockedTotals> {
   const rows = await aggregationsFor(context, action.method);
-  const { totals, entries } = await readTotals(context, walletId, action, { hold: async () => undefined, rows });
+  const { totals, entries } = await readTotals(context, walletId, action, {
+    hold: async () => undefined,
+    rows,
+  });
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),
     async lock() {

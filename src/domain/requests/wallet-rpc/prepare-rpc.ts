@@ -29,7 +29,8 @@ export async function prepareRpc(
   if (plan !== undefined) return plan;
   const wallet = await findWallet(context, walletId);
   requireRpcMethod(wallet.chain_type as ChainType, request.method);
-  if (isSparkQuestion(request)) return { kind: 'spark', answer: await planSparkAnswer(context, wallet, request) };
+  if (isSparkQuestion(request))
+    return { kind: 'spark', answer: await planSparkAnswer(context, wallet, request) };
   if (request.method === 'eth_sign7702Authorization') {
     return { kind: 'signature', pendingCount: await planAuthorizationNonce(context, wallet, request) };
   }

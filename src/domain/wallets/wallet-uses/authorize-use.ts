@@ -5,7 +5,11 @@ import type { PolicyAction } from '../../../policy/action.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
 import { inSpan } from '../../../spans.ts';
-import { beginRunningTotals, openRunningTotals, type RunningTotals } from '../../access/aggregations/running-totals.ts';
+import {
+  beginRunningTotals,
+  openRunningTotals,
+  type RunningTotals,
+} from '../../access/aggregations/running-totals.ts';
 import { noteSigner } from '../../access/owners/request-evidence.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
@@ -94,7 +98,11 @@ export async function authorizeUse<Decoded extends DecodedUse>(
  * signature, which is not given out if that fails, by the locked ones. Otherwise everything would run again after the vault's answer,
  * and requests of one wallet would sign one after the other.
  */
-function totalsFor(context: OperationContext, { id }: FoundWallet, { action, onlySigns = false }: DecodedUse) {
+function totalsFor(
+  context: OperationContext,
+  { id }: FoundWallet,
+  { action, onlySigns = false }: DecodedUse,
+) {
   const waits = onlySigns && context.vault.isLocal !== true;
   return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
 }
