@@ -2,8 +2,15 @@ import type { BenchCase } from '../bench-case.ts';
 import { requireContract } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
 import { residentMegabytesOf } from '../measure/process-usage.ts';
-import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
+import {
+  type Contestant,
+  leastCpu,
+  type Measured,
+  measureRounds,
+  mostPerSecond,
+  pick,
+} from '../measure/rounds.ts';
+import { atLeast, atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { bundleOwn } from '../servers/bundle-own.ts';
 import { launchCustos } from '../servers/custos.ts';
@@ -14,6 +21,8 @@ const names = {
   bare: 'bare',
   // The limit of the memory.
   small: 'bare, bundled',
+  // The limit of a server with the packages that the specification names.
+  required: 'bare, required packages',
   fastify: 'fastify',
   custos: 'custos sandbox --data',
   logged: 'custos sandbox --data, with log',
@@ -42,6 +51,7 @@ export const stored: BenchCase = {
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
       const bundled = await bundleOwn('bare.ts');
       await add(names.small, launchProgram([bundled, '--work', 'stored']));
+      await add(names.required, launchOwn('required.ts', ['--work', 'stored']));
       await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
@@ -66,6 +76,8 @@ function memoryTable(contestants: readonly Contestant[], fresh: number[], loaded
 
 function report(measured: readonly Measured[], memory: Table) {
   const cpu = (name: string, request: string): number => leastCpu(pick(measured, name, request));
+  const signingToReading = (name: string): number =>
+    mostPerSecond(pick(measured, name, 'personal_sign')) / mostPerSecond(pick(measured, name, 'getWallet'));
   const loaded = (name: string): number => memory.rows.find(([row]) => row === name)?.[2] as number;
   return {
     tables: [
@@ -86,6 +98,20 @@ function report(measured: readonly Measured[], memory: Table) {
           limit: 1.6,
         }),
       ),
+      ...operations.map((request) =>
+        atMost({
+          id: '-',
+          what: `${request}: sandbox to bare with express, openapi-backend and a fork of the entity manager`,
+          measured: cpu(names.custos, request) / cpu(names.required, request),
+          limit: 1.6,
+        }),
+      ),
+      atLeast({
+        id: '-',
+        what: 'personal_sign to getWallet, requests per second: sandbox to bare',
+        measured: signingToReading(names.custos) / signingToReading(names.bare),
+        limit: 1,
+      }),
       atMost({
         id: '-',
         what: 'sandbox: resident after the load',
