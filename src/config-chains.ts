@@ -3,8 +3,8 @@ import { encryptedUrl, items } from './config-checks.ts';
 // As in config-checks.ts, each check records a fault and returns a value of the right type.
 type Faults = string[];
 
-/** The highest values that are accepted from the nodes of a chain: wei per gas, gas, and wei. */
-interface FeeCeilings {
+/** The most that is filled in of a fee on a chain, in place of the defaults: wei per gas, gas, and wei. */
+export interface FeeCeilings {
   readonly maxFeePerGas?: bigint;
   readonly maxPriorityFeePerGas?: bigint;
   readonly gas?: bigint;
@@ -29,21 +29,25 @@ const CEILINGS: Readonly<Record<string, (value: bigint) => FeeCeilings>> = {
 };
 
 /**
- * Adds ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`, to the endpoints of their chains.
+ * Reads ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`.
+ *
+ * @param endpoints the chains that have nodes; undefined in a signer, which does not know them.
  */
-export function feeCeilings(
+export function ceilingsByChain(
   faults: Faults,
   name: string,
   {
     entries,
     endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): RpcEndpoints[] {
+  }: { readonly entries: readonly string[]; readonly endpoints?: readonly RpcEndpoints[] },
+): ReadonlyMap<string, FeeCeilings> {
   const byChain = new Map<string, FeeCeilings>();
   for (const entry of entries) {
     const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
-    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
-      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
+    const isEvm = /^eip155:[1-9]\d{0,15}$/.test(caip2);
+    if (!isEvm || endpoints?.some((each) => each.caip2 === caip2) === false) {
+      const which = endpoints === undefined ? '' : ' that has nodes';
+      faults.push(`${name}: expected the id of an EVM chain${which}, got \`${caip2}\``);
     }
     for (const item of items(list)) {
       const [, key = '', digits = ''] = /^([a-z_]+):([1-9][0-9]{0,30})$/.exec(item) ?? [];
@@ -54,6 +58,19 @@ export function feeCeilings(
       } else byChain.set(caip2, { ...byChain.get(caip2), ...read(BigInt(digits)) });
     }
   }
+  return byChain;
+}
+
+/** Adds ceilings to the endpoints of their chains. */
+export function feeCeilings(
+  faults: Faults,
+  name: string,
+  {
+    entries,
+    endpoints,
+  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
+): RpcEndpoints[] {
+  const byChain = ceilingsByChain(faults, name, { entries, endpoints });
   return endpoints.map((each) => {
     const ceilings = byChain.get(each.caip2);
     return ceilings === undefined ? each : { ...each, ceilings };

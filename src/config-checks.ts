@@ -14,6 +14,11 @@ export interface RateLimit {
 }
 
 /** The non-empty items of a comma-separated list, trimmed. */
+/** Words of a list, separated by white space. */
+export function words(text = ''): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
+
 export function items(list: string | undefined): string[] {
   return (list ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
 }

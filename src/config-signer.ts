@@ -1,3 +1,4 @@
+import { ceilingsByChain, type FeeCeilings } from './config-chains.ts';
 import * as check from './config-checks.ts';
 import { type UserLoginSettings, userLogins } from './config-user-logins.ts';
 
@@ -41,6 +42,8 @@ const keyNames = [
   'CUSTOS_KMS_KEY',
   'CUSTOS_PREPARED_KEYS',
 ] as const;
+/** Of the server too, which has it also with a signer that listens. */
+const CEILINGS = 'CUSTOS_FEE_CEILINGS';
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
@@ -63,7 +66,7 @@ export function signerSettings(faults: check.Faults, env: check.Environment): Si
 
 function picked(env: check.Environment): Record<string, string> {
   const found: Record<string, string> = {};
-  for (const name of [...keyNames, ...trustNames]) {
+  for (const name of [...keyNames, ...trustNames, CEILINGS]) {
     const value = env[name];
     if (value !== undefined) found[name] = value;
   }
@@ -75,11 +78,14 @@ export interface SignerConfig extends MasterKeySettings {
   readonly preparedKeys: number;
   /** By app: the logins whose tokens it verifies. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
+  /** By chain: what replaces the default ceilings of fees. */
+  readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
 }
 
 export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
   const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
-  return { ...masterKeys(faults, env), preparedKeys: count, logins: userLogins(faults, env) };
+  const feeCeilings = ceilingsByChain(faults, CEILINGS, { entries: check.words(env[CEILINGS]) });
+  return { ...masterKeys(faults, env), preparedKeys: count, logins: userLogins(faults, env), feeCeilings };
 }
 
 /**

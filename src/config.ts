@@ -244,10 +244,6 @@ const serveNames = [
   ...telemetryNames,
 ];
 
-function words(text = ''): string[] {
-  return text.split(/\s+/).filter((word) => word !== '');
-}
-
 /**
  * Reads the settings of a production server from the environment.
  *
@@ -270,7 +266,7 @@ export function readServeConfig(
     most: 1000,
   });
   const endpoints = chains.rpcEndpoints(faults, 'CUSTOS_RPC', [
-    ...words(env.CUSTOS_RPC),
+    ...check.words(env.CUSTOS_RPC),
     ...(flags.rpc ?? []),
   ]);
   const config: ServeConfig = {
@@ -302,20 +298,20 @@ export function readServeConfig(
     signer: signer.signerSettings(faults, env),
     // Endpoints from the environment and the option are combined.
     rpc: chains.confirmations(faults, 'CUSTOS_CONFIRMATIONS', {
-      entries: words(env.CUSTOS_CONFIRMATIONS),
+      entries: check.words(env.CUSTOS_CONFIRMATIONS),
       endpoints: chains.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
-        entries: words(env.CUSTOS_FEE_CEILINGS),
+        entries: check.words(env.CUSTOS_FEE_CEILINGS),
         endpoints,
       }),
     }),
     swapRouters: chains.contracts(faults, 'CUSTOS_SWAP_ROUTERS', {
-      ...{ entries: words(env.CUSTOS_SWAP_ROUTERS), endpoints, kind: 'router' },
+      ...{ entries: check.words(env.CUSTOS_SWAP_ROUTERS), endpoints, kind: 'router' },
     }),
     rewards: chains.rewards(
       faults,
       { distributors: 'CUSTOS_REWARD_DISTRIBUTORS', url: 'CUSTOS_MERKL_URL' },
       {
-        ...{ entries: words(env.CUSTOS_REWARD_DISTRIBUTORS), endpoints },
+        ...{ entries: check.words(env.CUSTOS_REWARD_DISTRIBUTORS), endpoints },
         ...{ url: env.CUSTOS_MERKL_URL, apiKey: env.CUSTOS_MERKL_API_KEY },
       },
     ),
@@ -390,7 +386,10 @@ export interface NodesConfig {
 /** The nodes in `CUSTOS_RPC` and `--rpc`. Throws ConfigError. */
 export function readNodesConfig(flags: { rpc?: string[] }, env: Environment = process.env): NodesConfig {
   const faults: string[] = [];
-  const rpc = chains.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]);
+  const rpc = chains.rpcEndpoints(faults, 'CUSTOS_RPC', [
+    ...check.words(env.CUSTOS_RPC),
+    ...(flags.rpc ?? []),
+  ]);
   throwIfAny(faults, 'no nodes can be used:');
   return { rpc };
 }

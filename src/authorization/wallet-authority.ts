@@ -12,6 +12,7 @@ import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
 import { requestedAction } from './requested-action.ts';
+import { type ConfiguredCeilings, requireFeesBelow } from './requested-fees.ts';
 import {
   accountOf,
   isTaskOfChain,
@@ -78,6 +79,13 @@ export function authorityDigest({ owner, signers, isAutomated, policies }: Walle
 /** Opens the secret of a policy that is sealed under the content with this digest. Result: the secret's name. */
 export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
 
+interface Authorizing {
+  readonly task: WalletTask;
+  readonly openSeal: OpenSeal;
+  /** What replaces the default ceilings of fees; undefined where the server itself has the keys. */
+  readonly feeCeilings?: ConfiguredCeilings | undefined;
+}
+
 /** What is left to compare when the key is open. */
 interface AuthorizedTask {
   /** What the caller says is the wallet's address, where it matters: for policies, and for what acts for an account. */
@@ -85,15 +93,15 @@ interface AuthorizedTask {
 }
 
 /**
- * Requires that the owner, or a signer where one may, has signed a request for this task, and that the policy which is
- * pinned for that party allows it.
+ * Requires that the owner, or a signer where one may, has signed a request for this task, that the policy which is
+ * pinned for that party allows it, and that what is filled in of its fee is within the ceilings.
  *
- * @throws UnauthorizedUseError, and what parsing throws for evidence that cannot be parsed.
+ * @throws UnauthorizedUseError; FeeAboveCeilingError; what parsing throws for evidence that cannot be parsed.
  */
 export async function requireAuthorizedTask(
   use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
-  { task, openSeal }: { readonly task: WalletTask; readonly openSeal: OpenSeal },
+  { task, openSeal, feeCeilings }: Authorizing,
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = use;
   const isFree = { addresses: [] };
@@ -102,13 +110,17 @@ export async function requireAuthorizedTask(
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
   }
   if (evidence === undefined) {
-    if (authority.isAutomated && isTransactionTask(task)) return isFree;
+    if (authority.isAutomated && isTransactionTask(task)) {
+      if (feeCeilings !== undefined) requireFeesBelow(undefined, task, feeCeilings);
+      return isFree;
+    }
     throw new UnauthorizedUseError('expected a request that the owner has signed');
   }
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
   requireRequested(request, { rest, chainType: occasion.chainType }, task);
+  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
   const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);

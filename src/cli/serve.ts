@@ -81,7 +81,8 @@ Settings (environment):
       are compared
   CUSTOS_FEE_CEILINGS (default: 2000, 500, 16777216, 1 ether)
       the most that nodes may ask for, per chain, separated by spaces:
-      eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000
+      eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000; the
+      signer has them too, and a signer with a socket its own ones
   CUSTOS_CONFIRMATIONS (default: 12 on most chains)
       blocks until a deposit counts as final, per chain, separated by spaces:
       eip155:1=32 eip155:10=off

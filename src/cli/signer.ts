@@ -10,6 +10,9 @@ Settings (environment):
       how many keys of new wallets to prepare while idle (default: 0)
   CUSTOS_USER_LOGINS_FILE
       JSON file by app id of the logins whose tokens it verifies
+  CUSTOS_FEE_CEILINGS
+      the most that is filled in of the fee of an owned wallet's transaction,
+      as for \`custos serve\`; give both the same value
 
 Example:
   $ install -d -m 700 /run/custos-signer

@@ -1,3 +1,4 @@
+import type { EvmCeilings } from '../assets/fee-ceilings.ts';
 import type { ChainTransfer, TransferPage, TransferQuery, TransferReading } from './chain-transfers.ts';
 import type { SparkOperators } from './spark-operators.ts';
 
@@ -92,15 +93,6 @@ interface Chain {
   transfersAfter?(reading: TransferReading): Promise<TransferPage>;
   /** How long one process may take to read the next transfers; undefined if that takes no time worth sharing. */
   readonly transferLeaseMs?: number;
-}
-
-/** The highest values that are accepted from nodes. Wei per gas; gas; wei. */
-export interface EvmCeilings {
-  readonly maxFeePerGas: bigint;
-  readonly maxPriorityFeePerGas: bigint;
-  readonly gas: bigint;
-  /** gas × maxFeePerGas. */
-  readonly fee: bigint;
 }
 
 /** A chain whose id is `eip155:…`. */

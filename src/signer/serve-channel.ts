@@ -14,11 +14,16 @@ interface SignerParts extends ServedVault {
 }
 
 /** The vault of a signer. Throws when the libraries that sign disagree. */
-export function servedVault({ preparedKeys: count, logins, ...masterKeys }: SignerConfig): SignerParts {
+export function servedVault({
+  preparedKeys: count,
+  logins,
+  feeCeilings,
+  ...masterKeys
+}: SignerConfig): SignerParts {
   assertBackendsAgree();
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
-    vault: productionVault(masterKeys, systemEntropy, { phraseKeys, logins }),
+    vault: productionVault(masterKeys, systemEntropy, { phraseKeys, logins, feeCeilings }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
     close: () => phraseKeys.close(),

@@ -9,6 +9,7 @@ import type { UserLogin } from '../../src/adapters/vault/login-token.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
+import type { ConfiguredCeilings } from '../../src/authorization/requested-fees.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
@@ -81,6 +82,8 @@ export interface OperationsOptions {
   readonly admission?: RunOptions['admission'];
   /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
+  /** What replaces the default ceilings of fees in the vault. */
+  readonly feeCeilings?: ConfiguredCeilings;
   /** The app's own login, whose tokens the vault verifies. */
   readonly login?: UserLogin;
   /** The file of SQLite, which is in memory by default. */
@@ -154,7 +157,14 @@ export function operationsOn(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains, jwks, safeguards, replaceVault, logins }: OperationsOptions & { logins?: Map<string, UserLogin> },
+  {
+    chains,
+    jwks,
+    safeguards,
+    replaceVault,
+    logins,
+    feeCeilings = new Map(),
+  }: OperationsOptions & { logins?: Map<string, UserLogin> },
 ): Services {
   const entropy = seededEntropy(seed);
   const vault = createKeyVault({
@@ -163,6 +173,7 @@ function makeServices(
     keyEntropy: entropy,
     clock: { now: () => clock.nowMs },
     logins,
+    feeCeilings,
   });
   return {
     processId: 'test',

@@ -190,6 +190,33 @@ describe('fee ceilings', () => {
     const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_FEE_CEILINGS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
   });
+
+  test('reach the signer that the server starts, which knows no nodes', () => {
+    const ceilings = 'eip155:1=price_gwei:300 eip155:137=gas:1';
+    const { signer } = readServeConfig({}, { ...whole, CUSTOS_RPC: rpc, CUSTOS_FEE_CEILINGS: ceilings });
+    const environment = signer.kind === 'child' ? signer.environment() : {};
+    expect(environment.CUSTOS_RPC).toBeUndefined();
+    expect(readSignerConfig(environment).feeCeilings).toEqual(
+      new Map([
+        ['eip155:1', { maxFeePerGas: 300n * gwei }],
+        ['eip155:137', { gas: 1n }],
+      ]),
+    );
+    expect(
+      faultsIn(() => readSignerConfig({ ...environment, CUSTOS_FEE_CEILINGS: 'solana:abc=gas:1' })),
+    ).toEqual(['CUSTOS_FEE_CEILINGS: expected the id of an EVM chain, got `solana:abc`']);
+  });
+
+  test('stay with a server whose signer listens', () => {
+    const { CUSTOS_MASTER_KEY: _, ...others } = whole;
+    const env = {
+      ...others,
+      CUSTOS_SIGNER_SOCKET: '/run/custos/socket',
+      CUSTOS_RPC: rpc,
+      CUSTOS_FEE_CEILINGS: 'eip155:1=gas:7',
+    };
+    expect(readServeConfig({}, env).rpc[0]!.ceilings).toEqual({ gas: 7n });
+  });
 });
 
 describe('confirmations', () => {
@@ -297,6 +324,7 @@ describe('master keys', () => {
       transit: undefined,
       preparedKeys: 0,
       logins: new Map(),
+      feeCeilings: new Map(),
     });
   });
 
@@ -307,8 +335,9 @@ describe('master keys', () => {
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
       preparedKeys: 0,
       logins: new Map(),
+      feeCeilings: new Map(),
     });
-    const { preparedKeys: _, logins: __, ...masterKeys } = readSignerConfig(setOnly(env));
+    const { preparedKeys: _, logins: __, feeCeilings: ___, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
       vault: { kind: 'local', masterKeys },

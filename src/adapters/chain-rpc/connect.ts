@@ -1,8 +1,8 @@
+import { ceilingsOf, type EvmCeilings } from '../../assets/fee-ceilings.ts';
 import { loadOnce } from '../../load-once.ts';
-import type { AnyChain, Chains, EvmCeilings, EvmChain, SolanaChain } from '../../ports/chains.ts';
+import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/log.ts';
 import { lazyMethods } from '../lazy-methods.ts';
-import { ceilingsOf } from './ceilings.ts';
 import { confirmationsOf } from './confirmations.ts';
 import type { ObserveNode } from './nodes.ts';
 

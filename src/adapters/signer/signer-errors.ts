@@ -1,3 +1,4 @@
+import { FeeAboveCeilingError } from '../../actions/filled-fees.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { HpkeError } from '../../crypto/hpke.ts';
 import * as signing from '../../signing/signing-errors.ts';
@@ -40,6 +41,7 @@ type MakeError = (message: string, field: string) => Error;
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['vault', VaultError, (message) => new VaultError(message)],
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
+  ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],
   ['hpke', HpkeError, (message) => new HpkeError(message)],
   [
     'imported_key',

@@ -11,7 +11,11 @@ import { createKeyVault, type KeyVaultOptions } from './vault-operations.ts';
 export function productionVault(
   settings: MasterKeySettings,
   entropy: Entropy,
-  { phraseKeys, logins }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins'> = {},
+  {
+    phraseKeys,
+    logins,
+    feeCeilings = new Map(),
+  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'feeCeilings'> = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
@@ -20,7 +24,7 @@ export function productionVault(
   return createKeyVault({
     masterKeys: [current, ...earlier],
     entropy,
-    ...{ phraseKeys, logins },
+    ...{ phraseKeys, logins, feeCeilings },
   });
 }
 

@@ -2,6 +2,7 @@ import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import type { KnownQuorums } from '../../authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
+import type { ConfiguredCeilings } from '../../authorization/requested-fees.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import {
   authorityDigest,
@@ -61,6 +62,8 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly phraseKeys?: PhraseKeys | undefined;
   /** By app: the logins whose tokens it verifies. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
+  /** By chain: what replaces the default ceilings of fees. Undefined: fees have none. */
+  readonly feeCeilings?: ConfiguredCeilings | undefined;
 }
 
 /** A vault in this process. */
@@ -69,10 +72,11 @@ export function createKeyVault({
   clock,
   phraseKeys,
   logins,
+  feeCeilings,
   ...options
 }: KeyVaultOptions): KeyVault {
   return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
-    ...{ clock, phraseKeys, logins },
+    ...{ clock, phraseKeys, logins, feeCeilings },
   });
 }
 
@@ -90,7 +94,12 @@ const POLICY_SECRET_BYTES = 32;
 export function vaultOn(
   envelopes: MasterKeyVault,
   entropy: Entropy,
-  { clock = systemClock, phraseKeys, logins = new Map() }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
+  {
+    clock = systemClock,
+    phraseKeys,
+    logins = new Map(),
+    feeCeilings,
+  }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
 ): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
     envelopes.seal(secret, binding).finally(() => secret.fill(0));
@@ -135,7 +144,11 @@ export function vaultOn(
       const chainType = chainTypeOf(binding);
       const { method, params } = task;
       const occasion = occasionOf(binding, clock);
-      const signing = { task: { kind: 'sign', method, params }, openSeal: openSeal(binding.appId) } as const;
+      const signing = {
+        task: { kind: 'sign', method, params },
+        openSeal: openSeal(binding.appId),
+        feeCeilings,
+      } as const;
       if (use !== undefined) await requireSeen(use, binding);
       const judged =
         use &&

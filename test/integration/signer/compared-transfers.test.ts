@@ -1,40 +1,15 @@
-import { duplexPair } from 'node:stream';
 import { Keypair } from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { silentLog } from '../../../src/adapters/log.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { openSignerVault } from '../../../src/adapters/signer/signer-vault.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/simulated/prices.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { behindProtocol, type Task } from '../../support/signer/behind-protocol.ts';
 import { newOwner } from '../../support/signer/owner.ts';
-
-type Task = Parameters<KeyVault['signWithWallet']>[2];
 
 /** What the server changes in what it has signed; it is honest by default. */
 let tamper: (task: Task) => Task = (task) => task;
-
-/** The vault behind the protocol of the signer. */
-function elsewhere(vault: KeyVault): KeyVault {
-  const connected = openSignerVault(() => {
-    const [ours, its] = duplexPair();
-    serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
-    return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
-  }, silentLog);
-  return new Proxy(vault, {
-    get(target, name: keyof KeyVault) {
-      if (typeof target[name] !== 'function') return undefined;
-      return async (...args: unknown[]) => {
-        const member = (await connected).vault[name] as (...args: unknown[]) => unknown;
-        const changed = name === 'signWithWallet' ? args.with(2, tamper(args[2] as Task)) : args;
-        return member(...changed);
-      };
-    },
-  });
-}
 
 const solanaAddress = (byte: number) => Keypair.fromSeed(Buffer.alloc(32, byte)).publicKey.toBase58();
 const [base, solana, tron] = ['eip155:8453', 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp', 'tron:0x2b6653dc'];
@@ -101,7 +76,7 @@ describe.each(databaseKinds)('on %s, with a signer that compares', (kind) => {
   beforeAll(async () => {
     const clock = { now: () => server?.clock.nowMs ?? 0 };
     chains = openSimulatedChains({ file: ':memory:', clock, confirmAfterMs: undefined });
-    server = await openOperations(kind, { chains, replaceVault: elsewhere });
+    server = await openOperations(kind, { chains, replaceVault: behindProtocol((task) => tamper(task)) });
     const exchange = chains.exchange({
       ...{ ids: server.services.ids, prices: fixedPrices, supports: chains.has },
     });

@@ -14,6 +14,7 @@ import {
   type QuorumRecord,
   quorumReference,
 } from '../../../src/authorization/quorum-records.ts';
+import type { ConfiguredCeilings } from '../../../src/authorization/requested-fees.ts';
 import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
 import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
 import type { Owner } from './owner.ts';
@@ -45,12 +46,14 @@ export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
 export async function compromisedServer(
   time: number | (() => number),
   logins: ReadonlyMap<string, UserLogin> = new Map(),
+  feeCeilings: ConfiguredCeilings = new Map(),
 ) {
   const vault = createKeyVault({
     masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
     entropy: systemEntropy,
     clock: { now: typeof time === 'number' ? () => time : time },
     logins,
+    feeCeilings,
   });
   const [ours, its] = duplexPair();
   serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });

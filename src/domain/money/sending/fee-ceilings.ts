@@ -1,8 +1,15 @@
+import {
+  type FeeFields,
+  feeExcess,
+  type OperationFees,
+  operationFeeExcess,
+} from '../../../actions/filled-fees.ts';
 import { ApiError } from '../../../errors.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 
 /*
- * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit what the caller sets.
+ * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit what the caller sets. The signer compares
+ * what was filled in with the same ceilings.
  *
  * CHOICE: policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The
  * decoded action of an explanation shows it as `fee`.
@@ -26,6 +33,23 @@ export function requireGasBelow(chain: EvmChain, gas: bigint): void {
 /** @throws ApiError transaction_broadcast_failure when the whole fee, in wei, exceeds the ceiling. */
 export function requireFeeBelow(chain: EvmChain, fee: bigint): void {
   if (chain.ceilings !== undefined) requireBelow(chain, 'wei as the fee', fee, chain.ceilings.fee);
+}
+
+/**
+ * @param asked what the caller has set.
+ * @throws ApiError transaction_broadcast_failure when what was filled in exceeds the ceilings.
+ */
+export function requireFilledBelow(chain: EvmChain, asked: FeeFields, given: FeeFields): void {
+  if (chain.ceilings === undefined) return;
+  const excess = feeExcess(asked, given, chain.ceilings);
+  if (excess !== undefined) requireBelow(chain, excess.unit, excess.amount, excess.ceiling);
+}
+
+/** @throws ApiError transaction_broadcast_failure when the gas and the price of an operation exceed the ceilings. */
+export function requireOperationBelow(chain: EvmChain, operation: OperationFees): void {
+  if (chain.ceilings === undefined) return;
+  const excess = operationFeeExcess(operation, chain.ceilings);
+  if (excess !== undefined) requireBelow(chain, excess.unit, excess.amount, excess.ceiling);
 }
 
 function requireBelow({ caip2 }: EvmChain, unit: string, asked: bigint, ceiling: bigint): void {

@@ -7,7 +7,7 @@ import type { EthereumTransaction } from '../../../signing/ethereum/sign-transac
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
-import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
+import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 
 /** A transaction to send from one address, as the caller specified it. */
 export interface EthereumDraft {
@@ -67,7 +67,7 @@ export async function planEthereum(
     chain_id: Number(chain.chainId),
     gas_limit: gas,
   } as EthereumTransaction;
-  if (!isPricedBy(transaction)) requireFeeBelow(chain, feeOf(filled));
+  requireFilledBelow(chain, transaction, filled);
   // Tempo fees are paid in a token, and the transaction itself says who pays.
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
@@ -190,15 +190,6 @@ function gasWithin(chain: EvmChain, estimate: bigint): string {
   const gas = withMargin(estimate);
   requireGasBelow(chain, gas);
   return hexOf(gas);
-}
-
-/** Whether the caller set the fee himself: the gas limit and the price of gas. */
-function isPricedBy(transaction: UnsignedEthereumTransaction): boolean {
-  const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
-  return (
-    transaction.gas_limit !== undefined &&
-    (gasPrice !== undefined || transaction.max_fee_per_gas !== undefined)
-  );
 }
 
 /** The fee fields that the transaction's type needs and the caller omitted. */

@@ -1,3 +1,4 @@
+import { FeeAboveCeilingError } from '../../../actions/filled-fees.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
@@ -81,7 +82,11 @@ async function signBuilt(
   await requireKnownAccount(context, wallet, built);
   const signed = await built.sign({
     sign: (signingMethod, params) =>
-      signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }),
+      signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }).catch(
+        (error: unknown) => {
+          throw asFeeRefusal(error);
+        },
+      ),
   });
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
   // User operations are never identical: each has a random nonce.
@@ -108,4 +113,11 @@ async function signBuilt(
     isBroadcastHere: !isOptimistic,
   });
   return { signed, row };
+}
+
+/** The signer has ceilings of its own, which may be lower than those of this server. */
+function asFeeRefusal(error: unknown): unknown {
+  return error instanceof FeeAboveCeilingError
+    ? new ApiError('transaction_broadcast_failure', error.message)
+    : error;
 }

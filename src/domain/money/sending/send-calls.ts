@@ -14,6 +14,7 @@ import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
+import { requireFilledBelow } from './fee-ceilings.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
 import { laterDelegation } from './hold-nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
@@ -122,6 +123,7 @@ export async function buildCalls(
   const nonce = await findNonce(context, account, pendingCount ?? 0n, () => (delegates ? 2 : 1));
   const transaction =
     delegates && !plan.delegates ? withAuthorizationGas(plan.transaction) : plan.transaction;
+  requireFilledBelow(chain, {}, transaction);
   const request = { ...transaction, ...(delegates ? { type: 4 as const } : {}), nonce };
   const data = 'data' in transaction ? parseHexBytes(transaction.data ?? '0x', '/data') : new Uint8Array();
   const units = batchUnits(data, chain.chainId) ?? [];

@@ -18,7 +18,7 @@ import {
 import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
-import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
+import { requireOperationBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
 import { laterDelegation } from './hold-nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
@@ -90,8 +90,7 @@ export async function planOperation(
   );
   const callGas = withMargin(units);
   requirePricesBelow(chain, fees);
-  requireGasBelow(chain, callGas);
-  requireFeeBelow(chain, callGas * fees.maxFeePerGas);
+  requireOperationBelow(chain, gasFieldsOf({ callGas, fees }));
   const isDelegated = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
   return { chain, bundler, address, calls, callGas, fees, isDelegated, pendingCount };
 }
@@ -197,13 +196,19 @@ function operationOf({ bundler, address, calls, callGas, fees }: OperationPlan, 
     // key || 64-bit sequence
     nonce: `0x${bytesTo0xHex(nonceKey).slice(2)}${'0'.repeat(16)}`,
     call_data: bytesTo0xHex(encodeAccountCalls(calls)),
+    ...gasFieldsOf({ callGas, fees }),
+    paymaster: bundler.paymaster,
+    paymaster_data: '0x',
+  };
+}
+
+function gasFieldsOf({ callGas, fees }: Pick<OperationPlan, 'callGas' | 'fees'>) {
+  return {
     call_gas_limit: hexOf(callGas),
     verification_gas_limit: hexOf(VERIFICATION_GAS),
     pre_verification_gas: hexOf(BUNDLER_GAS),
     max_fee_per_gas: hexOf(fees.maxFeePerGas),
     max_priority_fee_per_gas: hexOf(fees.maxPriorityFeePerGas ?? fees.maxFeePerGas),
-    paymaster: bundler.paymaster,
-    paymaster_data: '0x',
     paymaster_verification_gas_limit: hexOf(PAYMASTER_GAS),
     paymaster_post_op_gas_limit: hexOf(0n),
   };

@@ -1,4 +1,11 @@
-import type { EvmCeilings } from '../../ports/chains.ts';
+/** The most that a transaction may pay for gas where its fee was filled in. Wei per gas; gas; wei. */
+export interface EvmCeilings {
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+  readonly gas: bigint;
+  /** gas × maxFeePerGas. */
+  readonly fee: bigint;
+}
 
 const GWEI = 1_000_000_000n;
 const ETHER = 1_000_000_000n * GWEI;
@@ -33,7 +40,10 @@ const byChain: Readonly<Record<string, Partial<EvmCeilings>>> = {
   'eip155:999': { fee: 10n * ETHER },
 };
 
-/** The ceilings of a chain: those that the operator configured, otherwise the defaults. */
+/**
+ * The ceilings of a chain: those that the operator configured, otherwise the defaults. The server and its signer have the
+ * same ones.
+ */
 export function ceilingsOf(caip2: string, configured: Partial<EvmCeilings> = {}): EvmCeilings {
   return { ...usual, ...byChain[caip2], ...configured };
 }

@@ -1,0 +1,103 @@
+import type { EvmCeilings } from '../assets/fee-ceilings.ts';
+import { parseQuantity, type Quantity } from '../signing/fields.ts';
+
+// The one comparison of what was filled in of a fee with the ceilings of its chain: the server makes it when it fills fees
+// in, and the signer before it signs, so that the signer refuses nothing that an honest server asks for.
+
+/** The fields of a transaction that say what it pays. */
+export interface FeeFields {
+  readonly gas_limit?: Quantity | undefined;
+  readonly gas_price?: Quantity | undefined;
+  readonly max_fee_per_gas?: Quantity | undefined;
+  readonly max_priority_fee_per_gas?: Quantity | undefined;
+}
+
+/** The fields of a user operation that say what it pays. */
+export interface OperationFees {
+  readonly call_gas_limit: Quantity;
+  readonly verification_gas_limit: Quantity;
+  readonly pre_verification_gas: Quantity;
+  readonly max_fee_per_gas: Quantity;
+  readonly paymaster_verification_gas_limit?: Quantity | undefined;
+  readonly paymaster_post_op_gas_limit?: Quantity | undefined;
+}
+
+/** What is above its ceiling. */
+export interface FeeExcess {
+  readonly unit: string;
+  readonly amount: bigint;
+  readonly ceiling: bigint;
+}
+
+/** What was filled in of a fee is above the ceiling of its chain. */
+export class FeeAboveCeilingError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'FeeAboveCeilingError';
+  }
+}
+
+/**
+ * What of a transaction's fee is above a ceiling; undefined if nothing is. What the caller has asked for is not limited:
+ * not the gas nor the price that it names, and not the whole fee if it names both.
+ *
+ * NOTE: a price that the caller leaves open is filled in above what it has asked for as a tip, so the tip is added to the
+ * ceiling of the price.
+ *
+ * @param asked the transaction as the caller has sent it, or nothing.
+ * @param given the same with everything filled in.
+ * @throws SigningInputError for a number that cannot be read.
+ */
+export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeilings): FeeExcess | undefined {
+  const gas = amountOf(given, 'gas_limit');
+  const tip = amountOf(given, 'max_priority_fee_per_gas');
+  const isTipNamed = asked.max_priority_fee_per_gas !== undefined;
+  const isGasNamed = asked.gas_limit !== undefined;
+  const limits: Limit[] = [];
+  if (!isGasNamed) limits.push(['gas', gas, ceilings.gas]);
+  if (!isTipNamed) limits.push(['wei per gas as a tip', tip, ceilings.maxPriorityFeePerGas]);
+  for (const field of ['gas_price', 'max_fee_per_gas'] as const) {
+    const price = amountOf(given, field);
+    const isNamed = asked[field] !== undefined;
+    const most = ceilings.maxFeePerGas + (isTipNamed ? tip : 0n);
+    if (!isNamed) limits.push(['wei per gas', price, most]);
+    if (!isNamed || !isGasNamed) limits.push(['wei as the fee', gas * price, ceilings.fee]);
+  }
+  return firstAbove(limits);
+}
+
+/**
+ * What of a user operation's fee is above a ceiling; undefined if nothing is. All of its gas counts: without a paymaster,
+ * the account pays for it. Its tip has no ceiling of its own: where blocks have no base fee, it is the price.
+ *
+ * @throws SigningInputError for a number that cannot be read.
+ */
+export function operationFeeExcess(operation: OperationFees, ceilings: EvmCeilings): FeeExcess | undefined {
+  const gas = gasFields.reduce((sum, field) => sum + amountOf(operation, field), 0n);
+  const price = amountOf(operation, 'max_fee_per_gas');
+  return firstAbove([
+    ['gas', gas, ceilings.gas],
+    ['wei per gas', price, ceilings.maxFeePerGas],
+    ['wei as the fee', gas * price, ceilings.fee],
+  ]);
+}
+
+const gasFields = [
+  ...(['call_gas_limit', 'verification_gas_limit', 'pre_verification_gas'] as const),
+  ...(['paymaster_verification_gas_limit', 'paymaster_post_op_gas_limit'] as const),
+];
+
+type Limit = readonly [unit: string, amount: bigint, ceiling: bigint];
+
+function firstAbove(limits: readonly Limit[]): FeeExcess | undefined {
+  const [unit, amount, ceiling] = limits.find(([, asked, most]) => asked > most) ?? [];
+  if (unit === undefined || amount === undefined || ceiling === undefined) return undefined;
+  return { unit, amount, ceiling };
+}
+
+function amountOf<Field extends string>(
+  fields: Readonly<Partial<Record<Field, Quantity | undefined>>>,
+  field: Field,
+): bigint {
+  return parseQuantity(fields[field] ?? 0, `/transaction/${field}`, 256);
+}

@@ -1,0 +1,80 @@
+import {
+  FeeAboveCeilingError,
+  type FeeExcess,
+  type FeeFields,
+  feeExcess,
+  type OperationFees,
+  operationFeeExcess,
+} from '../actions/filled-fees.ts';
+import { ceilingsOf, type EvmCeilings } from '../assets/fee-ceilings.ts';
+import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import type { WalletTask } from './requested-task.ts';
+import type { EvidentRequest } from './signed-evidence.ts';
+
+/** What the operator has configured in place of the default ceilings, by chain. */
+export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
+
+/** A signed request for something of a wallet. */
+interface AskedOfWallet {
+  readonly body: EvidentRequest['body'];
+  /** The path after that of the wallet. */
+  readonly rest: string;
+}
+
+/**
+ * Requires that a fee which the server has filled in is within the ceilings of its chain. The task is one that the request
+ * asks for: fields that it names are as it names them.
+ *
+ * @param request undefined for an automation.
+ * @throws FeeAboveCeilingError; SigningInputError for a number that cannot be read.
+ */
+export function requireFeesBelow(
+  request: AskedOfWallet | undefined,
+  task: WalletTask,
+  configured: ConfiguredCeilings,
+): void {
+  if (task.kind !== 'sign' || isWhole(request, task.method)) return;
+  const { chain_id: chainId, excessIn } = feesOf(request, task);
+  if (excessIn === undefined) return;
+  const caip2 = `eip155:${parseQuantity(chainId ?? 0, '/transaction/chain_id', 256)}`;
+  const excess = excessIn(ceilingsOf(caip2, configured.get(caip2)));
+  if (excess === undefined) return;
+  const { unit, amount, ceiling } = excess;
+  throw new FeeAboveCeilingError(
+    `the signer was asked for ${amount} ${unit} on \`${caip2}\`, more than its ceiling of ${ceiling}; nothing was signed or sent`,
+  );
+}
+
+/** Whether the request contains all of what is signed. */
+function isWhole(request: AskedOfWallet | undefined, method: string): boolean {
+  return request?.rest === '/rpc' && request.body.method === method;
+}
+
+interface FilledFees {
+  readonly chain_id?: Quantity | undefined;
+  /** Undefined for what pays no fee, or one that is not filled in. */
+  readonly excessIn?: (ceilings: EvmCeilings) => FeeExcess | undefined;
+}
+
+/** NOTE: what a Solana or Tron transaction pays is compared with the request, as is the rest of it. */
+function feesOf(request: AskedOfWallet | undefined, { method, params }: SignTask): FilledFees {
+  if (method === 'eth_signTransaction') {
+    const { transaction } = params as { transaction: FeeFields & Pick<FilledFees, 'chain_id'> };
+    const asked = askedFees(request);
+    return { chain_id: transaction.chain_id, excessIn: (most) => feeExcess(asked, transaction, most) };
+  }
+  if (method !== 'eth_signUserOperation') return {};
+  const { chain_id: chainId, user_operation: operation } = params as {
+    chain_id: Quantity;
+    user_operation: OperationFees;
+  };
+  return { chain_id: chainId, excessIn: (most) => operationFeeExcess(operation, most) };
+}
+
+type SignTask = Extract<WalletTask, { kind: 'sign' }>;
+
+/** The fee fields that the request itself names. */
+function askedFees(request: AskedOfWallet | undefined): FeeFields {
+  if (request?.rest !== '/rpc' || request.body.method !== 'eth_sendTransaction') return {};
+  return (request.body.params as { transaction: FeeFields }).transaction;
+}
