@@ -141,17 +141,27 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
 }
 
 /**
- * Intents that a user need not sign again: those signed with a key that has not expired, and those of key quorums that
- * count expired ones, see `countsInAgreement`.
+ * Intents that a user need not sign again: those signed with a key that has not expired, and those of which all key quorums
+ * with this user, nested ones too, count expired ones, see `countsInAgreement`.
  */
 function signedForNow({ em, nowMs }: ListContext, user: Member) {
-  const isLive = sql<boolean>`exists (
-    select 1 from user_keys where user_keys.user_id = intent_signatures.member
-      and user_keys.public_key = intent_signatures.public_key and user_keys.expires_at_ms > ${nowMs})`;
   const isPinned = sql<boolean>`exists (
-    select 1 from intent_parties join key_quorums on key_quorums.id = intent_parties.key_quorum_id
-      where intent_parties.intent_id = intent_signatures.intent_id and key_quorums.voucher is not null)`;
-  return signedBy(em, user).where(sql<boolean>`(${isLive} or not ${isPinned})`);
+    select 1 from intent_parties as party join key_quorums as own on own.voucher is not null and (
+        own.id = party.key_quorum_id or own.id in (
+          select nested.member from key_quorum_members as nested
+            where nested.key_quorum_id = party.key_quorum_id and nested.kind = 'key_quorum'))
+      join key_quorum_members as place on place.key_quorum_id = own.id
+        and place.member = ${user.member} and place.kind = 'user'
+      where party.intent_id = intent_signatures.intent_id)`;
+  return signedBy(em, user).where(sql<boolean>`(${isLive('intent_signatures', nowMs)} or not ${isPinned})`);
+}
+
+/** Whether the key of a user who signed has not expired. */
+function isLive(signature: string, nowMs: number) {
+  const [member, publicKey] = [sql.ref(`${signature}.member`), sql.ref(`${signature}.public_key`)];
+  return sql<boolean>`exists (
+    select 1 from user_keys where user_keys.user_id = ${member}
+      and user_keys.public_key = ${publicKey} and user_keys.expires_at_ms > ${nowMs})`;
 }
 
 /** Pending intents with a party that is or contains the member, and which the member has not signed. */
@@ -192,8 +202,16 @@ async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: st
     .innerJoin('key_quorum_members as row', (join) =>
       join.onRef('row.member', '=', 'signature.member').onRef('row.kind', '=', 'signature.kind'),
     )
+    .innerJoin('key_quorums as own', 'own.id', 'row.key_quorum_id')
     .select('signature.intent_id')
     .where('row.key_quorum_id', '=', id)
+    .where(({ eb, or }) =>
+      or([
+        eb('signature.kind', '<>', 'user'),
+        eb('own.voucher', 'is', null),
+        isLive('signature', context.nowMs),
+      ]),
+    )
     .groupBy('signature.intent_id')
     .having(({ fn }) => fn.countAll<number>(), '>=', threshold);
   return query.where('id', 'not in', agreed);
