@@ -48,7 +48,7 @@ export const approvalOf = (spender: string, rawAmount: bigint): string =>
   });
 
 const newCard = ({ id, provider_id: issuerId }: Card): KnownCard => ({
-  ...{ id, issuerId, status: 'active', changes: 0, isCanceled: false },
+  ...{ id, issuerId, status: 'active', changes: 0, changesSent: 0, isCanceled: false },
 });
 
 /** Orders a card, once. */
@@ -81,7 +81,9 @@ export const changeCard: Script = async (scene) => {
     [1, 'replace'],
   ] as const);
   card.changes += 1;
-  const [wasAlone, wasCanceled] = [card.changes === 1, card.isCanceled];
+  card.changesSent += 1;
+  const { isCanceled: wasCanceled, changesSent: place } = card;
+  const wasAlone = card.changes === 1;
   card.status = undefined;
   const outcome = await requestChange(scene, card, kind);
   // A request that was not answered may still be on its way to the issuer.
@@ -92,7 +94,8 @@ export const changeCard: Script = async (scene) => {
     world.fail(`a canceled card was changed: ${card.id}`);
   const status = kind === 'replace' ? 'canceled' : kind;
   if (status === 'canceled') card.isCanceled = true;
-  else if (wasAlone && card.changes === 0) card.status = status;
+  // Another one may have begun and ended meanwhile.
+  else if (wasAlone && card.changesSent === place) card.status = status;
   if (kind === 'replace') model.cards.push(newCard(outcome.body as Card));
 };
 

@@ -90,6 +90,8 @@ export interface KnownCard {
   status: 'active' | 'inactive' | undefined;
   /** Requests that may still change it. */
   changes: number;
+  /** All that were sent. */
+  changesSent: number;
   /** Acknowledged, and final. */
   isCanceled: boolean;
 }

@@ -22,4 +22,9 @@ export const regressions: readonly Regression[] = [
     steps: 200,
     found: 'transactions waited behind the nonce of one that was never sent',
   },
+  {
+    seed: '131',
+    steps: 200,
+    found: 'the model missed a change of a card that began and ended during another one',
+  },
 ];
