@@ -20,8 +20,8 @@ export interface ServedWithSigner extends StartedCustos {
   readonly databaseUrl: string;
   readonly env: Record<string, string>;
   readonly app: { readonly id: string; readonly secret: string };
-  /** Sends a request of the app: a POST with a body, otherwise a GET. */
-  call(path: string, body?: object, headers?: object): Promise<Answered>;
+  /** Sends a request of the app: a POST with a body, unless another method is given; otherwise a GET. */
+  call(path: string, body?: object, headers?: object, method?: 'PATCH'): Promise<Answered>;
   /** The pid of the server's only child. */
   signerPid(): number;
   end(): Promise<void>;
@@ -74,10 +74,12 @@ export async function serveWithSigner({
   return {
     ...custos,
     ...{ masterKey, databaseUrl, env, app },
-    async call(path, body, headers = {}) {
+    async call(path, body, headers = {}, method) {
       const answer = await agent.request({
         ...{ origin, path },
-        ...(body === undefined ? { method: 'GET' } : { method: 'POST', body: JSON.stringify(body) }),
+        ...(body === undefined
+          ? { method: 'GET' }
+          : { method: method ?? 'POST', body: JSON.stringify(body) }),
         headers: {
           authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
           'service-app-id': app.id,
