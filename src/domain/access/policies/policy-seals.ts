@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { PolicyRecord } from '../../../authorization/policy-seals.ts';
+import type { PolicyContent, PolicyRecord } from '../../../authorization/policy-seals.ts';
 import { quorumReference } from '../../../authorization/quorum-records.ts';
 import type { PolicyPin } from '../../../authorization/wallet-policies.ts';
 import { ApiError } from '../../../errors.ts';
@@ -12,6 +12,7 @@ import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords } from '../key-quorums/quorum-records.ts';
+import { withRecordedOwner } from '../key-quorums/recorded-owner.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
 import type { StoredPolicy } from './find-policy.ts';
 
@@ -102,13 +103,16 @@ export async function changePolicySeal(
   const owners = [after.ownerId, before.ownerId].filter((id) => id !== null);
   const quorums = await loadQuorumRecords(context, [...new Set(owners)]);
   const known = new Set(before.rules.map(({ id }) => id));
-  const { sealed, content } = await context.vault.changePolicy(stored, bindingOf(context, before), {
+  const change = {
     content: stored.content,
     evidence,
-    quorums,
     ...(before.ownerId === null ? { userKeys: {} } : await knownUsers(context, [before.ownerId], quorums)),
     ruleIds: after.rules.map(({ id }) => id).filter((id) => !known.has(id)),
-  });
+  };
+  const { owner } = JSON.parse(stored.content) as PolicyContent;
+  const { sealed, content } = await withRecordedOwner(context, { owner, quorums }, (shown) =>
+    context.vault.changePolicy(stored, bindingOf(context, before), { ...change, quorums: shown }),
+  );
   await context.em
     .getKysely<Tables>()
     .updateTable('policy_seals')

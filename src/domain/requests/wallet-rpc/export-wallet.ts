@@ -14,7 +14,7 @@ import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { findWalletKey } from '../../wallets/wallets/find-wallet-key.ts';
-import { authorizedUse } from '../../wallets/wallets/wallet-authority.ts';
+import { askForUse, authorizedUse } from '../../wallets/wallets/wallet-authority.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
@@ -66,7 +66,9 @@ async function sealedExport(
   const { authority, ...sealed } = await findWalletKey(context, wallet);
   const use = await authorizedUse(context, wallet, authority);
   try {
-    return await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what, use);
+    return await askForUse(context, use, (shown) =>
+      context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
+    );
   } catch (error) {
     if (error instanceof HpkeError) throw invalidField(pointer, error.message);
     throw error;

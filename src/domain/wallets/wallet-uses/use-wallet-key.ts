@@ -2,7 +2,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { findWalletKey } from '../wallets/find-wallet-key.ts';
-import { authorizedUse } from '../wallets/wallet-authority.ts';
+import { askForUse, authorizedUse } from '../wallets/wallet-authority.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 
 type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'vault'>;
@@ -15,5 +15,7 @@ export async function signWithWalletKey<Method extends SigningMethod>(
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
   const use = await authorizedUse(context, wallet, authority);
-  return context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, use);
+  return askForUse(context, use, (shown) =>
+    context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown),
+  );
 }

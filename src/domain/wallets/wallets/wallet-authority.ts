@@ -15,6 +15,7 @@ import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { knownUsers, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
+import { withRecordedOwner } from '../../access/key-quorums/recorded-owner.ts';
 import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
 import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
 import { evidenceOf, signerOf } from '../../access/owners/request-evidence.ts';
@@ -224,6 +225,19 @@ export async function authorizedUse(
   return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
 }
 
+/** Asks the vault for a use, with the owner that it knows where the database has another one of the same single key. */
+export async function askForUse<Use extends AuthorizedUse | undefined, T>(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  use: Use,
+  ask: (use: Use) => Promise<T>,
+): Promise<T> {
+  if (use === undefined) return ask(use);
+  const known = { owner: use.authority.owner, quorums: use.quorums };
+  return withRecordedOwner(context, known, (quorums) =>
+    ask(quorums === use.quorums ? use : { ...use, quorums }),
+  );
+}
+
 /** The policy of who has authorized a request: the owner, or a signer. */
 function pinFor(
   policies: WalletPolicies,
@@ -289,7 +303,9 @@ export async function changeAuthority(
     before: await policiesOf(context, policyFieldsOf(before)),
     named: await findPins(context, policyIdsOf(policyFieldsOf(after))),
   };
-  const changed = await context.vault.changeAuthority(sealed, walletKeyBinding(before), { ...use, pins });
+  const changed = await askForUse(context, { ...use, pins }, (shown) =>
+    context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
+  );
   await context.em
     .getKysely<Tables>()
     .updateTable('wallet_keys')
