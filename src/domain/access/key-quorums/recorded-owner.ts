@@ -1,7 +1,8 @@
 import { type QuorumRecord, quorumReference } from '../../../authorization/quorum-records.ts';
 import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 import { loadQuorumRecords } from './quorum-records.ts';
 
 /** More than an app has key quorums of one key. */
@@ -40,20 +41,14 @@ async function recordedOwner(
   if (quorums.some(({ base }) => quorumReference(base) === owner)) return undefined;
   const keys = quorums.flatMap(({ base }) => (base.publicKeys.length === 1 ? base.publicKeys : []));
   if (keys.length === 0) return undefined;
-  const rows = await context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorum_members as row')
-    .innerJoin('key_quorums as quorum', 'quorum.id', 'row.key_quorum_id')
-    .select('quorum.id')
-    .where('row.kind', '=', 'public_key')
-    .where('row.member', 'in', keys)
-    .where('quorum.app_id', '=', context.app.id)
-    .orderBy('quorum.id')
-    .limit(MAX_CANDIDATES)
-    .execute();
+  const { app, em } = context;
+  const members = await em.find(KeyQuorumMemberEntity, { kind: 'public_key', member: { $in: keys } });
+  const ids = members.map(({ keyQuorumId }) => keyQuorumId);
+  const limits = { orderBy: { id: 'asc' }, limit: MAX_CANDIDATES } as const;
+  const own = await em.find(KeyQuorumEntity, { appId: app.id, id: { $in: ids } }, limits);
   const candidates = await loadQuorumRecords(
     context,
-    rows.map(({ id }) => id),
+    own.map(({ id }) => id),
   );
   return candidates.find(({ base }) => quorumReference(base) === owner);
 }
