@@ -39,6 +39,11 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
+/** Whether a request, with all that shows who has authorized it, is too large to be passed on. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof Error && (error as { isTooLarge?: boolean }).isTooLarge === true;
+}
+
 /** The dependency of an error that `isUnavailable` recognizes, for the message to the caller. */
 export function unavailableThing(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {

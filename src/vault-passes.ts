@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { ApiError, isUnavailable } from './errors.ts';
+import { ApiError, isTooLarge, isUnavailable } from './errors.ts';
 import type { Services } from './operation-context.ts';
 import type { KeyVault } from './ports/key-vault.ts';
 import { holdsConnection } from './storage/held-connection.ts';
@@ -207,13 +207,17 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
 type Answer = { readonly value: unknown } | { readonly error: unknown };
 
 /** Refusals are answers too; that the vault cannot be reached is not. */
+/** Each name of the server under which members have signed a request repeats its body. */
+const TOO_LARGE =
+  '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
+
 async function answerOf(vault: KeyVault, { method, args }: Call): Promise<Answer> {
   try {
     const ask = vault[method] as (...args: unknown[]) => Promise<unknown>;
     return { value: await ask.apply(vault, [...copyOf(args)]) };
   } catch (error) {
     if (isUnavailable(error)) throw error;
-    return { error };
+    return { error: isTooLarge(error) ? new ApiError('payload_too_large', TOO_LARGE) : error };
   }
 }
 

@@ -9,7 +9,12 @@ import {
   type Message,
 } from './frames.ts';
 import { MAX_IN_FLIGHT } from './serve-connection.ts';
-import { fromSentError, SignerRefusedError, SignerUnavailableError } from './signer-errors.ts';
+import {
+  CallTooLargeError,
+  fromSentError,
+  SignerRefusedError,
+  SignerUnavailableError,
+} from './signer-errors.ts';
 
 /** What a signer says first. */
 export interface Hello {
@@ -110,7 +115,7 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
       throw new SignerUnavailableError('too many calls to the signer at once');
     lastId = lastId === 0xffff_ffff ? 1 : lastId + 1;
     const id = lastId;
-    const frame = encodeFrame({ kind: frameKinds.call, id, operation, parts, json });
+    const frame = callFrame({ kind: frameKinds.call, id, operation, parts, json });
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
     waiting[id] = { resolve, reject, untilMs: performance.now() + callMs };
     waitingCount += 1;
@@ -122,6 +127,15 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     clearTimeout(helloTimer);
     return { hello: first, call, ended: end.promise, close: finish };
   });
+}
+
+function callFrame(call: Frame): Buffer {
+  try {
+    return encodeFrame(call);
+  } catch (error) {
+    if (error instanceof FrameError) throw new CallTooLargeError(error);
+    throw error;
+  }
 }
 
 function refusalOf(json: unknown): SignerRefusedError {

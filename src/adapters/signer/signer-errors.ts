@@ -16,6 +16,17 @@ export class SignerUnavailableError extends Error {
   }
 }
 
+/** A call that is longer than a message may be. It was not sent. */
+export class CallTooLargeError extends Error {
+  /** Recognized by `isTooLarge` of `errors.ts`. */
+  readonly isTooLarge = true;
+
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = 'CallTooLargeError';
+  }
+}
+
 /** The signer does not start with its settings. */
 export class SignerRefusedError extends Error {
   readonly faults: readonly string[];
