@@ -106,7 +106,7 @@ describe.each(Object.keys(requests))('%s', (name) => {
   });
 
   test.each([
-    ['the price', () => dynamic(most.price + 1n, 0n, 21_000n), 'wei per gas on `eip155:1`'],
+    ['the price', () => dynamic(most.price + 1n, gwei, 21_000n), 'wei per gas on `eip155:1`'],
     ['the price of a legacy transaction', () => legacy(most.price + 1n, 21_000n), 'wei per gas on'],
     ['the tip', () => dynamic(most.price, most.tip + 1n, 21_000n), 'wei per gas as a tip'],
     ['the gas', () => dynamic(gwei, 0n, most.gas + 1n), 'gas on'],
