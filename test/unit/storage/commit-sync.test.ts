@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Kysely } from 'kysely';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { isUnavailable } from '../../../src/errors.ts';
 import { createCommitSync, type SyncCalls } from '../../../src/storage/sqlite/commit-sync.ts';
 import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
@@ -29,7 +29,9 @@ function slowDisk() {
       }),
     close: async () => {},
   };
-  return { calls, syncs };
+  /** The sync with this number, from 0, when it has begun. */
+  const begun = (index: number) => vi.waitUntil(() => syncs[index], { interval: 1 });
+  return { calls, syncs, begun };
 }
 
 function openNotes(calls: SyncCalls, limitMs?: number) {
@@ -55,7 +57,7 @@ async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
 }
 
 test('a commit is acknowledged by a sync that began after it; those that wait share one', async () => {
-  const { calls, syncs } = slowDisk();
+  const { calls, syncs, begun } = slowDisk();
   const { insert, handle } = openNotes(calls);
   const first = insert('first');
   expect(await hasEnded(first)).toBe(false);
@@ -63,21 +65,21 @@ test('a commit is acknowledged by a sync that began after it; those that wait sh
   expect(await hasEnded(others)).toBe(false);
   expect(handle.prepare('select count(*) as count from notes').get()).toEqual({ count: 4 });
   expect(syncs).toHaveLength(1);
-  syncs[0]!.end();
+  (await begun(0)).end();
   await first;
   expect(await hasEnded(others)).toBe(false);
   expect(syncs).toHaveLength(2);
   const last = insert('last');
   expect(await hasEnded(last)).toBe(false);
-  syncs[1]!.end();
+  (await begun(1)).end();
   await others;
   expect(await hasEnded(last)).toBe(false);
-  syncs[2]!.end();
+  (await begun(2)).end();
   await last;
 });
 
 test('what is read outside a transaction is on the disk; a transaction reads and goes on', async () => {
-  const { calls, syncs } = slowDisk();
+  const { calls, syncs, begun } = slowDisk();
   const { insert, database } = openNotes(calls);
   const written = insert('first');
   expect(await hasEnded(written)).toBe(false);
@@ -87,7 +89,7 @@ test('what is read outside a transaction is on the disk; a transaction reads and
     .transaction()
     .execute((transaction) => transaction.selectFrom('notes').selectAll().execute());
   expect(await within).toEqual([{ id: 'first' }]);
-  syncs[0]!.end();
+  (await begun(0)).end();
   expect(await read).toEqual([{ id: 'first' }]);
   await written;
   expect(await database.selectFrom('notes').selectAll().execute()).toHaveLength(1);
@@ -95,7 +97,7 @@ test('what is read outside a transaction is on the disk; a transaction reads and
 });
 
 test('changes without a transaction are synced too; a rollback is not', async () => {
-  const { calls, syncs } = slowDisk();
+  const { calls, syncs, begun } = slowDisk();
   const { database } = openNotes(calls);
   const rolledBack = database.transaction().execute(async (transaction) => {
     await transaction.insertInto('notes').values({ id: 'never' }).execute();
@@ -105,35 +107,34 @@ test('changes without a transaction are synced too; a rollback is not', async ()
   expect(syncs).toHaveLength(0);
   const written = database.insertInto('notes').values({ id: 'first' }).returning('id').execute();
   expect(await hasEnded(written)).toBe(false);
-  syncs[0]!.end();
+  (await begun(0)).end();
   await written;
 });
 
 test('after a failed sync no change is acknowledged, because the disk may have dropped it', async () => {
-  const { calls, syncs } = slowDisk();
+  const { calls, syncs, begun } = slowDisk();
   const { insert } = openNotes(calls);
   const refusal = insert('first').catch((error: unknown) => error);
   expect(await hasEnded(refusal)).toBe(false);
-  syncs[0]!.fail(Object.assign(new Error('input/output error'), { code: 'EIO' }));
+  (await begun(0)).fail(Object.assign(new Error('input/output error'), { code: 'EIO' }));
   expect(isUnavailable(await refusal)).toBe(true);
   expect(isUnavailable(await insert('second').catch((error: unknown) => error))).toBe(true);
   expect(syncs).toHaveLength(1);
 });
 
 test('a disk that does not answer holds no request for longer than the limit', async () => {
-  const { calls, syncs } = slowDisk();
-  const { insert, database } = openNotes(calls, 20);
-  const late = await Promise.all(
-    [insert('first'), insert('second')].map((done) => done.catch((error) => error)),
-  );
-  expect(late.map(isUnavailable)).toEqual([true, true]);
+  const { calls, syncs, begun } = slowDisk();
+  const { insert, database } = openNotes(calls, 200);
+  const first = insert('first').catch((error: unknown) => error);
+  await begun(0);
+  const second = insert('second').catch((error: unknown) => error);
+  expect((await Promise.all([first, second])).map(isUnavailable)).toEqual([true, true]);
   expect(await database.selectFrom('notes').selectAll().execute()).toHaveLength(2);
   expect(syncs).toHaveLength(1);
-  syncs[0]!.end();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  syncs[1]!.end();
+  (await begun(0)).end();
+  (await begun(1)).end();
   const third = insert('third');
   expect(await hasEnded(third)).toBe(false);
-  syncs[2]!.end();
+  (await begun(2)).end();
   await third;
 });
