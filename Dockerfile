@@ -10,10 +10,12 @@ COPY . .
 RUN node codegen/build.ts && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
 # Starts a sandbox once with the Node.js of the image and keeps the bytecode, which a read-only container cannot write.
 COPY --from=runtime /nodejs /nodejs
-RUN /nodejs/bin/node dist/custos.js exec -- true \
+# The entry point has a flag, for which there is bytecode of its own; the health check has none.
+RUN /nodejs/bin/node --max-semi-space-size=8 dist/custos.js exec -- true \
   && for part in sandbox serve; do \
     for file in dist/program-commands-*.cache; do cp "$file" "dist/program-$part-${file#dist/program-commands-}"; done; \
-  done
+  done \
+  && /nodejs/bin/node dist/custos.js exec -- true
 
 FROM runtime
 WORKDIR /custos
@@ -27,5 +29,6 @@ ENV MALLOC_ARENA_MAX=2
 EXPOSE 4010
 HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=5 \
   CMD ["/nodejs/bin/node", "dist/custos.js", "healthcheck"]
-ENTRYPOINT ["/nodejs/bin/node", "dist/custos.js"]
+# Keeps the young generation of the heap small: a third less memory under load, at no CPU (bench/README.md).
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "dist/custos.js"]
 CMD ["sandbox", "--host", "0.0.0.0", "--public-url", "https://localhost:4010"]

@@ -49,14 +49,16 @@ export interface ProgramPlace {
   /** The part of the program that runs, which has bytecode of its own. */
   readonly part: string;
   readonly env: NodeJS.ProcessEnv;
+  /** The flags on the command line. V8 refuses the bytecode of a process with other flags of V8. */
+  readonly execArgv: readonly string[];
   /** When its bytecode is kept. */
   readonly startedMs: number;
 }
 
 /** Loads the program beside this file. */
 export function loadProgram(caller: Pick<ProgramPlace, 'part' | 'env'>): Program {
-  const place = { ...caller, folder: import.meta.dirname, hash: PROGRAM_HASH, startedMs: STARTED_MS };
-  return loadScript(place).exports as Program;
+  const own = { folder: import.meta.dirname, hash: PROGRAM_HASH, startedMs: STARTED_MS };
+  return loadScript({ ...caller, ...own, execArgv: process.execArgv }).exports as Program;
 }
 
 /** Loads a program, with kept bytecode if there is any. */
@@ -77,9 +79,13 @@ export function loadScript(place: ProgramPlace): { exports: unknown; hadBytecode
   return { exports: module.exports, hadBytecode };
 }
 
-/** Everything on which bytecode depends but the flags of V8, which V8 checks itself. */
-function fileName({ part, hash }: ProgramPlace): string {
-  return `program-${part}-${hash}-${process.version}-${process.arch}.cache`;
+/**
+ * Everything on which bytecode depends but flags in `NODE_OPTIONS`, which V8 checks itself. Starts with and without a flag
+ * have files of their own, or each would replace that of the other.
+ */
+function fileName({ part, hash, execArgv }: ProgramPlace): string {
+  const flags = execArgv.length === 0 ? '' : `-${crc32(execArgv.join(' ')).toString(16)}`;
+  return `program-${part}-${hash}-${process.version}-${process.arch}${flags}.cache`;
 }
 
 /**

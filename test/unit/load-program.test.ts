@@ -32,7 +32,7 @@ beforeEach(() => {
   mkdirSync(folderOf('program'));
   writeFileSync(join(folderOf('program'), 'program.cjs'), source);
   const env = { XDG_CACHE_HOME: folderOf('home') };
-  place = { folder: folderOf('program'), hash: 'a1', part: 'server', env, startedMs: 0 };
+  place = { folder: folderOf('program'), hash: 'a1', part: 'server', env, execArgv: [], startedMs: 0 };
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
@@ -61,6 +61,16 @@ test('bytecode is for one program and one part of it', async () => {
   expect(load({ hash: 'b2' })).toBe(false);
   expect(load({ part: 'commands' })).toBe(false);
   expect(load()).toBe(true);
+});
+
+test('starts with other flags keep bytecode of their own and leave that of the first', async () => {
+  const file = await keep();
+  const content = readFileSync(file);
+  const flagged = { execArgv: ['--max-semi-space-size=8'] };
+  expect(load(flagged)).toBe(false);
+  await waitFor(() => caches(folderOf('program')).length === 2);
+  expect(readFileSync(file).equals(content)).toBe(true);
+  expect([load(flagged), load()]).toEqual([true, true]);
 });
 
 test('damaged and incomplete bytecode is not used, but replaced', async () => {
