@@ -29,7 +29,8 @@ function callOf({ to, value, data }: Fields): BatchCall {
   };
 }
 
-function isOfChain({ caip2 }: Fields, chainId: unknown): boolean {
+/** Whether this is of the chain that the body names. */
+export function isOfChain({ caip2 }: Fields, chainId: unknown): boolean {
   return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
 }
 
@@ -52,13 +53,19 @@ export function isBatchOf(body: Fields, transaction: Fields): boolean {
   );
 }
 
-/** Whether this is a user operation that runs the calls of the body. */
+/**
+ * Whether this is a user operation that runs the calls of the body, and nothing else.
+ *
+ * NOTE: the data of a factory is a call too: for an account that is delegated, the entry point calls the account with it.
+ */
 export function isOperationOf(
   body: Fields,
   { chain_id: chainId, user_operation: operation }: Fields,
 ): boolean {
+  const { call_data: callData, factory } = operation as Fields;
+  if (factory !== undefined) return false;
   const expected = encodeAccountCalls(callsOf(body));
-  const given = parseHexBytes(String((operation as Fields).call_data), '/user_operation/call_data');
+  const given = parseHexBytes(String(callData), '/user_operation/call_data');
   return isOfChain(body, chainId) && Buffer.compare(expected, given) === 0;
 }
 

@@ -1,5 +1,6 @@
 import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
 import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
+import { parseQuantity, type Quantity } from '../signing/fields.ts';
 import {
   completedOnEthereum,
   completedOnTron,
@@ -7,7 +8,7 @@ import {
   isCompletedBy,
   isSame,
 } from './completed-fields.ts';
-import { isBatchOf, isOperationOf, isSolanaOf } from './requested-calls.ts';
+import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './requested-calls.ts';
 import { isTransferOf } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
@@ -52,9 +53,14 @@ const ourContracts: ReadonlySet<string> = new Set([
   '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
 ]);
 
+/** NOTE: a delegation for chain 0 counts on every chain. */
 function delegatesToOurs(params: unknown): boolean {
-  const { contract } = params as { contract?: unknown };
-  return typeof contract === 'string' && ourContracts.has(contract.toLowerCase());
+  const { contract, chain_id: chainId } = params as Fields;
+  return (
+    typeof contract === 'string' &&
+    ourContracts.has(contract.toLowerCase()) &&
+    parseQuantity(chainId as Quantity, '/chain_id', 52) !== 0n
+  );
 }
 
 /** Operations on a wallet whose transactions the server builds from what others answer. */
@@ -151,7 +157,8 @@ function areSentCalls(body: Body, task: SignTask): boolean {
 
 function isSponsored(body: Body, task: SignTask): boolean {
   if (task.method === 'eth_signUserOperation') return isOperationOf(body, task.params as Fields);
-  return task.method === 'eth_sign7702Authorization' && delegatesToOurs(task.params);
+  if (task.method !== 'eth_sign7702Authorization') return false;
+  return delegatesToOurs(task.params) && isOfChain(body, (task.params as Fields).chain_id);
 }
 
 /**

@@ -151,6 +151,78 @@ test('a sponsored operation runs the calls that its owner has signed', async () 
   await expect(server.signs(wallet, task('0x', {}, thief), use)).rejects.toThrow('the address of');
 });
 
+/** Of a sponsored operation, written by hand. */
+const operation = {
+  ...{ nonce: '0x0', call_gas_limit: '0x1', verification_gas_limit: '0x1', pre_verification_gas: '0x1' },
+  ...{ max_fee_per_gas: '0x1', max_priority_fee_per_gas: '0x1' },
+};
+
+test('an operation creates no account: nothing runs besides the calls', async () => {
+  const wallet = await walletOn('ethereum');
+  const abi = parseAbi(['function execute(address target, uint256 value, bytes data)']);
+  const callData = encodeFunctionData({
+    abi,
+    functionName: 'execute',
+    args: [`0x${'11'.repeat(20)}`, 1n, '0x'],
+  });
+  const body = {
+    ...{ method: 'eth_sendTransaction', caip2: 'eip155:1', sponsor: true },
+    params: { transaction: { to: friend, value: '0x1' } },
+  };
+  const task = (change: object) => ({
+    method: 'eth_signUserOperation',
+    params: {
+      ...{ contract: '0x4337084d9e255ff0702461cf8895ce9e3b5ff108', chain_id: 1 },
+      user_operation: { ...operation, sender: wallet.address, call_data: callData, ...change },
+    },
+  });
+  await expect(signs(wallet, body, task({}))).resolves.toHaveProperty('signature');
+  const paid = { paymaster: thief, paymaster_data: '0x12', paymaster_verification_gas_limit: '0x1' };
+  await expect(signs(wallet, body, task(paid))).resolves.toHaveProperty('signature');
+  const marker = `0x7702${'00'.repeat(18)}`;
+  for (const change of [
+    { factory: thief },
+    { factory: thief, factory_data: '0x1234' },
+    { factory: marker, factory_data: '0x1234' },
+  ]) {
+    await expect(signs(wallet, body, task(change)), JSON.stringify(change)).rejects.toThrow(somethingElse);
+  }
+  // What the owner sends to be signed as it is may create one.
+  const whole = task({ factory: thief, factory_data: '0x1234' });
+  await expect(signs(wallet, whole, whole)).resolves.toHaveProperty('signature');
+});
+
+test.each([
+  ['wallet_sendCalls', batch],
+  [
+    'a sponsored transaction',
+    {
+      ...{ method: 'eth_sendTransaction', caip2: 'eip155:1', sponsor: true },
+      params: { transaction: calls[0] },
+    },
+  ],
+])('%s delegates the account on the chain of the request only', async (_, body) => {
+  const wallet = await walletOn('ethereum');
+  const delegation = (contract: string, chainId: unknown) => ({
+    method: 'eth_sign7702Authorization',
+    params: { contract, chain_id: chainId, nonce: 1 },
+  });
+  for (const contract of [
+    '0xe6Cae83BdE06E4c305530e199D7217f42808555B',
+    '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
+  ]) {
+    for (const same of [1, '0x1']) {
+      await expect(signs(wallet, body, delegation(contract, same))).resolves.toHaveProperty('authorization');
+    }
+    // 0 delegates it on every chain.
+    for (const other of [0, '0x0', 10, '0xa']) {
+      await expect(signs(wallet, body, delegation(contract, other)), String(other)).rejects.toThrow(
+        somethingElse,
+      );
+    }
+  }
+});
+
 test('a Solana transaction is the one that its owner has signed, with a blockhash and a fee payer', async () => {
   const wallet = await walletOn('solana');
   const from = new PublicKey(wallet.address);

@@ -197,6 +197,15 @@ test('a swap authorizes transactions, but no message and no delegation to a fore
     params: { contract: newAddress(), chain_id: 1, nonce: 0 },
   };
   for (const task of [hello, delegation]) await expect(signs(wallet, task, use)).rejects.toThrow();
+  // To ours it is part of a swap: on one chain, not on all of them at once.
+  const ours = (chainId: unknown) => ({
+    method: 'eth_sign7702Authorization',
+    params: { contract: '0xe6Cae83BdE06E4c305530e199D7217f42808555B', chain_id: chainId, nonce: 0 },
+  });
+  await expect(signs(wallet, ours(1), use)).resolves.toHaveProperty('authorization');
+  for (const every of [0, '0x0']) {
+    await expect(signs(wallet, ours(every), use)).rejects.toThrow('asks for something else');
+  }
 });
 
 test('a transfer on one chain authorizes nothing of another one, whose keys are on the same curve', async () => {
