@@ -3,6 +3,7 @@ import { audit } from './cases/audit.ts';
 import { burst } from './cases/burst.ts';
 import { connections } from './cases/connections.ts';
 import { eventLoop } from './cases/event-loop.ts';
+import { heldLoad } from './cases/held-load.ts';
 import { https } from './cases/https.ts';
 import { isolatedSigner } from './cases/isolated-signer.ts';
 import { lists } from './cases/lists.ts';
@@ -15,6 +16,7 @@ import { recorder } from './cases/recorder.ts';
 import { requestLog } from './cases/request-log.ts';
 import { routing } from './cases/routing.ts';
 import { signing } from './cases/signing.ts';
+import { snapshots } from './cases/snapshots.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
 import { growth } from './cases/storage/growth.ts';
@@ -28,6 +30,7 @@ import { workingSet } from './cases/working-set.ts';
 /** Every case by its name on the command line, in the order in which they run. */
 export const cases: Readonly<Record<string, BenchCase>> = {
   'start-up': startUp,
+  snapshots,
   stateless,
   stored,
   routing,
@@ -39,6 +42,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   growth,
   users,
   https,
+  'held-load': heldLoad,
   burst,
   connections,
   'onchain-actions': onchainActions,

@@ -2,7 +2,7 @@ import { leastCpu, type Measured, median, mostPerSecond, spreadOf } from './meas
 
 /** A goal of the project with its measured value. */
 export interface Goal {
-  /** `G1` and so on; `-` without a number. */
+  /** `G1` and so on; `figure`: what a figure of docs/figures aims at; `-` for any other. */
   readonly id: string;
   readonly what: string;
   readonly measured: number;

@@ -109,6 +109,7 @@ function optionsOf({ method, path, headers, body }: LoadRequest): Dispatcher.Dis
 function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispatcher.DispatchHandler {
   const startedMs = performance.now();
   let status = 0;
+  let saysWhenToRetry = false;
   let excerpt = '';
   const fail = (reason: string): void => {
     visit.wrong += 1;
@@ -116,8 +117,9 @@ function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispat
   };
   return {
     onRequestStart() {},
-    onResponseStart(_controller, statusCode) {
+    onResponseStart(_controller, statusCode, headers) {
       status = statusCode;
+      saysWhenToRetry = headers['retry-after'] !== undefined;
     },
     onResponseData(_controller, chunk) {
       if (status !== request.status && excerpt.length < 300) excerpt += chunk.toString('utf8').slice(0, 300);
@@ -129,6 +131,7 @@ function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispat
       }
       if (status === visit.order.refusedStatus) {
         visit.refused += 1;
+        if (!saysWhenToRetry) fail(`${status} without Retry-After`);
         next();
         return;
       }

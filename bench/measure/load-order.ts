@@ -19,7 +19,7 @@ export interface LoadOrder {
   readonly requests: readonly LoadRequest[];
   /** Requests a second over all connections; as many as are answered when left out. */
   readonly perSecond?: number;
-  /** A status by which the server refuses requests that it does not admit. */
+  /** A status by which the server refuses requests that it does not admit, with the header `Retry-After`. */
   readonly refusedStatus?: number;
   /** Ends when so many requests are answered, or after `seconds`. */
   readonly count?: number;

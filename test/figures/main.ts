@@ -69,7 +69,7 @@ function commandOf(figure: Figure, size: number | undefined): string {
 function measure(figure: Figure, size: number | undefined, scratch: Scratch): Promise<Measured> {
   const { measurement } = figure;
   if (measurement.by === 'tests') return runTests(measurement, size, scratch);
-  if (measurement.by === 'bench') return runBench(measurement.cases, scratch);
+  if (measurement.by === 'bench') return runBench(measurement, scratch);
   return runProgram(measurement.args, size, scratch);
 }
 
@@ -161,6 +161,7 @@ interface BenchReport {
       string,
       {
         readonly goals: readonly {
+          readonly id: string;
           readonly what: string;
           readonly measured: number;
           readonly limit: number;
@@ -173,13 +174,16 @@ interface BenchReport {
   >;
 }
 
-async function runBench(cases: readonly string[], { report }: Scratch): Promise<Measured> {
+async function runBench(
+  { cases, flags = [] }: Extract<Figure['measurement'], { by: 'bench' }>,
+  { report }: Scratch,
+): Promise<Measured> {
   const only = cases.flatMap((name) => ['--only', name]);
-  const code = await start(join(root, 'bench', 'main.ts'), [...only, '--json', report], {});
+  const code = await start(join(root, 'bench', 'main.ts'), [...only, ...flags, '--json', report], {});
   const { cases: done } = existsSync(report)
     ? (JSON.parse(readFileSync(report, 'utf8')) as BenchReport)
     : { cases: {} };
-  const goals = Object.values(done).flatMap((each) => each.goals);
+  const goals = Object.values(done).flatMap((each) => each.goals.filter(({ id }) => id === 'figure'));
   const texts = goals.map(({ what, measured, unit, direction, limit }) => ({
     [what]: `${measured.toFixed(2)} ${unit} (${direction} ${limit})`,
   }));
