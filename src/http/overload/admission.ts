@@ -65,6 +65,11 @@ export interface Admission {
 
 /** A queue that exists for a shorter time is a burst, and is served. */
 const BURST_MS = 500;
+/**
+ * CHOICE: a queue that returns so soon after a refusal is the same queue, not another burst. Refusing ends a queue for
+ * a moment; to admit everything then, until it has lasted again, would delay those requests many times as long.
+ */
+const SAME_QUEUE_MS = 1_000;
 /** The maximum wait of a request in a burst. */
 const BURST_WAIT_MS = 3_000;
 /** CHOICE: a burst of this size is accepted, e.g. the clients of a fleet that start at the same moment. */
@@ -79,7 +84,8 @@ function perClass<T>(read: (name: WorkClass) => T): Record<WorkClass, T> {
  * Admission control by the two waits of a request: for the event loop, and for a unit of work.
  *
  * Both follow CoDel (RFC 8289): a queue that drains is fine; one that persists delays every request without serving
- * more of them, so from then on only requests that wait for less than `delayMs` are admitted.
+ * more of them, so from then on, and when it returns within a second, only requests that wait for less than `delayMs`
+ * are admitted.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { limits, now, log } = options;
@@ -139,6 +145,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
   let lastMs = 0;
   let admitted = { reads: 0, writes: 0, signing: 0 };
   let lateSinceMs: number | undefined;
+  let refusedAtMs = Number.NEGATIVE_INFINITY;
   return (name) => {
     const current = loop.current();
     const nowMs = now();
@@ -153,8 +160,11 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
     lastMs = nowMs;
     if (elapsedMs > limits.delayMs) {
       lateSinceMs ??= nowMs;
-      const isStanding = nowMs - lateSinceMs > BURST_MS;
-      if (isStanding && admitted[name] >= limits.concurrent[name]) return true;
+      const isStanding = nowMs - lateSinceMs > BURST_MS || nowMs - refusedAtMs <= SAME_QUEUE_MS;
+      if (isStanding && admitted[name] >= limits.concurrent[name]) {
+        refusedAtMs = nowMs;
+        return true;
+      }
     }
     admitted[name] += 1;
     return false;
@@ -173,6 +183,7 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
   let refused = 0;
   const waiting = new Set<() => void>();
   let waitingSinceMs = 0;
+  let refusedAtMs = Number.NEGATIVE_INFINITY;
 
   const leaveOnce = (): (() => void) => {
     let isLeft = false;
@@ -198,11 +209,13 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
         return Promise.reject(unavailable());
       }
       if (waiting.size === 0) waitingSinceMs = nowMs;
-      const waitMs = nowMs - waitingSinceMs > BURST_MS ? limits.delayMs : BURST_WAIT_MS;
+      const isStanding = nowMs - waitingSinceMs > BURST_MS || nowMs - refusedAtMs <= SAME_QUEUE_MS;
+      const waitMs = isStanding ? limits.delayMs : BURST_WAIT_MS;
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           waiting.delete(proceed);
           refused += 1;
+          refusedAtMs = now();
           reject(unavailable());
         }, waitMs);
         const proceed = (): void => {

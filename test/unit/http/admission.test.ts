@@ -64,6 +64,18 @@ function controlled(more: Partial<AdmissionLimits> = {}) {
   };
 }
 
+/** The same at the begin of a turn, after requests were refused in those before. */
+function overloaded() {
+  const load = controlled();
+  const statuses: number[] = [];
+  for (let turn = 0; turn < 10; turn += 1) {
+    for (let count = 0; count < 100; count += 1) statuses.push(load.arrive(read, 1));
+    load.beginTurn();
+  }
+  expect(statuses).toContain(503);
+  return load;
+}
+
 /** The state of a wait after all due callbacks. */
 async function outcomeOf(waiting: Promise<unknown>): Promise<unknown> {
   await Promise.resolve();
@@ -101,23 +113,26 @@ describe('requests that wait for the event loop', () => {
     expect(countsOf(admission)).toEqual({ requests: 0, waiting: 0 });
   });
 
-  test('are admitted again after one turn that was short', () => {
-    const { arrive, beginTurn } = controlled();
-    for (let turn = 0; turn < 10; turn += 1) {
-      for (let count = 0; count < 100; count += 1) arrive(read, 1);
-      beginTurn();
-    }
+  test('are refused at once when they are late again after a turn that was short', () => {
+    const { arrive, beginTurn } = overloaded();
     arrive(read);
     beginTurn();
+    const statuses = Array.from({ length: 100 }, () => arrive(read, 1));
+    expect(statuses.indexOf(503)).toBe(20);
+  });
+
+  test('are admitted again after a second of turns that were short', () => {
+    const { arrive, beginTurn, pass } = overloaded();
+    for (let turn = 0; turn < 4; turn += 1) {
+      arrive(read);
+      pass(300);
+      beginTurn();
+    }
     expect(Array.from({ length: 100 }, () => arrive(read, 1))).not.toContain(503);
   });
 
   test('are admitted after a pause, whatever was before it', () => {
-    const { arrive, beginTurn, pass } = controlled();
-    for (let turn = 0; turn < 10; turn += 1) {
-      for (let count = 0; count < 100; count += 1) arrive(read, 1);
-      beginTurn();
-    }
+    const { arrive, pass } = overloaded();
     pass(10_000);
     expect(Array.from({ length: 100 }, () => arrive(read, 1))).not.toContain(503);
   });
@@ -177,6 +192,27 @@ describe('units of work', () => {
     expect(await outcomeOf(early)).toBe('waits');
     expect(await outcomeOf(late)).toMatchObject({ code: 'unavailable' });
     expect(countsOf(admission).waiting).toBe(1);
+  });
+
+  test('behind a queue that returns within a second wait for 20 ms, later for up to three seconds', async () => {
+    const { begin, pass } = controlled();
+    const [first] = await Promise.all([begin(write), begin(write)]);
+    const early = begin(write);
+    pass(600);
+    const late = begin(write);
+    pass(21);
+    expect(await outcomeOf(late)).toMatchObject({ code: 'unavailable' });
+    first();
+    const second = await early;
+    const returned = begin(write);
+    pass(21);
+    expect(await outcomeOf(returned)).toMatchObject({ code: 'unavailable' });
+    second();
+    await begin(write);
+    pass(1_001);
+    const burst = begin(write);
+    pass(2_999);
+    expect(await outcomeOf(burst)).toBe('waits');
   });
 
   test('are refused immediately when too many wait already', async () => {
