@@ -52,12 +52,20 @@ export async function runSeeds(options: SeedsOptions): Promise<Tally> {
 }
 
 async function askWorker(child: ChildProcess, slice: Slice): Promise<Tally> {
-  child.send(slice);
-  const ended = once(child, 'exit').then(() => {
+  const answered = new AbortController();
+  const { signal } = answered;
+  const ended = once(child, 'exit', { signal }).then(() => {
     throw new Error(`the worker has ended; it had ${slice.count} seeds from ${slice.from}`);
   });
-  const [answer] = await Promise.race([once(child, 'message'), ended]);
-  return answer as Tally;
+  child.send(slice);
+  try {
+    const [answer] = await Promise.race([once(child, 'message', { signal }), ended]);
+    return answer as Tally;
+  } finally {
+    // Without its listeners, one for each slice would stay.
+    ended.catch(() => undefined);
+    answered.abort();
+  }
 }
 
 /** Runs seeds one after the other, and says on standard error which fail. */
