@@ -1,8 +1,10 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Agent } from 'undici';
-import { startSandbox } from '../../src/compose/sandbox.ts';
 import type { Bench, BenchCase } from '../bench-case.ts';
 import { median } from '../measure/rounds.ts';
 import { atMost, type Table } from '../report.ts';
+import { launchCustos } from '../servers/custos.ts';
 import { temporaryFolder } from '../servers/launch.ts';
 
 const WALLETS = 10_000;
@@ -12,11 +14,16 @@ const BATCH = 100;
 const limitsMs = { save: 50, load: 50, reset: 20 } as const;
 type Work = keyof typeof limitsMs;
 
+/** What the disk takes for as many bytes, which a program can only add to. */
+const PLAIN_FILE = 'a file as large, written and synced';
+
 interface Place {
   readonly name: string;
   readonly bytes: number;
   /** Milliseconds of each round. */
   readonly times: Readonly<Record<Work, number[]>>;
+  /** The same for a plain file in the same folder. */
+  readonly plainMs: readonly number[];
 }
 
 /** What it costs to save and load a snapshot of 10,000 wallets, and to reset, over HTTPS. */
@@ -33,17 +40,12 @@ export const snapshots: BenchCase = {
 
 async function measure(bench: Bench, name: string, dataFolder: string | undefined): Promise<Place> {
   bench.report(`${WALLETS} wallets ${name}`);
-  const sandbox = await startSandbox({
-    port: 0,
-    seed: 'bench',
-    seedData: true,
-    logLevel: 'silent',
-    dataFolder,
-  });
-  const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });
+  const data = dataFolder === undefined ? [] : ['--data', dataFolder];
+  const server = await launchCustos({ command: 'sandbox', https: true, flags: ['--seed-data', ...data] });
+  const dispatcher = new Agent({ connect: { ca: server.caPem } });
   const ask = async (path: string, body?: object, headers: Record<string, string> = {}) => {
     const answer = await dispatcher.request({
-      ...{ origin: sandbox.baseUrl, path, method: 'POST' },
+      ...{ origin: server.origin, path, method: 'POST' },
       headers: { 'content-type': 'application/json', ...headers },
       body: body === undefined ? null : JSON.stringify(body),
     });
@@ -52,11 +54,12 @@ async function measure(bench: Bench, name: string, dataFolder: string | undefine
     return JSON.parse(text);
   };
   try {
-    const credentials = Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64');
-    const headers = { authorization: `Basic ${credentials}`, 'service-app-id': sandbox.appId };
+    const credentials = Buffer.from(`${server.appId}:${server.appSecret}`).toString('base64');
+    const headers = { authorization: `Basic ${credentials}`, 'service-app-id': server.appId };
     const wallets = Array.from({ length: BATCH }, () => ({ chain_type: 'ethereum' }));
     for (let made = 0; made < WALLETS; made += BATCH) await ask('/v1/wallets/batch', { wallets }, headers);
     const times: Record<Work, number[]> = { save: [], load: [], reset: [] };
+    const plainMs: number[] = [];
     const timed = async (work: Work, request: () => Promise<unknown>): Promise<void> => {
       const beganMs = performance.now();
       await request();
@@ -70,12 +73,23 @@ async function measure(bench: Bench, name: string, dataFolder: string | undefine
       });
       await timed('reset', () => ask('/_sandbox/reset'));
       await timed('load', () => ask('/_sandbox/snapshots/all/load'));
+      if (dataFolder !== undefined) plainMs.push(writePlainFile(join(dataFolder, 'plain'), bytes));
     }
-    return { name, bytes, times };
+    return { name, bytes, times, plainMs };
   } finally {
     await dispatcher.destroy();
-    await sandbox.close();
+    await server.stop();
   }
+}
+
+/** Result: milliseconds. */
+function writePlainFile(path: string, bytes: number): number {
+  const content = Buffer.alloc(bytes, 1);
+  const beganMs = performance.now();
+  writeFileSync(path, content, { flush: true });
+  const tookMs = performance.now() - beganMs;
+  rmSync(path);
+  return tookMs;
 }
 
 function report(places: readonly Place[]) {
@@ -83,12 +97,10 @@ function report(places: readonly Place[]) {
   const table: Table = {
     title: `${WALLETS} wallets, over HTTPS, ms`,
     columns: ['', 'work', 'least', 'median', 'most', 'MB'],
-    rows: places.flatMap(({ name, bytes, times }) =>
-      works.map((work) => [
-        ...[name, work, Math.min(...times[work]), median(times[work]), Math.max(...times[work])],
-        bytes / 1e6,
-      ]),
-    ),
+    rows: places.flatMap(({ name, bytes, times, plainMs }) => [
+      ...works.map((work) => rowOf(name, work, times[work], bytes)),
+      ...(plainMs.length === 0 ? [] : [rowOf(name, PLAIN_FILE, plainMs, bytes)]),
+    ]),
   };
   const goals = places.flatMap(({ name, times }) =>
     works.map((work) =>
@@ -102,4 +114,8 @@ function report(places: readonly Place[]) {
     ),
   );
   return { tables: [table], goals };
+}
+
+function rowOf(place: string, work: string, times: readonly number[], bytes: number): Table['rows'][number] {
+  return [place, work, Math.min(...times), median(times), Math.max(...times), bytes / 1e6];
 }

@@ -5,6 +5,8 @@ import { type Address, freePort, launch, type RunningServer, runToEnd, temporary
 
 /** How Custos is started: from the bundle or from source. */
 export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
+// As in `npm start` and in the image.
+const nodeFlags = ['--max-semi-space-size=8'];
 
 export interface CustosOptions {
   readonly command: 'sandbox' | 'mock';
@@ -24,6 +26,7 @@ export async function launchCustos(options: CustosOptions): Promise<RunningServe
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
     args: [
+      ...nodeFlags,
       ...(before === undefined ? [] : ['--import', `./${before}`]),
       programs.bundle,
       ...custosArguments(command, 0),
@@ -102,7 +105,7 @@ async function launchOnPort(
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   return launch({
-    args,
+    args: [...nodeFlags, ...args],
     env: {
       ...environment,
       CUSTOS_HOST: '127.0.0.1',
