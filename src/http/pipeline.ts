@@ -7,7 +7,7 @@ import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, HttpExchange, RunOperation, WriteResponse } from './http-exchange.ts';
+import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import { sendsCredentialsInBody } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { answerPreflight } from './origins/cors.ts';
@@ -18,6 +18,7 @@ import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './
 import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
+import { writeTogether } from './write-together.ts';
 
 /** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
 const CLIENT_BODY_MS = 2000;
@@ -292,15 +293,11 @@ function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined):
   }
   if (answer.headers !== undefined) Object.assign(headers, answer.headers);
   const content = exchange.method === 'HEAD' ? undefined : text;
-  const write = exchange.injected?.write ?? writeAtOnce;
+  const write = exchange.injected?.write ?? writeTogether;
   write(response, { status: answer.status, headers }, content);
   return { headers, text };
 }
 
-const writeAtOnce: WriteResponse = (response, { status, headers }, text) => {
-  response.writeHead(status, headers);
-  response.end(text);
-};
 
 function textOf({ text, body }: Answer): string | undefined {
   return text ?? (body === undefined ? undefined : JSON.stringify(body));
