@@ -298,7 +298,6 @@ function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined):
   return { headers, text };
 }
 
-
 function textOf({ text, body }: Answer): string | undefined {
   return text ?? (body === undefined ? undefined : JSON.stringify(body));
 }
