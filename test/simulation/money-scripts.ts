@@ -9,6 +9,10 @@ export const base = 'eip155:8453';
 export const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
 export const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
+/** The wallets that send EVM transactions. */
+export const payingWallets = ['hot', 'treasury', 'saver', 'payer'] as const;
+export type PayingWallet = (typeof payingWallets)[number];
+
 /** An address that nothing else pays to. */
 function newAddress({ world }: Scene): string {
   return `0x${hash('sha256', `${world.seed} recipient ${unique()}`).slice(0, 40)}`;
@@ -46,7 +50,7 @@ function newPayment(
 }
 
 /** How a payment from a wallet is authorized: the treasury needs its owners. */
-function authorization(scene: Scene, from: 'hot' | 'treasury' | 'sol') {
+function authorization(scene: Scene, from: PayingWallet | 'sol') {
   const { world, model } = scene;
   if (from !== 'treasury') return { options: {}, mayBe: () => true, end: () => undefined };
   const signers = drawSigners(scene, 'treasury');
@@ -102,9 +106,12 @@ export const transfer: Script = async (scene) => {
 };
 
 /** A transaction by the JSON-RPC method. */
-export const sendTransaction: Script = async (scene) => {
-  const { world, ids } = scene;
-  const from = world.random.pick(['hot', 'treasury'] as const);
+export const sendTransaction: Script = (scene) =>
+  sendFrom(scene, scene.world.random.pick(['hot', 'treasury'] as const));
+
+/** The same from this wallet. */
+export async function sendFrom(scene: Scene, from: PayingWallet): Promise<void> {
+  const { ids } = scene;
   const { rawAmount } = drawAmount(scene, 18);
   const { options, mayBe, end } = authorization(scene, from);
   const recipient = newAddress(scene);
@@ -128,7 +135,7 @@ export const sendTransaction: Script = async (scene) => {
   payment.knowledge = 'acknowledged';
   const { data } = outcome.body as { data: { transaction_id?: string } };
   if (data.transaction_id !== undefined) payment.transactionId = data.transaction_id;
-};
+}
 
 /** A signature that counts towards the total of the policy. */
 export const spend: Script = async (scene) => {

@@ -27,4 +27,14 @@ export const regressions: readonly Regression[] = [
     steps: 200,
     found: 'the model missed a change of a card that began and ended during another one',
   },
+  {
+    seed: '17443',
+    steps: 200,
+    found: 'the transaction of another delivery was taken for that of the one that sent',
+  },
+  {
+    seed: '29594',
+    steps: 200,
+    found: 'transactions behind a free nonce, which only the next transaction of the wallet uses, seemed stuck',
+  },
 ];

@@ -94,7 +94,7 @@ async function runSeed(
       await takeStep(scene);
       await judge.afterStep();
     }
-    await heal(world, judge);
+    await heal(scene, judge);
     await whileServed(world, () => judge.atEnd());
     const { eventCount: events, recordCount: records } = judge;
     const figures = { ...world.figures, events, records, deliveries: world.outside.received.length };
@@ -203,20 +203,53 @@ const pauses = [
 ];
 
 /** Everything outside works again, and time passes until nothing more is to be done. */
-async function heal(world: World, judge: Judge): Promise<void> {
+async function heal(scene: Scene, judge: Judge): Promise<void> {
+  const { world } = scene;
   Object.assign(world.weather, calm);
   world.quench();
   world.note('everything works again');
+  await passTime(world, judge);
+  for (let left = MAX_SENT; left > 0 && !judge.isAtRest(); left -= 1) {
+    const wallets = walletsBehindFreeNonce(scene);
+    if (wallets.length === 0) break;
+    for (const from of wallets) world.startClient('useFreeNonce', () => money.sendFrom(scene, from));
+    await passTime(world, judge);
+  }
+  if (!judge.isAtRest())
+    throw new SimulationFailure('something is still in progress, days after everything works again');
+  const [name] = [...world.clients];
+  if (name !== undefined) throw new SimulationFailure(`the client ${name} never ends`);
+}
+
+async function passTime(world: World, judge: Judge): Promise<void> {
   for (const pause of pauses) {
     await world.advance(pause);
     await runJobs(world);
     await judge.afterStep();
     if (judge.isAtRest() && world.clients.size === 0) break;
   }
-  if (!judge.isAtRest())
-    throw new SimulationFailure('something is still in progress, days after everything works again');
-  const [name] = [...world.clients];
-  if (name !== undefined) throw new SimulationFailure(`the client ${name} never ends`);
+}
+
+/** An account may have this many free nonces before those of transactions that were sent. */
+const MAX_SENT = 8;
+
+/**
+ * The wallets whose transactions wait for a nonce that no transaction uses any more: an action has ended before its
+ * second transaction was sent, after a later action had taken the nonces that follow. The next transaction of the
+ * wallet uses it.
+ */
+function walletsBehindFreeNonce({ world, ids }: Scene): money.PayingWallet[] {
+  const rows = world.disk.all<{ id: string }>(
+    `select distinct sent.wallet_id as id from transactions as sent
+     join transactions as unsent on unsent.caip2 = sent.caip2 and unsent.sender = sent.sender
+       and unsent.nonce < sent.nonce and unsent.status = 'failed'
+     where sent.status = 'broadcasted' and sent.caip2 = ? and not exists (
+       select 1 from transactions as used where used.caip2 = sent.caip2 and used.sender = sent.sender
+         and used.nonce = unsent.nonce and used.status <> 'failed')`,
+    money.base,
+  );
+  const found = new Set(rows.map(({ id }) => id));
+  return money.payingWallets.filter((name) => found.has(ids[name].id));
 }
 
 async function runJobs(world: World): Promise<void> {

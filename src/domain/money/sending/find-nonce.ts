@@ -53,7 +53,12 @@ export async function lockNonces(
 /**
  * The nonce of the account's next transaction: the lowest one from which neither the chain nor one of our transactions
  * uses any that the new transaction needs. A transaction that the chain refused frees its nonces, so that later ones
- * are not stuck behind the gap. Reserved until the database transaction ends if the account's nonces are locked.
+ * are not stuck behind the gap.
+ *
+ * CHOICE: transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent
+ * just to use the nonce: nobody has authorized it, and it would cost a fee.
+ *
+ * Reserved until the database transaction ends if the account's nonces are locked.
  *
  * @param pendingCount the chain's transaction count, including its mempool.
  */
