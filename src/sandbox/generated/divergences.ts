@@ -2837,6 +2837,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
+  "text": "transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: nobody has authorized it, and it would cost a fee.",
+  "path": "src/domain/money/sending/find-nonce.ts",
+  "symbol": "findNonce"
+ },
+ {
   "text": "the gas limit of a call that the node cannot simulate after the one before, because it lacks `eth_simulateV1`: several times what a swap or a deposit needs. Unused gas is not paid.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "UNKNOWN_GAS"
