@@ -35,6 +35,7 @@ export const regressions: readonly Regression[] = [
   {
     seed: '29594',
     steps: 200,
-    found: 'transactions behind a free nonce, which only the next transaction of the wallet uses, seemed stuck',
+    found:
+      'transactions behind a free nonce, which only the next transaction of the wallet uses, seemed stuck',
   },
 ];
