@@ -12,13 +12,13 @@ import { sendsCredentialsInBody } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
+import { writeTogether } from './overload/write-together.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
 import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
 import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
-import { writeTogether } from './write-together.ts';
 
 /** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
 const CLIENT_BODY_MS = 2000;

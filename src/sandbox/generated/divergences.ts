@@ -2837,7 +2837,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
-  "text": "transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: nobody has authorized it, and it would cost a fee.",
+  "text": "transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
   "path": "src/domain/money/sending/find-nonce.ts",
   "symbol": "findNonce"
  },

@@ -56,7 +56,7 @@ export async function lockNonces(
  * are not stuck behind the gap.
  *
  * CHOICE: transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent
- * just to use the nonce: nobody has authorized it, and it would cost a fee.
+ * just to use the nonce: no owner has authorized it, and it would cost a fee.
  *
  * Reserved until the database transaction ends if the account's nonces are locked.
  *
