@@ -32,10 +32,9 @@ export const regressions: readonly Regression[] = [
     steps: 200,
     found: 'the transaction of another delivery was taken for that of the one that sent',
   },
-  {
-    seed: '29594',
+  ...['29594', '33641', '36834'].map((seed) => ({
+    seed,
     steps: 200,
-    found:
-      'transactions behind a free nonce, which only the next transaction of the wallet uses, seemed stuck',
-  },
+    found: 'transactions were sent before one with a lower nonce, which then ended unsent',
+  })),
 ];

@@ -151,6 +151,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return chain.broadcasts.at(-1)!.nonce;
   }
 
+  async function signedNonce(value: number): Promise<unknown> {
+    const { transaction_request: request } = await sent({ to: receiver, value });
+    return (request as { nonce?: unknown }).nonce;
+  }
+
   test('a replay under an idempotency key returns the first response and sends nothing, whatever the chain reports now', async () => {
     const first = await send(payment, {}, { idempotencyKey: 'k1' });
     chain.isDown = true;
@@ -224,14 +229,75 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await waits(second.transaction_id!, first.transaction_id!);
     await waits(third.transaction_id!, second.transaction_id!);
     chain.duringBroadcast = async () => undefined;
+    chain.broadcasts.length = 0;
     // While the first one may come, the others do.
-    expect(await nextNonce()).toBe(3);
+    expect(await signedNonce(4)).toBe(3);
     await rows
       .updateTable('transactions')
       .set({ status: 'replaced' })
       .where('id', '=', first.transaction_id!)
       .execute();
-    expect([await nextNonce(), await nextNonce(), await nextNonce()]).toEqual([1, 2, 4]);
+    // The last one was not sent either.
+    expect([await signedNonce(5), await signedNonce(6), await signedNonce(7)]).toEqual([1, 2, 3]);
+    expect(chain.broadcasts.map(({ nonce }) => nonce)).toEqual([1, 2, 3]);
+  });
+
+  /** Two of one action, of which the chain has got none, and one that is sent after them. */
+  async function sendBehindTwo() {
+    chain.duringBroadcast = () => Promise.reject(new Error('socket hang up'));
+    const [first, second] = [await sent(), await sent({ ...payment, value: 2 })];
+    await kyselyOf(operations.database)
+      .updateTable('transactions')
+      .set({ after_transaction_id: first.transaction_id! })
+      .where('id', '=', second.transaction_id!)
+      .execute();
+    chain.duringBroadcast = async () => undefined;
+    chain.broadcasts.length = 0;
+    const third = await sent({ ...payment, value: 3 });
+    expect(third.transaction_request).toMatchObject({ nonce: 2 });
+    return [first, second, third] as const;
+  }
+
+  async function followFor(minutes: number): Promise<void> {
+    for (let left = minutes; left > 0; left -= 1) {
+      operations.clock.nowMs += 60 * second;
+      await follow();
+    }
+  }
+
+  test('nothing is sent before a lower nonce that may never be sent, and all are sent in order', async () => {
+    const all = await sendBehindTwo();
+    expect(chain.broadcasts).toEqual([]);
+    await followFor(5);
+    expect(chain.broadcasts.map(({ nonce }) => nonce)).toEqual([0, 1, 2]);
+    for (const { transaction_id: id } of all)
+      expect(await statusOf(id!)).toMatchObject({ status: 'broadcasted' });
+  });
+
+  test('what waits for a lower nonce ends with it, without having been sent', async () => {
+    const [first, second, third] = await sendBehindTwo();
+    chain.setStatus(first.hash, { kind: 'replaced', byHash: '0xab' });
+    await followFor(5);
+    expect(chain.broadcasts).toEqual([]);
+    expect(await statusOf(second.transaction_id!)).toMatchObject({ status: 'failed' });
+    expect(await statusOf(third.transaction_id!)).toMatchObject({ status: 'failed' });
+    expect(await nextNonce()).toBe(1);
+  });
+
+  test('a transaction that nothing has sent for 15 s and that the chain then refuses leaves no gap below others', async () => {
+    chain.duringBroadcast = () => Promise.reject(new Error('socket hang up'));
+    const { transaction_id: id } = await sent();
+    chain.duringBroadcast = async () => undefined;
+    chain.broadcasts.length = 0;
+    operations.clock.nowMs += 15 * second;
+    const { transaction_id: laterId } = await sent({ ...payment, value: 2 });
+    expect(chain.broadcasts).toEqual([]);
+    chain.refusals.push({ isAccepted: false, reason: 'insufficient_funds', message: 'said the node' });
+    await followFor(5);
+    expect(chain.broadcasts.map(({ nonce }) => nonce)).toEqual([0]);
+    expect(await statusOf(id!)).toMatchObject({ status: 'failed' });
+    expect(await statusOf(laterId!)).toMatchObject({ status: 'failed' });
+    expect(await nextNonce()).toBe(0);
   });
 
   test('a nonce reported as used is not a failure if the chain has the transaction', async () => {

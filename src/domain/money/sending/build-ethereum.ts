@@ -25,7 +25,7 @@ export async function buildEthereum(
 ): Promise<BuiltTransaction> {
   const { chain, address } = plan;
   const hasLane = hasOwnLane(plan.transaction);
-  const { nonce, authorizations } = await holdNonces(context, {
+  const { nonce, afterTransactionId, authorizations } = await holdNonces(context, {
     account: { caip2: chain.caip2, address },
     pendingCount: plan.pendingCount,
     nonce: givenNonce(plan.transaction),
@@ -39,6 +39,7 @@ export async function buildEthereum(
     chain,
     action: unfoldBatches({ method, units }, address),
     nonce: hasLane ? undefined : nonce,
+    afterTransactionId: hasLane ? undefined : afterTransactionId,
     authorizations,
     request: transaction,
     sign: (key) => signEthereum(key, transaction),

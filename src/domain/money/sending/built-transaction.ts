@@ -10,6 +10,8 @@ export interface BuiltTransaction {
   readonly action: PolicyAction;
   /** The sender's nonce; undefined on chains without nonces and for nonce lanes that count separately. */
   readonly nonce?: number | undefined;
+  /** The transaction with a lower nonce that has to reach the chain first. */
+  readonly afterTransactionId?: string | undefined;
   /** The authorizations that use nonces, of the sender or of other accounts. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   /** What is signed, in the contract's names; EVM only. */

@@ -1,6 +1,7 @@
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
+import { REQUEST_LEASE_MS } from '../transactions/record-transaction.ts';
 import {
   neverHasEffect,
   releasedStatuses,
@@ -30,6 +31,16 @@ export interface HeldNonce {
   readonly status: TransactionStatus;
   /** What the account delegates to, when an authorization uses the nonce; 0x hex, lower case. */
   readonly contract: string | null;
+  readonly transactionId: string;
+  /** Whether it may end without ever being sent: it waits for another one, or nothing has sent it in good time. */
+  readonly mayStayUnsent: boolean;
+}
+
+/** The nonce of a new transaction. */
+export interface FoundNonce {
+  readonly nonce: number;
+  /** The transaction of ours with the highest nonce below that may stay unsent; it has to reach the chain first. */
+  readonly afterTransactionId: string | undefined;
 }
 
 /** How many nonces in a row a transaction uses, itself and its authorizations, if it is sent with `nonce`. */
@@ -60,6 +71,9 @@ export async function lockNonces(
  *
  * Reserved until the database transaction ends if the account's nonces are locked.
  *
+ * INVARIANT: nothing is sent before a transaction with a lower nonce that may stay unsent. It could not be taken back,
+ * and would wait for that nonce for ever.
+ *
  * @param pendingCount the chain's transaction count, including its mempool.
  */
 export async function findNonce(
@@ -67,15 +81,19 @@ export async function findNonce(
   account: Account,
   pendingCount: bigint,
   reach: NonceReach = () => 1,
-): Promise<number> {
-  const held = new Set((await heldNonces(context, account, Number(pendingCount))).map(({ nonce }) => nonce));
+): Promise<FoundNonce> {
+  const held = await heldNonces(context, account, Number(pendingCount));
+  const taken = new Set(held.map(({ nonce }) => nonce));
   const isFree = (nonce: number): boolean => {
-    for (let used = nonce; used < nonce + reach(nonce); used += 1) if (held.has(used)) return false;
+    for (let used = nonce; used < nonce + reach(nonce); used += 1) if (taken.has(used)) return false;
     return true;
   };
   let nonce = Number(pendingCount);
   while (!isFree(nonce)) nonce += 1;
-  return nonce;
+  const [before] = held
+    .filter((each) => each.nonce < nonce && each.mayStayUnsent)
+    .sort((one, other) => other.nonce - one.nonce);
+  return { nonce, afterTransactionId: before?.transactionId };
 }
 
 /**
@@ -92,6 +110,7 @@ export async function heldNonces(
     .selectFrom('transactions as own')
     .leftJoin('transactions as earlier', 'earlier.id', 'own.after_transaction_id')
     .select(['own.id', 'own.nonce', 'own.sender', 'own.nonce as transactionNonce', 'own.status'])
+    .select('own.created_at_ms as createdAtMs')
     .select(['own.after_transaction_id as earlierId', 'earlier.status as earlierStatus'])
     .select(({ val }) => val<string | null>(null).as('contract'))
     .where('own.caip2', '=', caip2)
@@ -110,6 +129,9 @@ export async function heldNonces(
     .selectFrom('transaction_authorizations as authorization')
     .innerJoin('transactions', 'transactions.id', 'authorization.transaction_id')
     .select([
+      'transactions.id',
+      'transactions.created_at_ms as createdAtMs',
+      'transactions.after_transaction_id as earlierId',
       'authorization.nonce',
       'transactions.sender',
       'transactions.nonce as transactionNonce',
@@ -128,12 +150,14 @@ export async function heldNonces(
       ]),
     );
   const rows = [...withoutUnsent(await own.execute()), ...(await authorized.execute())];
-  return rows.map(({ nonce, sender, transactionNonce, status, contract }) => ({
+  return rows.map(({ id, nonce, sender, transactionNonce, status, contract, earlierId, createdAtMs }) => ({
     nonce: Number(nonce),
     sender,
     transactionNonce,
     status: status as TransactionStatus,
     contract,
+    transactionId: id,
+    mayStayUnsent: status === 'pending' && (earlierId !== null || createdAtMs + REQUEST_LEASE_MS <= nowMs),
   }));
 }
 

@@ -33,6 +33,8 @@ interface NonceDraft {
 export interface HeldNonces {
   /** Of the transaction itself. */
   readonly nonce: number;
+  /** The transaction with a lower nonce that has to reach the chain first; never for a nonce of the caller's choice. */
+  readonly afterTransactionId: string | undefined;
   /** The authorizations that use a nonce when the transaction is included with its own. */
   readonly authorizations: readonly HeldAuthorization[];
 }
@@ -66,7 +68,10 @@ export async function holdNonces(context: NonceContext, draft: NonceDraft): Prom
   const others = authorizations.filter(({ authority }) => authority !== account.address);
   await lockNonces(context, account.caip2, [account.address, ...others.map(({ authority }) => authority)]);
   const reach = reachOf(account, authorizations);
-  const nonce = draft.nonce ?? (await findNonce(context, account, draft.pendingCount ?? 0n, reach));
+  const { nonce, afterTransactionId } =
+    draft.nonce === undefined
+      ? await findNonce(context, account, draft.pendingCount ?? 0n, reach)
+      : { nonce: draft.nonce, afterTransactionId: undefined };
   if (draft.nonce !== undefined && draft.hasOwnLane !== true) {
     await requireFree(context, account, { nonce, used: reach(nonce) });
   }
@@ -74,7 +79,7 @@ export async function holdNonces(context: NonceContext, draft: NonceDraft): Prom
   const last = nonce + reach(nonce) - 1;
   const effective = ({ authority, nonce: used }: HeldAuthorization): boolean =>
     authority !== account.address || (used > nonce && used <= last);
-  return { nonce, authorizations: authorizations.filter(effective) };
+  return { nonce, afterTransactionId, authorizations: authorizations.filter(effective) };
 }
 
 // EIP-7702: the transaction uses its own nonce first; an authorization is skipped unless its nonce is the next one.

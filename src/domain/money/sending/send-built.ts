@@ -28,6 +28,10 @@ export interface SentTransaction extends SignedBytes {
  * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has
  * already authorized this use of the wallet.
  *
+ * CHOICE: while a transaction with a lower nonce has not reached the chain and may never do so, the response comes
+ * before the broadcast: the job broadcasts this one after that one, and ends it as `failed`, unsent, if that one ends
+ * without effect. Sent at once, it would wait for that nonce, perhaps for ever.
+ *
  * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit,
  * whatever `broadcastTransaction` throws.
  */
@@ -37,8 +41,8 @@ export async function sendBuilt(
   built: BuiltTransaction,
   options: SendOptions,
 ): Promise<SentTransaction> {
-  const { signed, row } = await signBuilt(context, wallet, { built, options });
-  if (options.isOptimistic !== true) {
+  const { signed, row, isBroadcastHere } = await signBuilt(context, wallet, { built, options });
+  if (isBroadcastHere) {
     context.afterCommit(async () => void (await broadcastTransaction(context, built.chain, row)));
   }
   return { ...signed, transactionId: row.id, sentAtMs: context.nowMs };
@@ -59,24 +63,32 @@ export async function sendInOrder(
   builds: readonly BuildTransaction[],
   options: Omit<SendOptions, 'isOptimistic'>,
 ): Promise<readonly { readonly built: BuiltTransaction; readonly transactionId: string }[]> {
-  const sent: { built: BuiltTransaction; row: TransactionRow }[] = [];
+  const sent: (Signed & { readonly built: BuiltTransaction })[] = [];
   for (const build of builds) {
     // The nonce is the next one after those of the stored transactions.
     const built = await build(context);
-    const after = sent.at(-1)?.row.id;
-    const { row } = await signBuilt(context, wallet, { built, options, after });
-    sent.push({ built, row });
+    sent.push({ built, ...(await signBuilt(context, wallet, { built, options, before: sent.at(-1) })) });
   }
   const rows = sent.map(({ built, row }) => ({ chain: built.chain, row }));
-  context.afterCommit(() => broadcastInOrder(context, rows));
+  if (sent.every(({ isBroadcastHere }) => isBroadcastHere))
+    context.afterCommit(() => broadcastInOrder(context, rows));
   return sent.map(({ built, row }) => ({ built, transactionId: row.id }));
 }
 
+/** A stored transaction. */
+interface Signed {
+  readonly signed: SignedBytes;
+  readonly row: TransactionRow;
+  /** Whether the request broadcasts it. */
+  readonly isBroadcastHere: boolean;
+}
+
+/** @param before the transaction of the same action that it builds on. */
 async function signBuilt(
   context: OperationContext,
   wallet: WalletRow,
-  { built, options, after }: { built: BuiltTransaction; options: SendOptions; after?: string | undefined },
-): Promise<{ signed: SignedBytes; row: TransactionRow }> {
+  { built, options, before }: { built: BuiltTransaction; options: SendOptions; before?: Signed | undefined },
+): Promise<Signed> {
   const { chain } = built;
   const { method, referenceId, isOptimistic = false } = options;
   await requireKnownAccount(context, wallet, built);
@@ -98,21 +110,23 @@ async function signBuilt(
       `the same transaction was already sent as \`${sentId}\`; a chain accepts it only once`,
     );
   }
+  const mustWait = before === undefined ? built.afterTransactionId !== undefined : !before.isBroadcastHere;
+  const isBroadcastHere = !isOptimistic && !mustWait;
   const row = await recordTransaction(context, wallet.id, {
     ...identity,
     method,
     signedBytes: signed.bytes,
     nonce: built.nonce,
-    afterTransactionId: after,
+    afterTransactionId: before?.row.id ?? built.afterTransactionId,
     authorizations: built.authorizations,
     referenceId,
     transactionRequest: built.request,
     isOperation,
     isSponsored: built.sponsorship !== undefined,
     plainTransfer: plainTransferOf(built.action.units),
-    isBroadcastHere: !isOptimistic,
+    isBroadcastHere,
   });
-  return { signed, row };
+  return { signed, row, isBroadcastHere };
 }
 
 /** The signer has ceilings of its own, which may be lower than those of this server. */

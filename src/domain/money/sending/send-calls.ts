@@ -120,7 +120,8 @@ export async function buildCalls(
   const account = { caip2: chain.caip2, address };
   await lockNonces(context, chain.caip2, [address]);
   const delegates = plan.delegates || (await isLeaving(context, account, plan));
-  const nonce = await findNonce(context, account, pendingCount ?? 0n, () => (delegates ? 2 : 1));
+  const reach = (): number => (delegates ? 2 : 1);
+  const { nonce, afterTransactionId } = await findNonce(context, account, pendingCount ?? 0n, reach);
   const transaction =
     delegates && !plan.delegates ? withAuthorizationGas(plan.transaction) : plan.transaction;
   requireFilledBelow(chain, {}, transaction);
@@ -131,6 +132,7 @@ export async function buildCalls(
     chain,
     action: unfoldBatches({ method: 'wallet_sendCalls', units }, address),
     nonce,
+    afterTransactionId,
     // EIP-7702: the transaction uses its own nonce first.
     authorizations: delegates
       ? [{ authority: address, nonce: nonce + 1, contract: BATCH_EXECUTOR_ADDRESS }]

@@ -19,7 +19,7 @@ import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireOperationBelow, requirePricesBelow } from './fee-ceilings.ts';
-import { findNonce, lockNonces } from './find-nonce.ts';
+import { type FoundNonce, findNonce, lockNonces } from './find-nonce.ts';
 import { laterDelegation } from './hold-nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { readCall } from './send-calls.ts';
@@ -150,13 +150,14 @@ export async function buildOperation(
 ): Promise<BuiltTransaction> {
   const { chain, address } = plan;
   const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
-  const nonce = await delegationNonce(context, plan);
+  const { nonce, afterTransactionId } = (await delegationNonce(context, plan)) ?? {};
   // Decoded from the call data that is signed.
   const units = operationUnits(operation.call_data, chain.chainId) ?? [];
   return {
     chain,
     action: unfoldBatches({ method, units }, address),
     sponsorship: 'operation',
+    afterTransactionId,
     authorizations:
       nonce === undefined ? [] : [{ authority: address, nonce, contract: SIMPLE_ACCOUNT_ADDRESS }],
     async sign(key) {
@@ -182,7 +183,7 @@ export async function buildOperation(
 async function delegationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   { chain, address, isDelegated, pendingCount }: OperationPlan,
-): Promise<number | undefined> {
+): Promise<FoundNonce | undefined> {
   const account = { caip2: chain.caip2, address };
   await lockNonces(context, chain.caip2, [address]);
   const contract = await laterDelegation(context, account);

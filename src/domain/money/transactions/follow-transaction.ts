@@ -6,11 +6,12 @@ import type { TransactionRow } from './transaction-row.ts';
 import { neverHasEffect } from './transaction-state.ts';
 
 /** Why a transaction ends unsent. */
-export const EARLIER_NEVER_CAME = 'an earlier transaction of the same action never came into a block';
+export const EARLIER_NEVER_CAME =
+  'an earlier transaction of the same wallet, which had to come first, never came into a block';
 
 /**
  * Checks a transaction's status on its chain, and broadcasts its bytes again when the chain does not know them. Call
- * it outside any database transaction. One that was never sent waits for the earlier transaction of its action.
+ * it outside any database transaction. One that was never sent waits for the earlier one that has to come first.
  * Rejects when the chain cannot be reached.
  */
 export async function followTransaction(

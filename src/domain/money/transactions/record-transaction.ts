@@ -25,7 +25,7 @@ export interface SignedTransaction {
   readonly hash: string;
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
-  /** The earlier transaction of the same wallet action, which has to reach the chain first. */
+  /** The earlier transaction, of the same wallet action or with a lower nonce, which has to reach the chain first. */
   readonly afterTransactionId?: string | undefined;
   /** Those that use a nonce when the transaction is included. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
@@ -42,7 +42,7 @@ export interface SignedTransaction {
 }
 
 /** How long the job waits for the request that signed a transaction to broadcast it. */
-const REQUEST_LEASE_MS = 15_000;
+export const REQUEST_LEASE_MS = 15_000;
 
 /**
  * Stores a signed transaction in the database transaction that signed it. Once committed, it is broadcast even if

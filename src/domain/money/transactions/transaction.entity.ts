@@ -23,7 +23,10 @@ export const TransactionEntity = defineEntity({
     /** 0 or 1. */
     isSponsored: p.integer().default(0),
     referenceId: p.text().strictNullable(),
-    /** The earlier transaction of the same wallet action: this one is broadcast only after the chain has that one. */
+    /**
+     * The earlier transaction, of the same wallet action or with a lower nonce: this one is broadcast only after the
+     * chain has that one.
+     */
     afterTransactionId: p.text().strictNullable(),
     /** EVM: the sender's nonce. */
     nonce: p.bigint('number').strictNullable(),

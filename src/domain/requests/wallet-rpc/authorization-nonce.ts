@@ -43,6 +43,6 @@ export async function fillAuthorizationNonce(
   if (params.nonce !== undefined || pendingCount === undefined) return params;
   const caip2 = `eip155:${parseQuantity(params.chain_id, '/chain_id', 256)}`;
   const isSelf = params.executor === 'self';
-  const next = await findNonce(context, { caip2, address }, pendingCount, () => (isSelf ? 2 : 1));
-  return { ...params, nonce: isSelf ? next + 1 : next };
+  const { nonce } = await findNonce(context, { caip2, address }, pendingCount, () => (isSelf ? 2 : 1));
+  return { ...params, nonce: isSelf ? nonce + 1 : nonce };
 }
