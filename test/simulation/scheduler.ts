@@ -46,8 +46,6 @@ export interface Scheduler {
   dropTimers(): void;
   /** Restores the timers of the process. */
   close(): void;
-  /** The task that runs. */
-  task(options?: { readonly withoutOtherFlows?: boolean }): object | undefined;
   /** What has not ended, and what it waits for. */
   describe(): string;
 }
@@ -186,10 +184,6 @@ export function makeScheduler(random: Random, note: (text: string) => void, star
     },
     dropTimers: timers.clear,
     close: timers.close,
-    task({ withoutOtherFlows = false } = {}) {
-      const task = current.getStore();
-      return withoutOtherFlows && task !== undefined && task.waiting > 0 ? undefined : task;
-    },
     describe,
   };
 }

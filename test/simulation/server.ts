@@ -25,7 +25,7 @@ import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, type OpenUnit, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { Job } from '../../src/jobs/runner.ts';
-import { stayAlive } from '../../src/jobs/stay-alive.ts';
+import { type StayAlive, stayAlive } from '../../src/jobs/stay-alive.ts';
 import type { Services } from '../../src/operation-context.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { simulatedCustodians } from '../../src/simulated/custodians.ts';
@@ -62,6 +62,22 @@ interface ServerOptions {
   readonly clock: { nowMs: number };
   readonly log: Log;
   onCrash(): void;
+}
+
+/**
+ * Beats wait at gates as well: flows of a task that one beat lets continue would otherwise run beside the transaction of
+ * the next. Each may be a beat of another task.
+ */
+function aliveAmongTasks(
+  services: Services,
+  { scheduler, units }: { readonly scheduler: Scheduler; readonly units: OpenUnit },
+): StayAlive {
+  const alive = stayAlive({ services, inUnit: inUnitOf(units) });
+  return {
+    ...alive,
+    run: (again) => scheduler.await(alive.run(again)),
+    confirm: () => scheduler.await(alive.confirm()),
+  };
 }
 
 /** Composes a server as a sandbox is composed, without sockets and timers: the simulation gives it requests and runs its jobs. */
@@ -118,7 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   });
   await audit.open();
   if (isAlone) await releaseOwnClaims(services, unitsOf(database), audit);
-  const alive = isAlone ? undefined : stayAlive({ services, inUnit });
+  const alive = isAlone ? undefined : aliveAmongTasks(services, { scheduler, units });
   const apps = createAppDirectory(database.orm, clock);
   const runOperation = createRunOperation({
     services,

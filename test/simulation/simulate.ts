@@ -234,15 +234,15 @@ async function passTime(world: World, judge: Judge): Promise<void> {
 const MAX_SENT = 8;
 
 /**
- * The wallets whose transactions wait for a nonce that no transaction uses any more: an action has ended before its
- * second transaction was sent, after a later action had taken the nonces that follow. The next transaction of the
- * wallet uses it.
+ * The wallets whose transactions wait for a nonce that no transaction uses any more: while the next one was sent, the
+ * chain has refused the one with that nonce. The wallet's next transaction uses it. Of one that waited for another
+ * transaction, it is not accepted: nothing may have been sent before it.
  */
 function walletsBehindFreeNonce({ world, ids }: Scene): money.PayingWallet[] {
   const rows = world.disk.all<{ id: string }>(
     `select distinct sent.wallet_id as id from transactions as sent
      join transactions as unsent on unsent.caip2 = sent.caip2 and unsent.sender = sent.sender
-       and unsent.nonce < sent.nonce and unsent.status = 'failed'
+       and unsent.nonce < sent.nonce and unsent.status = 'failed' and unsent.after_transaction_id is null
      where sent.status = 'broadcasted' and sent.caip2 = ? and not exists (
        select 1 from transactions as used where used.caip2 = sent.caip2 and used.sender = sent.sender
          and used.nonce = unsent.nonce and used.status <> 'failed')`,

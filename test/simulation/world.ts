@@ -95,22 +95,13 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   const outside = makeOutside({
     ...{ seed, random, scheduler, clock, weather, note },
     onCall() {
-      // While one flow has the connection, others may continue, as in any server. The judge sees a transaction that waits.
-      if (
-        disk.isInTransaction &&
-        holder !== undefined &&
-        holder === scheduler.task({ withoutOtherFlows: true })
-      )
-        fail('something outside is called while a transaction is open');
+      if (disk.isInTransaction) fail('something outside is called while a transaction is open');
     },
   });
 
   /** A crash that a step has asked for: this many statements and commits later. */
   let fuse: number | undefined;
-  /** Who has begun the latest transaction. */
-  let holder: object | undefined;
   function drawDiskFault(moment: Moment): DiskFault | undefined {
-    if (moment === 'begin') holder = scheduler.task();
     // Reads change nothing, and caches of modules save some of them.
     if (moment === 'read') return undefined;
     if (fuse !== undefined) {
