@@ -146,6 +146,53 @@ describe.each(databaseKinds)('actions of several transactions on %s', (kind) => 
     expect((await actionOf(id)).status).toBe('rejected');
   });
 
+  test('an action after one of which only the first transaction was sent is sent after its second one', async () => {
+    const ids = [await startHalf(), await start()];
+    expect(sentTo()).toEqual([inOrder[0]]);
+    for (let round = 0; round < 6; round += 1) await wait(20);
+    expect(sentTo()).toEqual([...inOrder, [first, 2], [second, 3]]);
+    for (const { hash } of chain.broadcasts) chain.include(hash);
+    await wait(60);
+    await finish(operations);
+    expect((await Promise.all(ids.map(actionOf))).map(({ status }) => status)).toEqual([
+      'succeeded',
+      'succeeded',
+    ]);
+  });
+
+  test('an action ends unsent with the one before it, whose first transaction was replaced', async () => {
+    const ids = [await startHalf(), await start()];
+    chain.setStatus(chain.broadcasts[0]!.hash, { kind: 'replaced', byHash: '0xab' });
+    await wait(2);
+    for (let round = 0; round < 6; round += 1) await wait(20);
+    await finish(operations);
+    expect(sentTo()).toEqual([inOrder[0]]);
+    const states = (await Promise.all(ids.map(actionOf))).map(({ status }) => status);
+    expect(states).not.toContain('pending');
+    expect(await eventsOf(ids[1]!)).toEqual([
+      'wallet_action.transfer.created',
+      `wallet_action.transfer.${states[1]}`,
+    ]);
+    // The next one leaves no nonce out.
+    await start();
+    expect(sentTo().slice(1)).toEqual([
+      [first, 1],
+      [second, 2],
+    ]);
+  });
+
+  /** An action of which the chain has got the first transaction only. */
+  async function startHalf(): Promise<string> {
+    let left = 1;
+    chain.duringBroadcast = async () => {
+      left -= 1;
+      if (left < 0) throw new Error('socket hang up');
+    };
+    const id = await start();
+    chain.duringBroadcast = async () => undefined;
+    return id;
+  }
+
   test('an action ends once the effects in the block of its transactions are read', async () => {
     const id = await start({ readsEffects: true });
     const read: string[] = [];

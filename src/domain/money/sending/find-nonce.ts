@@ -66,13 +66,13 @@ export async function lockNonces(
  * uses any that the new transaction needs. A transaction that the chain refused frees its nonces, so that later ones
  * are not stuck behind the gap.
  *
- * CHOICE: transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent
- * just to use the nonce: no owner has authorized it, and it would cost a fee.
+ * INVARIANT: nothing is sent before a transaction with a lower nonce that waits for another one, or that nothing has
+ * sent in good time. It could not be taken back, and if that one ends unsent, it would wait for the nonce for ever.
+ *
+ * CHOICE: transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the
+ * account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.
  *
  * Reserved until the database transaction ends if the account's nonces are locked.
- *
- * INVARIANT: nothing is sent before a transaction with a lower nonce that may stay unsent. It could not be taken back,
- * and would wait for that nonce for ever.
  *
  * @param pendingCount the chain's transaction count, including its mempool.
  */
