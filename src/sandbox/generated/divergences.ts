@@ -2621,6 +2621,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
+    "text": "while a transaction with a lower nonce has not reached the chain and may never do so, the response comes before the broadcast: the job broadcasts this one after that one, and ends it as `failed`, unsent, if that one ends without effect. Sent at once, it would wait for that nonce, perhaps for ever.",
+    "path": "src/domain/money/sending/send-built.ts",
+    "symbol": "sendBuilt"
+   },
+   {
     "text": "the specification does not say how a batch is executed. Ours uses EIP-7702: an account without code delegates to the executor in the same transaction; an account that delegates elsewhere keeps its delegation and must support batches itself.",
     "path": "src/domain/money/sending/send-calls.ts",
     "symbol": "planBatch"
@@ -2837,7 +2842,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
-  "text": "transactions that were sent before, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
+  "text": "transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
   "path": "src/domain/money/sending/find-nonce.ts",
   "symbol": "findNonce"
  },
