@@ -1,5 +1,4 @@
 import { parseP256PublicKey } from '../crypto/p256.ts';
-import { countQuorum, quorumKeys } from './quorum.ts';
 import {
   byReference,
   currentQuorum,
@@ -9,7 +8,7 @@ import {
   referenceOfOwner,
   type UserKeys,
 } from './quorum-records.ts';
-import { type Evidence, type EvidentRequest, keysOf, UnauthorizedUseError } from './signed-evidence.ts';
+import { type Evidence, type EvidentRequest, isSignedBy, UnauthorizedUseError } from './signed-evidence.ts';
 import type { ReadVoucher, StoredVoucherKey, Voucher } from './user-vouchers.ts';
 
 /** What is known of key quorums. */
@@ -43,7 +42,7 @@ export function requireParty(
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const quorum = currentQuorum(reference, { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 });
-    if (countQuorum(quorum, keysOf(evidence, quorumKeys(quorum))).satisfied) return place;
+    if (isSignedBy(quorum, evidence)) return place;
   }
   throw new UnauthorizedUseError('the signed request lacks signatures of those who may do this');
 }

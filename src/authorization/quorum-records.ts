@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { parseP256PublicKey } from '../crypto/p256.ts';
-import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
-import { type Evidence, keysOf, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import type { Quorum } from './quorum.ts';
+import { type Evidence, isSignedBy, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import type { PinnedUsers, ReadVoucher, Voucher } from './user-vouchers.ts';
 
 /** The members of a key quorum; nested ones by their references. */
@@ -217,7 +217,7 @@ function membersAfter(members: QuorumMembers, { record, change, around }: Change
   const { userKeys, quorums, vouchers = [] } = change;
   const then = { ...around, records: byReference(quorums), userKeys, vouchers, nowMs: undefined };
   const before = withMembers(id, members, then);
-  if (!countQuorum(before, keysOf(change.evidence, quorumKeys(before))).satisfied) {
+  if (!isSignedBy(before, change.evidence)) {
     throw new UnauthorizedUseError(`a change of the key quorum \`${id}\` lacks signatures`);
   }
   const { authorization_threshold: threshold, public_keys, user_ids, key_quorum_ids } = body;

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
 import { verifySignatures } from './request-signatures.ts';
 
 /** The signatures that authorized a request, with the canonical payloads that they cover. */
@@ -40,7 +42,7 @@ const MAX_REQUESTS = 200;
  * The request that the evidence is of. All its payloads must be of the same one; their origins may differ, because a
  * server has several names.
  *
- * NOTE: nothing is verified here: a caller counts the signatures with `keysOf`.
+ * NOTE: nothing is verified here: a caller counts the signatures with `isSignedBy`.
  */
 export function readEvidence({ requests }: Evidence): EvidentRequest {
   const [first, ...others] = requests.slice(0, MAX_REQUESTS).map(({ payload }) => payload);
@@ -55,16 +57,32 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   return request;
 }
 
-/** The keys, of those that may count, under which the evidence verifies. */
-export function keysOf({ requests }: Evidence, keys: readonly string[]): Set<string> {
-  const found = new Set<string>();
+// The public keys that last signed for a key quorum. Keys that did not sign cost as much as those that did, and mostly
+// the same ones sign again.
+const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
+
+/**
+ * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond those are not verified.
+ *
+ * INVARIANT: who has signed before decides in which order keys are tried, and nothing else.
+ */
+export function isSignedBy(quorum: Quorum, { requests }: Evidence): boolean {
+  const keys = quorumKeys(quorum);
+  const eligible = new Set(keys);
+  const recent = [...(recentSigners.get(quorum.id) ?? [])].filter((key) => eligible.has(key));
+  const signed = new Set<string>();
+  const isEnough = (more: ReadonlySet<string>): boolean =>
+    countQuorum(quorum, new Set([...signed, ...more])).satisfied;
   for (const { payload, signatures } of requests) {
-    const search = verifySignatures({ signatures, payloads: [new TextEncoder().encode(payload)], keys });
+    const payloads = [new TextEncoder().encode(payload)];
+    const search = verifySignatures({ signatures, payloads, keys: [...recent, ...keys], isEnough });
     let step = search.next();
     while (step.done !== true) step = search.next();
-    for (const key of step.value.keys) found.add(key);
+    for (const key of step.value.keys) signed.add(key);
+    if (isEnough(signed)) break;
   }
-  return found;
+  if (signed.size > 0) recentSigners.set(quorum.id, signed);
+  return isEnough(signed);
 }
 
 function readPayload(payload: string): EvidentRequest {

@@ -1,0 +1,102 @@
+import { generateKeyPairSync, verify as nodeVerify, sign } from 'node:crypto';
+import { describe, expect, test, vi } from 'vitest';
+import type { Quorum } from '../../../src/authorization/quorum.ts';
+import { isSignedBy } from '../../../src/authorization/signed-evidence.ts';
+import * as p256 from '../../../src/crypto/p256.ts';
+
+vi.mock(import('../../../src/crypto/p256.ts'), async (importOriginal) => {
+  const original = await importOriginal();
+  return { ...original, verifyP256: vi.fn(original.verifyP256) };
+});
+/** How many signatures `work` verifies. */
+function verificationsOf(work: () => void): number {
+  vi.mocked(p256.verifyP256).mockClear();
+  work();
+  return vi.mocked(p256.verifyP256).mock.calls.length;
+}
+
+function newSigner() {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    publicKey: p256.parseP256PublicKey(publicKey.export({ type: 'spki', format: 'der' }).toString('base64')),
+    sign: (text: string) => sign('sha256', Buffer.from(text), privateKey).toString('base64'),
+    hasSigned: (text: string, signature: string) =>
+      nodeVerify('sha256', Buffer.from(text), publicKey, Buffer.from(signature, 'base64')),
+  };
+}
+
+const signers = [newSigner(), newSigner(), newSigner()];
+const [ann, bob, cid] = signers as [(typeof signers)[0], (typeof signers)[0], (typeof signers)[0]];
+const stranger = newSigner();
+
+let quorumCount = 0;
+function quorumOf(members: readonly { readonly publicKey: string }[], threshold: number): Quorum {
+  quorumCount += 1;
+  const publicKeys = members.map(({ publicKey }) => publicKey);
+  return { id: `quorum ${quorumCount}`, threshold, publicKeys, users: [], quorums: [] };
+}
+
+const evidenceOf = (payload: string, by: readonly { sign(text: string): string }[]) => ({
+  requests: [{ payload, signatures: by.map((signer) => signer.sign(payload)) }],
+});
+
+describe('a quorum of two of three', () => {
+  test('is judged the same way, whoever has signed before', () => {
+    const quorum = quorumOf(signers, 2);
+    const groups = [
+      [],
+      [ann],
+      [cid],
+      [bob, cid],
+      [ann, ann],
+      [stranger, cid],
+      [cid, ann],
+      [stranger, bob, cid],
+    ];
+    let payload = 0;
+    for (const before of groups) {
+      for (const now of groups) {
+        payload += 1;
+        isSignedBy(quorum, evidenceOf(`before ${payload}`, before));
+        const evidence = evidenceOf(`now ${payload}`, now);
+        const [request] = evidence.requests;
+        const members = signers.filter(({ hasSigned }) =>
+          request!.signatures.some((signature) => hasSigned(request!.payload, signature)),
+        );
+        expect(isSignedBy(quorum, evidence)).toBe(members.length >= 2);
+      }
+    }
+  });
+
+  test('tries the keys first that have signed before', () => {
+    const quorum = quorumOf(signers, 2);
+    isSignedBy(quorum, evidenceOf('first', [bob, cid]));
+    const again = () => expect(isSignedBy(quorum, evidenceOf('second', [bob, cid]))).toBe(true);
+    expect(verificationsOf(again)).toBe(2);
+  });
+
+  test('needs no more signatures verified than are enough', () => {
+    const quorum = quorumOf(signers, 1);
+    const direct = () => expect(isSignedBy(quorum, evidenceOf('text', [ann, bob, cid]))).toBe(true);
+    expect(verificationsOf(direct)).toBe(1);
+    const requests = [ann, bob].flatMap((signer) => evidenceOf('text of an intent', [signer]).requests);
+    const intent = () => expect(isSignedBy(quorum, { requests })).toBe(true);
+    expect(verificationsOf(intent)).toBe(1);
+  });
+
+  test('counts signatures of several requests together', () => {
+    const quorum = quorumOf(signers, 2);
+    const one = evidenceOf('https://one.test', [ann]).requests;
+    const other = evidenceOf('https://other.test', [cid]).requests;
+    expect(isSignedBy(quorum, { requests: one })).toBe(false);
+    expect(isSignedBy(quorum, { requests: [...one, ...other] })).toBe(true);
+    expect(isSignedBy(quorum, { requests: [...one, ...one] })).toBe(false);
+  });
+
+  test('does not count keys that are members no more', () => {
+    const before = quorumOf(signers, 2);
+    expect(isSignedBy(before, evidenceOf('text', [bob, cid]))).toBe(true);
+    const after = { ...before, publicKeys: [ann.publicKey, bob.publicKey] };
+    expect(isSignedBy(after, evidenceOf('text', [bob, cid]))).toBe(false);
+  });
+});
