@@ -44,7 +44,7 @@ const evidenceOf = (payload: string, by: readonly { sign(text: string): string }
 });
 
 describe('a quorum of two of three', () => {
-  test('is judged the same way, whoever has signed before', () => {
+  test('is judged the same way after all signatures before', () => {
     const quorum = quorumOf(signers, 2);
     const groups = [
       [],
