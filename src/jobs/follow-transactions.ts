@@ -7,6 +7,7 @@ import {
 import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
 import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
+import type { TransactionStatus } from '../domain/money/transactions/transaction-state.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -15,7 +16,8 @@ const BATCH = 20;
 
 /**
  * Follows transactions until they are final. Broadcasts those again that their chain does not know, in particular
- * those signed just before a crash. Chains are called between transactions.
+ * those signed just before a crash. Chains are called between transactions. One that waits for another is followed
+ * after that one, with what has become of it.
  */
 export function followTransactions({ services, inUnit }: JobContext): Job {
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
@@ -25,18 +27,42 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
       if (wasWritten) await recordStillPending(context, row, finding);
     });
 
-  const follow = async (row: DueTransaction, nowMs: number): Promise<void> => {
+  /** Result: the status afterwards, as far as it is stored. */
+  const follow = async (row: DueTransaction, nowMs: number): Promise<TransactionStatus> => {
     const chain = services.chains.find(row.caip2);
     try {
       if (chain === undefined) throw new Error(`the chain ${row.caip2} is not configured`);
-      await writeDown(row, nowMs, await followTransaction(chain, row, nowMs));
+      const finding = await followTransaction(chain, row, nowMs);
+      await writeDown(row, nowMs, finding);
+      return finding.status;
     } catch (err) {
       services.log.warn(
         { err, transaction: row.id },
         'a transaction could not be followed; it is tried again',
       );
       await writeDown(row, nowMs, { ...unchanged(row), isSettled: false });
+      return row.status;
     }
+  };
+
+  const followAll = async (rows: readonly DueTransaction[], nowMs: number): Promise<void> => {
+    const due = new Map(rows.map((row) => [row.id, row]));
+    const followed = new Map<string, Promise<TransactionStatus>>();
+    const followInTurn = async (row: DueTransaction): Promise<TransactionStatus> => {
+      const earlier = row.status === 'pending' ? due.get(row.after_transaction_id ?? '') : undefined;
+      if (earlier === undefined) return follow(row, nowMs);
+      const earlierStatus = await followOnce(earlier);
+      if (earlierStatus !== 'pending') return follow({ ...row, earlierStatus }, nowMs);
+      // A chain that cannot be reached is not asked for each of those that wait for the same one.
+      await writeDown(row, nowMs, { status: 'pending', isSettled: false });
+      return 'pending';
+    };
+    const followOnce = (row: DueTransaction): Promise<TransactionStatus> => {
+      const following = followed.get(row.id) ?? followInTurn(row);
+      followed.set(row.id, following);
+      return following;
+    };
+    await Promise.all(rows.map(followOnce));
   };
 
   return {
@@ -47,7 +73,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
       const rows = await inUnit((em) =>
         claimDueTransactions(em, { owner: services.processId, nowMs }, BATCH),
       );
-      await Promise.all(rows.map((row) => follow(row, nowMs)));
+      await followAll(rows, nowMs);
       return rows.length === BATCH;
     },
   };

@@ -149,7 +149,7 @@ describe.each(databaseKinds)('actions of several transactions on %s', (kind) => 
   test('an action after one of which only the first transaction was sent is sent after its second one', async () => {
     const ids = [await startHalf(), await start()];
     expect(sentTo()).toEqual([inOrder[0]]);
-    for (let round = 0; round < 6; round += 1) await wait(20);
+    await wait(20);
     expect(sentTo()).toEqual([...inOrder, [first, 2], [second, 3]]);
     for (const { hash } of chain.broadcasts) chain.include(hash);
     await wait(60);
@@ -163,8 +163,7 @@ describe.each(databaseKinds)('actions of several transactions on %s', (kind) => 
   test('an action ends unsent with the one before it, whose first transaction was replaced', async () => {
     const ids = [await startHalf(), await start()];
     chain.setStatus(chain.broadcasts[0]!.hash, { kind: 'replaced', byHash: '0xab' });
-    await wait(2);
-    for (let round = 0; round < 6; round += 1) await wait(20);
+    await wait(20);
     await finish(operations);
     expect(sentTo()).toEqual([inOrder[0]]);
     const states = (await Promise.all(ids.map(actionOf))).map(({ status }) => status);
