@@ -37,4 +37,9 @@ export const regressions: readonly Regression[] = [
     steps: 200,
     found: 'transactions were sent before one with a lower nonce, which then ended unsent',
   })),
+  {
+    seed: '200018',
+    steps: 200,
+    found: 'of transactions that wait for one another, each round sent only one',
+  },
 ];
