@@ -41,6 +41,7 @@ const keyNames = [
   'CUSTOS_KMS_URL',
   'CUSTOS_KMS_KEY',
   'CUSTOS_PREPARED_KEYS',
+  'CUSTOS_SIGNATURES_PER_REQUEST',
 ] as const;
 /** Of the server too, which has it also with a signer that listens. */
 const CEILINGS = 'CUSTOS_FEE_CEILINGS';
@@ -80,12 +81,21 @@ export interface SignerConfig extends MasterKeySettings {
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
   /** By chain: what replaces the default ceilings of fees. */
   readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
+  /** For how many transactions each signed request may be used, if it is configured. */
+  readonly signaturesPerRequest?: number;
 }
 
 export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
   const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
   const feeCeilings = ceilingsByChain(faults, CEILINGS, { entries: check.words(env[CEILINGS]) });
-  return { ...masterKeys(faults, env), preparedKeys: count, logins: userLogins(faults, env), feeCeilings };
+  const { CUSTOS_SIGNATURES_PER_REQUEST: text } = env;
+  const bounds = { least: 1, most: 1_000 };
+  const signatures =
+    text === undefined
+      ? {}
+      : { signaturesPerRequest: check.count(faults, 'CUSTOS_SIGNATURES_PER_REQUEST', text, bounds) };
+  const logins = userLogins(faults, env);
+  return { ...masterKeys(faults, env), preparedKeys: count, logins, feeCeilings, ...signatures };
 }
 
 /**

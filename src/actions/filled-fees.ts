@@ -73,13 +73,28 @@ export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeili
  * @throws SigningInputError for a number that cannot be read.
  */
 export function operationFeeExcess(operation: OperationFees, ceilings: EvmCeilings): FeeExcess | undefined {
-  const gas = gasFields.reduce((sum, field) => sum + amountOf(operation, field), 0n);
+  const gas = operationGas(operation);
   const price = amountOf(operation, 'max_fee_per_gas');
   return firstAbove([
     ['gas', gas, ceilings.gas],
     ['wei per gas', price, ceilings.maxFeePerGas],
     ['wei as the fee', gas * price, ceilings.fee],
   ]);
+}
+
+/** The most that a transaction pays for its gas. */
+export function transactionFee(given: FeeFields): bigint {
+  const [legacy, dynamic] = [amountOf(given, 'gas_price'), amountOf(given, 'max_fee_per_gas')];
+  return amountOf(given, 'gas_limit') * (legacy > dynamic ? legacy : dynamic);
+}
+
+/** The most that a user operation pays for its gas. */
+export function operationFee(operation: OperationFees): bigint {
+  return operationGas(operation) * amountOf(operation, 'max_fee_per_gas');
+}
+
+function operationGas(operation: OperationFees): bigint {
+  return gasFields.reduce((sum, field) => sum + amountOf(operation, field), 0n);
 }
 
 const gasFields = [

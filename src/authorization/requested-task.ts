@@ -67,6 +67,11 @@ function delegatesToOurs(params: unknown): boolean {
 const buildingPaths =
   /^\/(swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
 
+/** Whether the server builds all that is signed for an operation of a wallet, and builds several of it. */
+export function buildsAll(rest: string): boolean {
+  return buildingPaths.test(rest);
+}
+
 /** Which operation is asked for, of which wallet. */
 interface RequestedOf {
   /** The path after that of the wallet. */

@@ -13,6 +13,7 @@ import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
 import { requestedAction } from './requested-action.ts';
 import { type ConfiguredCeilings, requireFeesBelow } from './requested-fees.ts';
+import { spendingOf } from './requested-slot.ts';
 import {
   accountOf,
   isTaskOfChain,
@@ -20,7 +21,13 @@ import {
   requireRequested,
   type WalletTask,
 } from './requested-task.ts';
-import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import {
+  type Evidence,
+  type EvidentRequest,
+  readEvidence,
+  UnauthorizedUseError,
+} from './signed-evidence.ts';
+import type { Spending } from './spent-requests.ts';
 import {
   ifPinned,
   noPolicies,
@@ -90,6 +97,11 @@ interface Authorizing {
 interface AuthorizedTask {
   /** What the caller says is the wallet's address, where it matters: for policies, and for what acts for an account. */
   readonly addresses: readonly string[];
+  /**
+   * What the signature uses up of the request, to be counted when the key has opened: before, the authority is only what
+   * the caller says.
+   */
+  readonly spending?: Spending | undefined;
 }
 
 /**
@@ -126,13 +138,18 @@ export async function requireAuthorizedTask(
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const account = accountOf(request, task);
   const addresses = account === undefined ? [] : [account];
-  if (pin === null) return { addresses };
+  const spent = spendingOf({ body: request.body, rest }, task, feeCeilings);
+  const spending = spent && {
+    ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
+    ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
+  };
+  if (pin === null) return { addresses, spending };
   const { address } = use;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
   const policy = await openPinned(use, pin, openSeal);
   const known = await requestedAction(request, rest, task, { chainType: occasion.chainType, address });
   requireAllowed(policy, known, judgedAt(use.judgedAtMs, occasion.nowMs));
-  return { addresses: [...addresses, address] };
+  return { addresses: [...addresses, address], spending };
 }
 
 /** A policy whose owner has agreed to its content. */

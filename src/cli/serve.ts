@@ -23,6 +23,8 @@ Settings (environment):
       how many keys of new wallets the signer prepares while it is idle
   CUSTOS_USER_LOGINS_FILE
       JSON file by app id of the logins whose tokens the signer verifies
+  CUSTOS_SIGNATURES_PER_REQUEST (default: any number)
+      for how many transactions the signer signs one request of an owner
   CUSTOS_SIGNER_SOCKET
       or, instead of all these, the socket of \`custos signer\`,
   CUSTOS_SIGNER_UID (default: the user of this process)

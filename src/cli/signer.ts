@@ -13,10 +13,18 @@ Settings (environment):
   CUSTOS_FEE_CEILINGS
       the most that is filled in of the fee of an owned wallet's transaction,
       as for \`custos serve\`; give both the same value
+  CUSTOS_SIGNATURES_PER_REQUEST (default: 3)
+      for how many transactions one request of an owner may be signed
 
 Example:
   $ install -d -m 700 /run/custos-signer
   $ custos signer --socket /run/custos-signer/socket`;
+
+/**
+ * CHOICE: two more than one, for answers that are lost in a crash. Only here: a signer that a server has started is under
+ * the same user as the server, and sees the requests of one process only, which others outrun.
+ */
+const SIGNATURES_PER_REQUEST = 3;
 
 /** `custos signer`: runs a signer that servers connect to, so that it can have a user or a container of its own. */
 export function signerCommand(): Command {
@@ -32,7 +40,7 @@ export function signerCommand(): Command {
         import('../signer/serve-socket.ts'),
         import('./serve-until-stopped.ts'),
       ]);
-      const served = servedVault(config);
+      const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config });
       const server = await serveSocket({ path, isForGroup: group === true }, served);
       console.log(JSON.stringify({ msg: 'ready', socket: path }));
       await stopOnSignal({ close: async () => void server.close() });

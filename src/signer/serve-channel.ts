@@ -18,12 +18,15 @@ export function servedVault({
   preparedKeys: count,
   logins,
   feeCeilings,
+  signaturesPerRequest,
   ...masterKeys
 }: SignerConfig): SignerParts {
   assertBackendsAgree();
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
-    vault: productionVault(masterKeys, systemEntropy, { phraseKeys, logins, feeCeilings }),
+    vault: productionVault(masterKeys, systemEntropy, {
+      ...{ phraseKeys, logins, feeCeilings, signaturesPerRequest },
+    }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
     close: () => phraseKeys.close(),

@@ -427,6 +427,18 @@ describe('master keys', () => {
     expect(readSandboxConfig({ preparedKeys: '0' }).preparedKeys).toBe(0);
   });
 
+  test('the signer that a server starts gets the number of signatures per request, if one is configured', () => {
+    const { signer } = readServeConfig({}, { ...whole, CUSTOS_SIGNATURES_PER_REQUEST: '2' });
+    const environment = signer.kind === 'child' ? signer.environment() : {};
+    expect(readSignerConfig(environment).signaturesPerRequest).toBe(2);
+    expect(readSignerConfig(setOnly(whole))).not.toHaveProperty('signaturesPerRequest');
+    for (const text of ['0', '1001', '']) {
+      expect(() => readSignerConfig(setOnly({ ...whole, CUSTOS_SIGNATURES_PER_REQUEST: text }))).toThrow(
+        'CUSTOS_SIGNATURES_PER_REQUEST: expected a whole number from 1 to 1000',
+      );
+    }
+  });
+
   test('previous keys and the token of a service can be in files', () => {
     const env = {
       CUSTOS_PREVIOUS_MASTER_KEYS_FILE: fileOf('previous.keys', `${otherHex}\n${masterKeyHex}\n`),

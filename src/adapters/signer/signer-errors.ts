@@ -1,5 +1,6 @@
 import { FeeAboveCeilingError } from '../../actions/filled-fees.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
+import { SpentRequestError } from '../../authorization/spent-requests.ts';
 import { HpkeError } from '../../crypto/hpke.ts';
 import * as signing from '../../signing/signing-errors.ts';
 import { VaultError } from '../vault/vault-error.ts';
@@ -53,6 +54,7 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['vault', VaultError, (message) => new VaultError(message)],
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
   ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],
+  ['spent', SpentRequestError, (message) => new SpentRequestError(message)],
   ['hpke', HpkeError, (message) => new HpkeError(message)],
   [
     'imported_key',

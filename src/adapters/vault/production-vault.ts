@@ -15,7 +15,8 @@ export function productionVault(
     phraseKeys,
     logins,
     feeCeilings = new Map(),
-  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'feeCeilings'> = {},
+    signaturesPerRequest,
+  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'feeCeilings' | 'signaturesPerRequest'> = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
@@ -24,7 +25,7 @@ export function productionVault(
   return createKeyVault({
     masterKeys: [current, ...earlier],
     entropy,
-    ...{ phraseKeys, logins, feeCeilings },
+    ...{ phraseKeys, logins, feeCeilings, signaturesPerRequest },
   });
 }
 

@@ -4,6 +4,7 @@ import { changedPolicy, policyDigest, sealName } from '../../authorization/polic
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
 import type { ConfiguredCeilings } from '../../authorization/requested-fees.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
+import { createSpentRequests } from '../../authorization/spent-requests.ts';
 import {
   authorityDigest,
   changedAuthority,
@@ -64,6 +65,8 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
   /** By chain: what replaces the default ceilings of fees. Undefined: fees have none. */
   readonly feeCeilings?: ConfiguredCeilings | undefined;
+  /** For how many transactions each signed request may be used. Default: any number. */
+  readonly signaturesPerRequest?: number | undefined;
 }
 
 /** A vault in this process. */
@@ -73,10 +76,11 @@ export function createKeyVault({
   phraseKeys,
   logins,
   feeCeilings,
+  signaturesPerRequest,
   ...options
 }: KeyVaultOptions): KeyVault {
   return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
-    ...{ clock, phraseKeys, logins, feeCeilings },
+    ...{ clock, phraseKeys, logins, feeCeilings, signaturesPerRequest },
   });
 }
 
@@ -99,6 +103,7 @@ export function vaultOn(
     phraseKeys,
     logins = new Map(),
     feeCeilings,
+    signaturesPerRequest: most,
   }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
 ): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
@@ -120,6 +125,7 @@ export function vaultOn(
       open(seal, { purpose: 'policy', rowId, appId, authority });
   const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
     requireSeenChanges(quorums, appId, open);
+  const spent = most === undefined ? undefined : createSpentRequests({ most });
   const vouchers = voucherOperations(envelopes, { logins, clock });
 
   return {
@@ -158,6 +164,7 @@ export function vaultOn(
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const { privateKey } = decodeWalletSecret(secret);
         await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
+        if (judged?.spending !== undefined) spent?.spend(judged.spending, occasion.nowMs);
         return signWithKey(chainType, privateKey, task);
       });
     },

@@ -47,6 +47,7 @@ export async function compromisedServer(
   time: number | (() => number),
   logins: ReadonlyMap<string, UserLogin> = new Map(),
   feeCeilings: ConfiguredCeilings = new Map(),
+  signaturesPerRequest?: number,
 ) {
   const vault = createKeyVault({
     masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
@@ -54,6 +55,7 @@ export async function compromisedServer(
     clock: { now: typeof time === 'number' ? () => time : time },
     logins,
     feeCeilings,
+    signaturesPerRequest,
   });
   const [ours, its] = duplexPair();
   serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });

@@ -1,3 +1,5 @@
+import { SpentRequestError } from '../../../authorization/spent-requests.ts';
+import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
@@ -17,5 +19,8 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   const use = await authorizedUse(context, wallet, authority);
   return askForUse(context, use, (shown) =>
     context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown),
-  );
+  ).catch((error: unknown) => {
+    if (!(error instanceof SpentRequestError)) throw error;
+    throw new ApiError('transaction_broadcast_failure', error.message);
+  });
 }

@@ -1,0 +1,88 @@
+import { hash } from 'node:crypto';
+import { operationFee, transactionFee } from '../actions/filled-fees.ts';
+import { ceilingsOf } from '../assets/fee-ceilings.ts';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import type { Fields } from './completed-fields.ts';
+import type { ConfiguredCeilings } from './requested-fees.ts';
+import { buildsAll, type SignTask, type WalletTask } from './requested-task.ts';
+import type { EvidentRequest } from './signed-evidence.ts';
+
+/** A signature that may be asked for again for the same request. */
+export interface SpendingTask {
+  /** What takes effect at most once: two signatures for one slot exclude each other on the chain. */
+  readonly slot: string;
+  /** For how many slots the request is signed at once. */
+  readonly atOnce: number;
+  /** Undefined for what pays no fee that is filled in. */
+  readonly fee: { readonly amount: bigint; readonly ceiling: bigint } | undefined;
+}
+
+interface AskedOfWallet {
+  readonly body: EvidentRequest['body'];
+  /** The path after that of the wallet. */
+  readonly rest: string;
+}
+
+/** CHOICE: a swap or a deposit resets an allowance, sets it and then uses it; one more for what is added later. */
+const BUILT_AT_ONCE = 4;
+
+/**
+ * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
+ * signature, however often it is made, and a delegation to our own contracts pays nobody. Also for operations on Spark:
+ * one request needs many of them, and none says which it replaces.
+ */
+export function spendingOf(
+  { body, rest }: AskedOfWallet,
+  task: WalletTask,
+  configured: ConfiguredCeilings | undefined,
+): SpendingTask | undefined {
+  if (task.kind !== 'sign') return undefined;
+  const isAsked = rest === '/rpc' && body.method === task.method;
+  if (task.method === 'eth_sign7702Authorization') {
+    const { chain_id: chainId, nonce } = task.params as Fields;
+    const slot = `delegation ${numberOf(chainId)} ${numberOf(nonce)}`;
+    return isAsked ? { slot, atOnce: 1, fee: undefined } : undefined;
+  }
+  const slot = isAsked ? undefined : slotOf(task);
+  if (slot === undefined) return undefined;
+  const fee = configured && feeOf({ body, rest }, task, configured);
+  return { slot, atOnce: buildsAll(rest) ? BUILT_AT_ONCE : 1, fee };
+}
+
+function slotOf({ method, params }: SignTask): string | undefined {
+  if (method === 'eth_signTransaction') {
+    const { chain_id: chainId, nonce_key: lane, nonce } = (params as { transaction: Fields }).transaction;
+    return `transaction ${numberOf(chainId)} ${numberOf(lane)} ${numberOf(nonce)}`;
+  }
+  if (method === 'eth_signUserOperation') {
+    const { chain_id: chainId, contract, user_operation: operation } = params as Fields;
+    const { sender, nonce } = operation as Fields;
+    return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
+  }
+  // A blockhash or a time is no sequence: each other one makes another transaction.
+  if (method === 'signTransaction' || method === 'tron_signTransaction')
+    return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
+  return undefined;
+}
+
+function numberOf(value: unknown): bigint {
+  return parseQuantity((value ?? 0) as Quantity, '/transaction', 256);
+}
+
+function feeOf({ body, rest }: AskedOfWallet, { method, params }: SignTask, configured: ConfiguredCeilings) {
+  const { chain_id: ofOperation, transaction, user_operation: operation } = params as Record<string, Fields>;
+  const isOperation = method === 'eth_signUserOperation';
+  if (!isOperation && method !== 'eth_signTransaction') return undefined;
+  if (!isOperation && rest === '/rpc' && body.method === 'eth_sendTransaction') {
+    const asked = (body.params as { transaction: Fields }).transaction;
+    // A fee that the request names in full has no ceiling.
+    const price = asked.gas_price ?? asked.max_fee_per_gas;
+    if (asked.gas_limit !== undefined && price !== undefined) return undefined;
+  }
+  const caip2 = `eip155:${numberOf(isOperation ? ofOperation : transaction?.chain_id)}`;
+  return {
+    amount: isOperation ? operationFee(operation as never) : transactionFee(transaction ?? {}),
+    ceiling: ceilingsOf(caip2, configured.get(caip2)).fee,
+  };
+}

@@ -1,0 +1,141 @@
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import type { SpendingTask } from './requested-slot.ts';
+
+// What a vault remembers of signed requests for which something is filled in (a nonce, a blockhash), so that one request
+// is not signed for any number of transactions.
+
+/** One signature for a signed request. */
+export interface Spending extends SpendingTask {
+  readonly walletId: string;
+  /** The reference of the key quorum that has signed the request. */
+  readonly party: string;
+  /** Everything that makes the request another one. */
+  readonly request: Readonly<Record<string, unknown>>;
+  /** Unix ms; undefined when none was signed. */
+  readonly expiryMs: number | undefined;
+}
+
+/** A request has been signed as often as it may be, or no more requests can be remembered. */
+export class SpentRequestError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'SpentRequestError';
+  }
+}
+
+export interface SpentRequestOptions {
+  /** For how many transactions that may all take effect a request is signed. */
+  readonly most: number;
+  /** How many requests are remembered. Default: 100,000. */
+  readonly room?: number;
+}
+
+export type SpentRequests = ReturnType<typeof createSpentRequests>;
+
+/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 50 MB. */
+const ROOM = 100_000;
+
+/** CHOICE: a request that loses its nonce to others more often than this is not signed any more. */
+const MOST_LOST = 20;
+
+/** CHOICE: a request that lasts longer is forgotten before others that expire earlier, if there is no room. */
+const LONG_MS = 24 * 3_600_000;
+
+/** As long as an expired request may be signed, and a minute for the clock. */
+const KEPT_MS = 2 * 60_000;
+
+const SWEEP_MS = 10_000;
+
+interface Entry {
+  readonly untilMs: number;
+  /** The slots that count for this request. */
+  readonly held: Set<string>;
+  /** The highest fee at each slot that it was signed for, also at those that count for others by now. */
+  readonly fees: Map<string, bigint>;
+}
+
+export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) {
+  const entries = new Map<string, Entry>();
+  /** The digest of the request for which a slot counts. */
+  const holders = new Map<string, string>();
+  let sweptMs = Number.NEGATIVE_INFINITY;
+
+  function forget(digest: string, { held }: Entry): void {
+    entries.delete(digest);
+    for (const slot of held) holders.delete(slot);
+  }
+
+  function sweep(nowMs: number): void {
+    if (entries.size < room && nowMs < sweptMs + SWEEP_MS) return;
+    if (nowMs === sweptMs) return;
+    sweptMs = nowMs;
+    for (const [digest, entry] of entries) if (entry.untilMs < nowMs) forget(digest, entry);
+  }
+
+  /** INVARIANT: what expires within a day is never forgotten before. */
+  function makeRoom(nowMs: number): void {
+    if (entries.size < room) return;
+    for (const [digest, entry] of entries) {
+      if (entry.untilMs <= nowMs + LONG_MS + KEPT_MS) continue;
+      forget(digest, entry);
+      return;
+    }
+    throw new SpentRequestError('the signer remembers as many requests as it has room for; try again later');
+  }
+
+  /**
+   * Counts a signature. A slot (a nonce, a whole transaction where there is none) takes effect once, so it counts for one
+   * request, the last one that was signed for it: one that has lost its nonce to another request of the same party may be
+   * signed for the next one, and all of them together take effect no more often than each of them may.
+   *
+   * @throws SpentRequestError, and then nothing is counted.
+   */
+  function spend({ walletId, party, request, expiryMs, ...task }: Spending, nowMs: number): void {
+    sweep(nowMs);
+    const digest = hash('sha256', canonicalJson(request), 'base64');
+    const slot = `${walletId} ${party} ${task.slot}`;
+    const known = entries.get(digest);
+    const holder = holders.get(slot);
+    const { held, fees } = known ?? { held: new Set<string>(), fees: new Map<string, bigint>() };
+    if (holder !== digest && held.size >= most * task.atOnce) throw repeated(held.size);
+    if (!fees.has(slot) && fees.size >= (most + MOST_LOST) * task.atOnce) throw repeated(fees.size);
+    requireFee(fees, slot, task);
+    if (known === undefined) {
+      makeRoom(nowMs);
+      const untilMs = expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
+      entries.set(digest, { untilMs, held, fees });
+    }
+    if (holder !== undefined && holder !== digest) entries.get(holder)?.held.delete(slot);
+    holders.set(slot, digest);
+    held.add(slot);
+    const before = fees.get(slot) ?? 0n;
+    const fee = task.fee?.amount ?? 0n;
+    fees.set(slot, fee > before ? fee : before);
+  }
+
+  return {
+    spend,
+    /** How many requests are remembered. */
+    get size() {
+      return entries.size;
+    },
+  };
+}
+
+/** All that may take effect for a request pays no more than one transaction may. */
+function requireFee(fees: ReadonlyMap<string, bigint>, slot: string, { fee }: SpendingTask): void {
+  if (fee === undefined) return;
+  let sum = fee.amount;
+  for (const [other, amount] of fees) if (other !== slot) sum += amount;
+  if (sum <= fee.ceiling) return;
+  throw new SpentRequestError(
+    `with what this request was signed for before, the fee would be ${sum} wei, more than the ceiling of ${fee.ceiling}; sign the request again, with another expiry`,
+  );
+}
+
+function repeated(count: number): SpentRequestError {
+  return new SpentRequestError(
+    `this request was already signed for ${count} transactions; sign it again, with another expiry`,
+  );
+}

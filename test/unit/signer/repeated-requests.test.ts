@@ -1,0 +1,255 @@
+import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js';
+import { encodeFunctionData, parseAbi } from 'viem';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
+import {
+  type CompromisedServer,
+  compromisedServer,
+  ofKey,
+  type SealedWallet,
+  useOf,
+} from '../../support/signer/compromised-server.ts';
+import { newOwner, signedBy } from '../../support/signer/owner.ts';
+
+// The owner has signed one request. The server has it signed again and again, with what it may fill in.
+
+const [owner, backend, stranger] = [newOwner(), newOwner(), newOwner()];
+const friend = `0x${'11'.repeat(20)}`;
+const gwei = 10n ** 9n;
+const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
+const spent = { name: 'SpentRequestError', message: expect.stringContaining('sign it again') };
+
+let nowMs: number;
+let server: CompromisedServer;
+let wallet: SealedWallet;
+async function open(
+  most: number | undefined,
+  ceilings: ReadonlyMap<string, Partial<EvmCeilings>> = new Map(),
+) {
+  nowMs = 1_900_000_000_000;
+  server = await compromisedServer(() => nowMs, new Map(), ceilings, most);
+  wallet = await server.walletOf({ owner: ofKey(owner), signers: [ofKey(backend, 'backend')] });
+}
+beforeEach(() => open(3));
+afterEach(() => server.close());
+
+interface Asked {
+  readonly path?: string;
+  readonly body: object;
+  readonly by?: typeof owner;
+  readonly expiryMs?: number;
+}
+
+const asks = ({ path = '/rpc', body, by = owner, expiryMs = nowMs + 60_000 }: Asked) =>
+  signedBy([by], { path: `/v1/wallets/wallet${path}`, body, expiryMs });
+const signs = (evidence: unknown, task: object, of = wallet) => server.signs(of, task, useOf(of, evidence));
+
+const plain = (nonce: number, change: object = {}) => ({
+  method: 'eth_signTransaction',
+  params: {
+    transaction: {
+      ...{ type: 2, to: friend, value: '0x1', chain_id: 1, nonce, gas_limit: hex(21_000) },
+      ...{ max_fee_per_gas: hex(gwei), max_priority_fee_per_gas: hex(gwei), ...change },
+    },
+  },
+});
+const sends = (value = '0x1') => ({
+  ...{ method: 'eth_sendTransaction', caip2: 'eip155:1', params: { transaction: { to: friend, value } } },
+});
+const transfer = {
+  source: { asset: 'eth', chain: 'ethereum', amount: '0.000000000000000001' },
+  destination: { address: friend },
+};
+
+const account = parseAbi(['function execute(address target, uint256 value, bytes data)']);
+const entryPoints = [
+  '0x0000000071727de22e5e9d8baf0edac6f37da032',
+  '0x4337084d9e255ff0702461cf8895ce9e3b5ff108',
+  '0x433709009b8330fda32311df1c2afa402ed8d009',
+];
+const operation = (nonce: number, contract = entryPoints[0]) => ({
+  method: 'eth_signUserOperation',
+  params: {
+    ...{ chain_id: 1, contract },
+    user_operation: {
+      ...{ sender: wallet.address, nonce: hex(nonce), call_gas_limit: hex(21_000) },
+      call_data: encodeFunctionData({
+        abi: account,
+        functionName: 'execute',
+        args: [friend as never, 1n, '0x'],
+      }),
+      ...{ verification_gas_limit: hex(1), pre_verification_gas: hex(1) },
+      ...{ max_fee_per_gas: hex(gwei), max_priority_fee_per_gas: hex(gwei) },
+    },
+  },
+});
+
+const delegation = (nonce: number) => ({
+  method: 'eth_sign7702Authorization',
+  params: { contract: friend, chain_id: 1, nonce },
+});
+
+/** Requests that leave something open, and the task that fills it in for the n-th time. */
+const kinds: Record<string, readonly [Asked, (n: number) => object, most: number]> = {
+  eth_sendTransaction: [{ body: sends() }, plain, 3],
+  'a sponsored transaction': [{ body: { ...sends(), sponsor: true } }, (n) => operation(n), 3],
+  'a transfer': [{ path: '/transfer', body: transfer }, plain, 3],
+  'a delegation': [
+    { body: { method: 'eth_sign7702Authorization', params: { contract: friend, chain_id: 1 } } },
+    delegation,
+    3,
+  ],
+  'a swap': [{ path: '/swap', body: {} }, plain, 12],
+};
+
+describe.each(Object.keys(kinds))('%s', (name) => {
+  test('is signed for three transactions, and again for each of them', async () => {
+    const [asked, fill, most] = kinds[name]!;
+    const evidence = asks(asked);
+    for (let n = 0; n < most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+    for (const n of [most, most + 1]) await expect(signs(evidence, fill(n))).rejects.toMatchObject(spent);
+    for (let n = 0; n < most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+    // The same words, signed again, are another request.
+    await expect(signs(asks({ ...asked, expiryMs: nowMs + 60_001 }), fill(most))).resolves.toBeDefined();
+  });
+
+  test('is signed for any number where that is not configured', async () => {
+    server.close();
+    await open(undefined);
+    const [asked, fill, most] = kinds[name]!;
+    const evidence = asks(asked);
+    for (let n = 0; n <= most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+  });
+});
+
+test('a Solana transaction is signed with three blockhashes', async () => {
+  const solana = await server.walletOf({ owner: ofKey(owner), chainType: 'solana', rowId: 'wallet' });
+  const from = new PublicKey(solana.address);
+  const of = (hash: string) => {
+    const made = new Transaction({ feePayer: from, recentBlockhash: hash });
+    const toPubkey = Keypair.fromSeed(Buffer.alloc(32, 1)).publicKey;
+    made.add(SystemProgram.transfer({ fromPubkey: from, toPubkey, lamports: 1 }));
+    const transaction = made.serialize({ requireAllSignatures: false }).toString('base64');
+    return { params: { transaction, encoding: 'base64' } };
+  };
+  const caip2 = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
+  const evidence = asks({
+    body: { method: 'signAndSendTransaction', caip2, ...of(PublicKey.default.toBase58()) },
+  });
+  const task = (n: number) => ({
+    method: 'signTransaction',
+    ...of(new PublicKey(Buffer.alloc(32, n)).toBase58()),
+  });
+  for (const n of [1, 2, 3, 1, 2]) await expect(signs(evidence, task(n), solana)).resolves.toBeDefined();
+  await expect(signs(evidence, task(4), solana)).rejects.toMatchObject(spent);
+});
+
+test('an operation for another entry point is another one', async () => {
+  const evidence = asks({ body: { ...sends(), sponsor: true } });
+  for (const contract of entryPoints)
+    await expect(signs(evidence, operation(0, contract))).resolves.toBeDefined();
+  await expect(signs(evidence, operation(1))).rejects.toMatchObject(spent);
+});
+
+test('what the owner has signed in full, and messages, are signed as often as they are sent', async () => {
+  const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+  for (const task of [plain(7), message]) {
+    const evidence = asks({ body: task });
+    for (let n = 0; n < 5; n += 1) await expect(signs(evidence, task)).resolves.toBeDefined();
+  }
+});
+
+describe('a nonce that another request was signed for', () => {
+  const first = () => asks({ body: sends() });
+  const second = (by = owner) => asks({ body: sends('0x2'), by });
+  const two = (nonce: number) => plain(nonce, { value: '0x2' });
+
+  test('does not count for the one that has lost it, so that together they have no more nonces', async () => {
+    const [a, b] = [first(), second()];
+    for (const n of [0, 1, 2]) await signs(a, plain(n));
+    await expect(signs(a, plain(3))).rejects.toMatchObject(spent);
+    await signs(b, two(0));
+    await signs(a, plain(3));
+    await expect(signs(a, plain(4))).rejects.toMatchObject(spent);
+    // Taking it back counts too.
+    await expect(signs(a, plain(0))).rejects.toMatchObject(spent);
+    for (const n of [4, 5]) await signs(b, two(n));
+    await expect(signs(b, two(6))).rejects.toMatchObject(spent);
+  });
+
+  test('counts on when it is another party’s, or a key quorum’s that does not own the wallet', async () => {
+    const a = first();
+    for (const n of [0, 1, 2]) await signs(a, plain(n));
+    await signs(second(backend), two(0));
+    await expect(signs(a, plain(3))).rejects.toMatchObject(spent);
+    const other = await server.walletOf({ owner: ofKey(stranger) });
+    const forged = { ...other, parts: wallet.parts };
+    await expect(signs(second(stranger), two(0), forged)).rejects.toThrow();
+    await expect(signs(a, plain(3))).rejects.toMatchObject(spent);
+  });
+
+  test('is lost twenty times at most', async () => {
+    const a = first();
+    for (let n = 0; n < 23; n += 1) {
+      await signs(a, plain(n));
+      await signs(asks({ body: sends('0x2'), expiryMs: nowMs + 1_000 + n }), two(n));
+    }
+    await expect(signs(a, plain(23))).rejects.toMatchObject(spent);
+  });
+});
+
+test('a request is remembered until nothing is signed for it any more', async () => {
+  const evidence = asks({ body: sends() });
+  for (const n of [0, 1, 2]) await signs(evidence, plain(n));
+  nowMs += 120_000;
+  await expect(signs(evidence, plain(3))).rejects.toMatchObject(spent);
+  nowMs += 1;
+  await expect(signs(evidence, plain(3))).rejects.toThrow('has expired');
+});
+
+test('members of a key quorum who have signed under several names of the server have signed one request', async () => {
+  const [one, two] = ['a', 'b'].map((host) => {
+    const { requests } = asks({ body: sends() });
+    const payload = requests[0]!.payload.replace('api.acme', `${host}.acme`);
+    return { payload, host };
+  });
+  const { signPayload } = await import('../../support/signer/owner.ts');
+  const [a, b] = [one!, two!].map(({ payload }) => ({ payload, signatures: [signPayload(owner, payload)] }));
+  await signs({ requests: [a] }, plain(0));
+  await signs({ requests: [b] }, plain(1));
+  await signs({ requests: [a, b] }, plain(2));
+  for (const requests of [[a], [b], [b, a]])
+    await expect(signs({ requests }, plain(3))).rejects.toMatchObject(spent);
+});
+
+describe('all that is signed for a request', () => {
+  beforeEach(() => {
+    server.close();
+    return open(3, new Map([['eip155:1', { fee: 50_000n * gwei }]]));
+  });
+
+  test('pays no more than one transaction may, with the highest fee at each nonce', async () => {
+    const evidence = asks({ body: sends() });
+    const priced = (nonce: number, gas: bigint) => plain(nonce, { gas_limit: hex(gas) });
+    await signs(evidence, priced(0, 21_000n));
+    await signs(evidence, priced(0, 28_000n));
+    await signs(evidence, priced(0, 21_000n));
+    await expect(signs(evidence, priced(1, 22_001n))).rejects.toThrow('50001000000000 wei, more than');
+    await expect(signs(evidence, priced(1, 22_000n))).resolves.toBeDefined();
+    await expect(signs(evidence, priced(2, 1n))).rejects.toThrow('more than the ceiling');
+    await expect(signs(evidence, priced(0, 28_001n))).rejects.toThrow('more than the ceiling');
+  });
+
+  test('pays so as an operation too, of which all gas counts', async () => {
+    const evidence = asks({ body: { ...sends(), sponsor: true } });
+    for (const n of [0, 1]) await signs(evidence, operation(n));
+    await expect(signs(evidence, operation(2))).rejects.toThrow('63006000000000 wei, more than');
+  });
+
+  test('pays more if the request names the fee', async () => {
+    const fee = { gas_limit: hex(40_000), max_fee_per_gas: hex(gwei) };
+    const { params, ...body } = sends();
+    const evidence = asks({ body: { ...body, params: { transaction: { ...params.transaction, ...fee } } } });
+    for (const n of [0, 1, 2]) await expect(signs(evidence, plain(n, fee))).resolves.toBeDefined();
+  });
+});

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createSpentRequests } from '../../../src/authorization/spent-requests.ts';
+
+const day = 24 * 3_600_000;
+const remembers = (room: number) => {
+  const spent = createSpentRequests({ most: 1, room });
+  let slot = 0;
+  const spend = (id: string, expiryMs: number | undefined, nowMs: number) => {
+    slot += 1;
+    const task = { slot: String(slot), atOnce: 1, fee: undefined };
+    spent.spend({ walletId: 'wallet', party: 'owner', request: { id }, expiryMs, ...task }, nowMs);
+  };
+  return { spent, spend };
+};
+
+test('what is not remembered for want of room is not signed, until others have expired', () => {
+  const { spent, spend } = remembers(2);
+  spend('a', 1_000, 0);
+  spend('b', day, 0);
+  expect(() => spend('c', 1_000, 1)).toThrow('as many requests as it has room for');
+  expect(() => spend('a', 1_000, 2)).toThrow('sign it again');
+  spend('c', 200_000, 121_001);
+  expect(spent.size).toBe(2);
+  expect(() => spend('b', day, 121_002)).toThrow('sign it again');
+});
+
+test('without room, requests without an expiry are forgotten first, the oldest of them', () => {
+  const { spend } = remembers(3);
+  spend('without', undefined, 0);
+  spend('late', 3 * day, 0);
+  spend('soon', 1_000, 0);
+  spend('next', 1_000, 1);
+  expect(() => spend('late', 3 * day, 1)).toThrow('sign it again');
+  spend('after', 1_000, 2);
+  for (const id of ['soon', 'next', 'after']) expect(() => spend(id, 1_000, 3)).toThrow('sign it again');
+  expect(() => spend('without', undefined, 3)).toThrow('room');
+});
+
+test('expired requests are forgotten in time, also with room', () => {
+  const { spent, spend } = remembers(100);
+  for (let n = 0; n < 50; n += 1) spend(`early ${n}`, 1_000, 0);
+  spend('later', 300_000, 200_000);
+  expect(spent.size).toBe(1);
+});
