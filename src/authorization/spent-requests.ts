@@ -116,9 +116,9 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
 
   return {
     spend,
-    /** How many requests are remembered. */
+    /** How much is remembered. */
     get size() {
-      return entries.size;
+      return { requests: entries.size, slots: holders.size };
     },
   };
 }

@@ -9,7 +9,7 @@ import {
   type SealedWallet,
   useOf,
 } from '../../support/signer/compromised-server.ts';
-import { newOwner, signedBy } from '../../support/signer/owner.ts';
+import { newOwner, signedBy, signPayload } from '../../support/signer/owner.ts';
 
 // The owner has signed one request. The server has it signed again and again, with what it may fill in.
 
@@ -151,6 +151,36 @@ test('an operation for another entry point is another one', async () => {
   await expect(signs(evidence, operation(1))).rejects.toMatchObject(spent);
 });
 
+test('the same nonce on another chain, or of another lane, is another one', async () => {
+  const swap = (expiryMs: number) => asks({ path: '/swap', body: {}, expiryMs });
+  const lane = (n: number) => plain(0, { type: 118, nonce_key: n });
+  for (const [index, task] of [(n: number) => plain(0, { chain_id: n + 1 }), lane].entries()) {
+    const evidence = swap(nowMs + index);
+    // What cannot be signed is counted too.
+    for (let n = 0; n < 12; n += 1) await signs(evidence, task(n)).catch(() => undefined);
+    await expect(signs(evidence, task(12))).rejects.toMatchObject(spent);
+  }
+});
+
+test('an idempotency key makes a request another one, but not a selection of signatures with several keys', async () => {
+  const evidence = asks({ body: sends() });
+  const keyed = (key: string) => {
+    const payload = evidence.requests[0]!.payload.replace(
+      '"service-app-id":"acme"',
+      `$&,"service-idempotency-key":"${key}"`,
+    );
+    return { payload, signatures: [signPayload(owner, payload)] };
+  };
+  for (const key of ['a', 'b']) {
+    for (const n of [0, 1, 2]) await signs({ requests: [keyed(key)] }, plain(n));
+    await expect(signs({ requests: [keyed(key)] }, plain(3))).rejects.toMatchObject(spent);
+  }
+  const several = ['c', 'd', 'e'].map(keyed);
+  for (const n of [10, 11, 12]) await signs({ requests: several }, plain(n));
+  for (const requests of [several.slice(1), several.slice(0, 2), several.toReversed()])
+    await expect(signs({ requests }, plain(13))).rejects.toMatchObject(spent);
+});
+
 test('what the owner has signed in full, and messages, are signed as often as they are sent', async () => {
   const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
   for (const task of [plain(7), message]) {
@@ -213,7 +243,6 @@ test('members of a key quorum who have signed under several names of the server 
     const payload = requests[0]!.payload.replace('api.acme', `${host}.acme`);
     return { payload, host };
   });
-  const { signPayload } = await import('../../support/signer/owner.ts');
   const [a, b] = [one!, two!].map(({ payload }) => ({ payload, signatures: [signPayload(owner, payload)] }));
   await signs({ requests: [a] }, plain(0));
   await signs({ requests: [b] }, plain(1));
@@ -251,5 +280,7 @@ describe('all that is signed for a request', () => {
     const { params, ...body } = sends();
     const evidence = asks({ body: { ...body, params: { transaction: { ...params.transaction, ...fee } } } });
     for (const n of [0, 1, 2]) await expect(signs(evidence, plain(n, fee))).resolves.toBeDefined();
+    const whole = plain(3, { gas_limit: hex(60_000) });
+    await expect(signs(asks({ body: whole }), whole)).resolves.toBeDefined();
   });
 });
