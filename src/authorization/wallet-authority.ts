@@ -21,12 +21,7 @@ import {
   requireRequested,
   type WalletTask,
 } from './requested-task.ts';
-import {
-  type Evidence,
-  type EvidentRequest,
-  readEvidence,
-  UnauthorizedUseError,
-} from './signed-evidence.ts';
+import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import type { Spending } from './spent-requests.ts';
 import {
   ifPinned,

@@ -162,7 +162,7 @@ test('the same nonce on another chain, or of another lane, is another one', asyn
   }
 });
 
-test('an idempotency key makes a request another one, but not a selection of signatures with several keys', async () => {
+test('another idempotency key makes no other request, signed or not', async () => {
   const evidence = asks({ body: sends() });
   const keyed = (key: string) => {
     const payload = evidence.requests[0]!.payload.replace(
@@ -171,14 +171,12 @@ test('an idempotency key makes a request another one, but not a selection of sig
     );
     return { payload, signatures: [signPayload(owner, payload)] };
   };
-  for (const key of ['a', 'b']) {
-    for (const n of [0, 1, 2]) await signs({ requests: [keyed(key)] }, plain(n));
-    await expect(signs({ requests: [keyed(key)] }, plain(3))).rejects.toMatchObject(spent);
-  }
-  const several = ['c', 'd', 'e'].map(keyed);
-  for (const n of [10, 11, 12]) await signs({ requests: several }, plain(n));
-  for (const requests of [several.slice(1), several.slice(0, 2), several.toReversed()])
-    await expect(signs({ requests }, plain(13))).rejects.toMatchObject(spent);
+  await signs({ requests: [keyed('a')] }, plain(0));
+  await signs({ requests: [keyed('b')] }, plain(1));
+  const unsigned = { ...keyed('c'), signatures: [] };
+  await signs({ requests: [keyed('a'), unsigned] }, plain(2));
+  for (const requests of [[keyed('a')], [keyed('a'), unsigned], [unsigned, keyed('b')]])
+    await expect(signs({ requests }, plain(3))).rejects.toMatchObject(spent);
 });
 
 test('what the owner has signed in full, and messages, are signed as often as they are sent', async () => {
