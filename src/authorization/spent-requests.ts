@@ -31,8 +31,6 @@ export interface SpentRequestOptions {
   readonly room?: number;
 }
 
-export type SpentRequests = ReturnType<typeof createSpentRequests>;
-
 /** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 50 MB. */
 const ROOM = 100_000;
 
