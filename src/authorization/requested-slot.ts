@@ -29,7 +29,7 @@ const BUILT_AT_ONCE = 4;
 
 /**
  * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
- * signature, however often it is made, and a delegation to our own contracts pays nobody. Also for operations on Spark:
+ * signature, however often it is made, and a delegation to our own contracts moves no funds. Also for operations on Spark:
  * one request needs many of them, and none says which it replaces.
  */
 export function spendingOf(

@@ -115,9 +115,7 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   return {
     spend,
     /** How much is remembered. */
-    get size() {
-      return { requests: entries.size, slots: holders.size };
-    },
+    size: () => ({ requests: entries.size, slots: holders.size }),
   };
 }
 

@@ -20,7 +20,7 @@ test('what is not remembered for want of room is not signed, until others have e
   expect(() => spend('c', 1_000, 1)).toThrow('as many requests as it has room for');
   expect(() => spend('a', 1_000, 2)).toThrow('sign it again');
   spend('c', 200_000, 121_001);
-  expect(spent.size).toEqual({ requests: 2, slots: 2 });
+  expect(spent.size()).toEqual({ requests: 2, slots: 2 });
   expect(() => spend('b', day, 121_002)).toThrow('sign it again');
 });
 
@@ -40,5 +40,5 @@ test('expired requests are forgotten in time, also with room', () => {
   const { spent, spend } = remembers(100);
   for (let n = 0; n < 50; n += 1) spend(`early ${n}`, 1_000, 0);
   spend('later', 300_000, 200_000);
-  expect(spent.size).toEqual({ requests: 1, slots: 1 });
+  expect(spent.size()).toEqual({ requests: 1, slots: 1 });
 });
