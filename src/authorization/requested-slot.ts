@@ -29,8 +29,7 @@ const BUILT_AT_ONCE = 4;
 
 /**
  * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
- * signature, however often it is made, and a delegation to our own contracts moves no funds. Also for operations on Spark:
- * one request needs many of them, and none says which it replaces.
+ * signature, however often it is made, and a delegation to our own contracts moves no funds.
  */
 export function spendingOf(
   { body, rest }: AskedOfWallet,
@@ -61,7 +60,7 @@ function slotOf({ method, params }: SignTask): string | undefined {
     return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
   }
   // A blockhash or a time is no sequence: each other one makes another transaction.
-  if (method === 'signTransaction' || method === 'tron_signTransaction')
+  if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
     return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
   return undefined;
 }

@@ -9,6 +9,7 @@ import {
   isSame,
 } from './completed-fields.ts';
 import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './requested-calls.ts';
+import { isSparkOf } from './requested-spark.ts';
 import { isTransferOf } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
@@ -126,15 +127,15 @@ const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => bo
   signAndSendTransaction: (body, task) =>
     task.method === 'signTransaction' && isSolanaOf(body, task.params as Fields),
   tron_sendTransaction: isSentTron,
-  transfer: isBuiltBy('spark_operation'),
-  transferTokens: isBuiltBy('spark_operation'),
-  claimStaticDeposit: isBuiltBy('spark_operation'),
-  withdraw: isBuiltBy('spark_operation'),
-  payLightningInvoice: isBuiltBy('spark_operation'),
+  transfer: isSentOnSpark,
+  transferTokens: isSentOnSpark,
+  claimStaticDeposit: isSentOnSpark,
+  withdraw: isSentOnSpark,
+  payLightningInvoice: isSentOnSpark,
 };
 
-function isBuiltBy(...methods: readonly string[]) {
-  return (_body: Body, task: SignTask): boolean => methods.includes(task.method) && isTransactionTask(task);
+function isSentOnSpark(body: Body, { method, params }: SignTask): boolean {
+  return method === 'spark_operation' && isSparkOf(body, params as Fields);
 }
 
 function isRequestedRpc(body: Body, task: SignTask): boolean {

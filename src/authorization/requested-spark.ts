@@ -1,0 +1,93 @@
+import { readInvoice } from '../signing/lightning-invoice.ts';
+import { isIdentityKey, type SparkNetworkName, sparkAddress, sparkDepositAddress } from '../signing/spark.ts';
+import type { SparkOperation } from '../signing/spark-operation.ts';
+import type { Fields } from './completed-fields.ts';
+
+// What the server makes of a request for an operation on Spark, compared with what the request says.
+
+interface AskedOperation {
+  readonly params: Fields;
+  readonly operation: SparkOperation;
+  /** Of the key that the operation names, on the network of the request. */
+  readonly own: { readonly address: string; readonly depositAddress: string };
+}
+
+type IsAsked = (asked: AskedOperation) => boolean;
+
+const byMethod: Readonly<Record<string, IsAsked>> = {
+  transfer: ({ params, operation }) =>
+    moves(operation, { to: params.receiver_spark_address, token: null }) &&
+    isAmount(operation.amount, params.amount_sats) &&
+    isAmount(operation.fee, 0),
+  transferTokens: ({ params, operation }) =>
+    moves(operation, { to: params.receiver_spark_address, token: params.token_identifier }) &&
+    isAmount(operation.amount, params.token_amount) &&
+    isAmount(operation.fee, 0),
+  // The fee is the operators', which keep it of the deposit.
+  claimStaticDeposit: ({ params, operation, own }) =>
+    moves(operation, { to: own.address, token: null, deposit: lower(params.transaction_id) }) &&
+    isAmount(operation.amount, params.credit_amount_sats),
+  withdraw: ({ params, operation }) =>
+    moves(operation, { to: params.onchain_address, token: null }) && isWithdrawn(params, operation),
+  // The invoice names who is paid.
+  payLightningInvoice: ({ params, operation }) =>
+    moves(operation, { to: operation.to, token: null, invoice: lower(params.invoice) }) &&
+    isAmount(operation.amount, readInvoice(String(params.invoice))?.sats ?? params.amount_sats_to_send) &&
+    isSats(operation.fee) &&
+    BigInt(operation.fee) <= BigInt(Number(params.max_fee_sats)),
+};
+
+const fields: ReadonlySet<string> = new Set([
+  ...['id', 'network', 'owner', 'from', 'to', 'token', 'amount', 'fee', 'deposit', 'invoice'],
+]);
+
+/** Whether this is the operation that a body asks for. Its id is the server's. */
+export function isSparkOf({ method, network = 'MAINNET', params }: Fields, given: Fields): boolean {
+  const operation = given as unknown as SparkOperation;
+  const isAsked = Object.hasOwn(byMethod, String(method)) ? byMethod[String(method)] : undefined;
+  if (isAsked === undefined || Object.keys(given).some((name) => !fields.has(name))) return false;
+  if (operation.network !== network || !isIdentityKey(String(operation.owner))) return false;
+  const name = network as SparkNetworkName;
+  const depositAddress = sparkDepositAddress(operation.owner, name);
+  const own = { address: sparkAddress(operation.owner, name), depositAddress };
+  const from = method === 'claimStaticDeposit' ? own.depositAddress : own.address;
+  return operation.from === from && isAsked({ params: params as Fields, operation, own });
+}
+
+interface Movement {
+  readonly to: unknown;
+  readonly token: unknown;
+  readonly deposit?: string;
+  readonly invoice?: string;
+}
+
+function moves(operation: SparkOperation, { to, token, deposit, invoice }: Movement): boolean {
+  return (
+    operation.to === to &&
+    operation.token === token &&
+    operation.deposit === (deposit ?? null) &&
+    operation.invoice === invoice
+  );
+}
+
+/** NOTE: without an amount, all is withdrawn, and how much that is is what the server says. */
+function isWithdrawn(
+  { amount_sats: asked, fee_amount_sats: fee, deduct_fee_from_withdrawal_amount: isDeducted }: Fields,
+  { amount, fee: given }: SparkOperation,
+): boolean {
+  if (!isSats(amount) || !isSats(given) || (fee !== undefined && !isAmount(given, fee))) return false;
+  if (asked === undefined) return true;
+  return isAmount(isDeducted === true ? String(BigInt(amount) + BigInt(given)) : amount, asked);
+}
+
+function isAmount(given: string, asked: unknown): boolean {
+  return isSats(given) && asked !== undefined && given === String(asked);
+}
+
+function isSats(text: unknown): text is string {
+  return typeof text === 'string' && /^(0|[1-9][0-9]{0,77})$/.test(text);
+}
+
+function lower(text: unknown): string {
+  return String(text).toLowerCase();
+}
