@@ -86,10 +86,21 @@ export function toSentError(error: unknown): SentError | undefined {
     : { code, message };
 }
 
+/** What goes wrong in the signer itself. */
+const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
+
+/** A signer of a later version may refuse what this one has no error for: that is no fault of this server. */
+function isRefusal(code: unknown): boolean {
+  return typeof code === 'string' && !faults.has(code);
+}
+
 /** The reverse of `toSentError`. */
 export function fromSentError(sent: unknown): Error {
   const { code, message, field } = (sent ?? {}) as Partial<SentError>;
   const [, , make] = known.find(([each]) => each === code) ?? [];
-  if (make === undefined) return new Error('the signer failed');
+  if (make === undefined)
+    return isRefusal(code)
+      ? new SignerUnavailableError(`the signer refuses: ${message}`)
+      : new Error('the signer failed');
   return make(String(message), String(field ?? ''));
 }

@@ -174,6 +174,13 @@ test('the network is the one of the request', async () => {
   await expect(signs({ method: 'transfer', params }, given)).rejects.toThrow(somethingElse);
 });
 
+test('an invoice without an amount is not paid unless the request names one', async () => {
+  const body = { method: 'payLightningInvoice', params: { invoice: openInvoice, max_fee_sats: 5 } };
+  const paid = { ...plain(), to: friend, invoice: openInvoice };
+  for (const amount of ['1', 'undefined'])
+    await expect(signs(body, { ...paid, amount })).rejects.toThrow(somethingElse);
+});
+
 test('an invoice with an amount is paid with that amount', async () => {
   const invoice =
     'lnbc2500u1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5xysxxatsyp3k7enxv4jsxqzpu9qrsgquk0rl77nj30yxdy8j9vdx85fkpmdla2087ne0xh8nhedh8w27kyke0lp53ut353s06fv3qfegext0eh0ymjpf39tuven09sam30g4vgpfna3rh';
