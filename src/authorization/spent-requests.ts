@@ -131,7 +131,8 @@ function requireFee(fees: ReadonlyMap<string, bigint>, slot: string, { fee }: Sp
 }
 
 function repeated(count: number): SpentRequestError {
+  const times = count === 1 ? 'a transaction' : `${count} transactions`;
   return new SpentRequestError(
-    `this request was already signed for ${count} transactions; sign it again, with another expiry`,
+    `this request was already signed for ${times}; sign it again, with another expiry`,
   );
 }

@@ -84,6 +84,8 @@ export interface OperationsOptions {
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** What replaces the default ceilings of fees in the vault. */
   readonly feeCeilings?: ConfiguredCeilings;
+  /** As of the vault. */
+  readonly signaturesPerRequest?: number;
   /** The app's own login, whose tokens the vault verifies. */
   readonly login?: UserLogin;
   /** The file of SQLite, which is in memory by default. */
@@ -164,6 +166,7 @@ function makeServices(
     replaceVault,
     logins,
     feeCeilings = new Map(),
+    signaturesPerRequest,
   }: OperationsOptions & { logins?: Map<string, UserLogin> },
 ): Services {
   const entropy = seededEntropy(seed);
@@ -174,6 +177,7 @@ function makeServices(
     clock: { now: () => clock.nowMs },
     logins,
     feeCeilings,
+    signaturesPerRequest,
   });
   return {
     processId: 'test',
