@@ -100,7 +100,8 @@ function isRequested(rest: string, body: Body, task: WalletTask, chainType: stri
   if (rest === '/raw_sign') return task.method === 'raw_sign' && isSame(task.params, body.params);
   if (rest === '/rpc') return isRequestedRpc(body, task);
   if (rest === '/transfer') return isTransferOf(body, task, chainType);
-  return buildingPaths.test(rest) && isTransactionTask(task);
+  // Operations on Spark are asked for by rpc only.
+  return buildingPaths.test(rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
 
 function isRequestedExport(

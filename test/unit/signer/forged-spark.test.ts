@@ -165,6 +165,15 @@ test('a withdrawal has the fee in its amount only if it is deducted, and any amo
   await expect(of({}, { amount: '-77', fee: '3' })).rejects.toThrow(somethingElse);
 });
 
+test('no operation is signed for a request of another kind', async () => {
+  const given = { ...plain(), to: thief, amount: '5' };
+  for (const path of ['/swap', '/payout/fiat', '/earn/ethereum/deposit', '/transfer']) {
+    const evidence = signedBy([owner], { path: `/v1/wallets/wallet${path}`, body: {} });
+    const task = { method: 'spark_operation', params: given };
+    await expect(server.signs(wallet, task, useOf(wallet, evidence)), path).rejects.toThrow(somethingElse);
+  }
+});
+
 test('the network is the one of the request', async () => {
   const from = addressOf(key, 'sparkrt');
   const to = addressOf(keys[0], 'sparkrt');
