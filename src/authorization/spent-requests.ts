@@ -27,11 +27,11 @@ export class SpentRequestError extends Error {
 export interface SpentRequestOptions {
   /** For how many transactions that may all take effect a request is signed. */
   readonly most: number;
-  /** How many requests are remembered. Default: 100,000. */
+  /** How many slots of all requests are remembered. Default: 100,000. */
   readonly room?: number;
 }
 
-/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 50 MB. */
+/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 65 MB. */
 const ROOM = 100_000;
 
 /** CHOICE: a request that loses its nonce to others more often than this is not signed any more. */
@@ -57,25 +57,28 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   const entries = new Map<string, Entry>();
   /** The digest of the request for which a slot counts. */
   const holders = new Map<string, string>();
+  /** Slots of all requests, also those that count for others by now. */
+  let remembered = 0;
   let sweptMs = Number.NEGATIVE_INFINITY;
 
-  function forget(digest: string, { held }: Entry): void {
+  function forget(digest: string, entry: Entry): void {
     entries.delete(digest);
-    for (const slot of held) holders.delete(slot);
+    remembered -= entry.fees.size;
+    for (const slot of entry.held) holders.delete(slot);
   }
 
   function sweep(nowMs: number): void {
-    if (entries.size < room && nowMs < sweptMs + SWEEP_MS) return;
+    if (remembered < room && nowMs < sweptMs + SWEEP_MS) return;
     if (nowMs === sweptMs) return;
     sweptMs = nowMs;
     for (const [digest, entry] of entries) if (entry.untilMs < nowMs) forget(digest, entry);
   }
 
   /** INVARIANT: what expires within a day is never forgotten before. */
-  function makeRoom(nowMs: number): void {
-    if (entries.size < room) return;
+  function makeRoom(nowMs: number, spending: string): void {
+    if (remembered < room) return;
     for (const [digest, entry] of entries) {
-      if (entry.untilMs <= nowMs + LONG_MS + KEPT_MS) continue;
+      if (digest === spending || entry.untilMs <= nowMs + LONG_MS + KEPT_MS) continue;
       forget(digest, entry);
       return;
     }
@@ -92,15 +95,19 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   function spend({ walletId, party, request, expiryMs, ...task }: Spending, nowMs: number): void {
     sweep(nowMs);
     const digest = hash('sha256', canonicalJson(request), 'base64');
-    const slot = `${walletId} ${party} ${task.slot}`;
+    // Short, whatever the length of what a caller has signed.
+    const slot = hash('sha256', `${walletId} ${party} ${task.slot}`, 'base64');
     const known = entries.get(digest);
     const holder = holders.get(slot);
     const { held, fees } = known ?? { held: new Set<string>(), fees: new Map<string, bigint>() };
     if (holder !== digest && held.size >= most * task.atOnce) throw repeated(held.size);
     if (!fees.has(slot) && fees.size >= (most + MOST_LOST) * task.atOnce) throw repeated(fees.size);
     requireFee(fees, slot, task);
+    if (!fees.has(slot)) {
+      makeRoom(nowMs, digest);
+      remembered += 1;
+    }
     if (known === undefined) {
-      makeRoom(nowMs);
       const untilMs = expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
       entries.set(digest, { untilMs, held, fees });
     }

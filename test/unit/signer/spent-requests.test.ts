@@ -42,3 +42,40 @@ test('expired requests are forgotten in time, also with room', () => {
   spend('later', 300_000, 200_000);
   expect(spent.size()).toEqual({ requests: 1, slots: 1 });
 });
+
+test('each transaction of a request needs room, which others leave when they are forgotten', () => {
+  const spent = createSpentRequests({ most: 3, room: 3 });
+  const spend = (id: string, slot: string, expiryMs?: number, nowMs = 0) =>
+    spent.spend(
+      { walletId: 'wallet', party: 'owner', request: { id }, expiryMs, slot, atOnce: 1, fee: undefined },
+      nowMs,
+    );
+  spend('lasting', '1');
+  spend('a', '2', 1_000);
+  spend('a', '3', 1_000);
+  // The one without an expiry is forgotten; what has been counted is signed again without room.
+  spend('a', '4', 1_000);
+  spend('a', '2', 1_000);
+  expect(() => spend('b', '5', 1_000)).toThrow('room');
+  expect(spent.size()).toEqual({ requests: 1, slots: 3 });
+  for (const slot of ['5', '6', '7']) spend('own', slot, undefined, 200_000);
+  expect(() => spend('own', '8', undefined, 200_000)).toThrow('sign it again');
+  expect(() => spend('own', '6', undefined, 200_000)).not.toThrow();
+});
+
+test('a request is not forgotten to make room for itself', () => {
+  const { spend } = remembers(1);
+  const spent = createSpentRequests({ most: 3, room: 1 });
+  const own = {
+    walletId: 'wallet',
+    party: 'owner',
+    request: {},
+    expiryMs: undefined,
+    atOnce: 1,
+    fee: undefined,
+  };
+  spent.spend({ ...own, slot: '1' }, 0);
+  expect(() => spent.spend({ ...own, slot: '2' }, 0)).toThrow('room');
+  spend('without', undefined, 0);
+  expect(() => spend('other', undefined, 0)).not.toThrow();
+});
