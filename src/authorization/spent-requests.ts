@@ -86,9 +86,12 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   }
 
   /**
-   * Counts a signature. A slot (a nonce, a whole transaction where there is none) takes effect once, so it counts for one
-   * request, the last one that was signed for it: one that has lost its nonce to another request of the same party may be
-   * signed for the next one, and all of them together take effect no more often than each of them may.
+   * Counts a signature for its request, unless that was signed for the same slot before. The slot is a nonce, or the
+   * whole transaction on chains without nonces. The chain accepts one transaction for each slot, so a slot counts for
+   * one request only: the last one that was signed for it. A request that loses a nonce to another one of the same party
+   * can therefore be signed for the next nonce.
+   *
+   * INVARIANT: all requests together take effect no more often than the sum of what each of them may.
    *
    * @throws SpentRequestError, and then nothing is counted.
    */

@@ -34,7 +34,7 @@ test('responses of one turn of the event loop are written at its end, in order',
   expect(events.slice(4)).toEqual(['head c', 'write c text of c']);
 });
 
-test('no response waits for more than a millisecond for others of a long turn', async () => {
+test('in a long turn, responses are written with the first one that is ready a millisecond later', async () => {
   const { events, answer } = connections();
   let nowMs = 100;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
