@@ -42,10 +42,17 @@ export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
   return rpcMethodsOf(chainType as ChainType).includes(task.method);
 }
 
-/** Whether the server builds such a task itself: it is not compared with a request field by field. */
+/**
+ * Whether the server builds such a task itself: it is not compared with a request field by field.
+ *
+ * NOTE: a transaction without a chain (EIP-155) counts on every chain; the server builds none.
+ */
 export function isTransactionTask(task: WalletTask): boolean {
   if (task.kind !== 'sign' || !transactionMethods.has(task.method)) return false;
-  return task.method !== 'eth_sign7702Authorization' || delegatesToOurs(task.params);
+  const { method, params } = task;
+  if (method === 'eth_signTransaction')
+    return (params as { transaction: Fields }).transaction.chain_id !== undefined;
+  return method !== 'eth_sign7702Authorization' || delegatesToOurs(params);
 }
 
 /** The contracts that the server delegates accounts to: batches and sponsored operations. Lower case. */

@@ -43,14 +43,15 @@ const LONG_MS = 24 * 3_600_000;
 /** As long as an expired request may be signed, and a minute for the clock. */
 const KEPT_MS = 2 * 60_000;
 
-const SWEEP_MS = 10_000;
+/** How often all that is remembered is gone through, with room and without. */
+const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
 interface Entry {
   readonly untilMs: number;
   /** The slots that count for this request. */
   readonly held: Set<string>;
   /** The highest fee at each slot that it was signed for, also at those that count for others by now. */
-  readonly fees: Map<string, bigint>;
+  readonly fees: Map<string, SpendingTask['fee']>;
 }
 
 export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) {
@@ -59,6 +60,9 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   const holders = new Map<string, string>();
   /** Slots of all requests, also those that count for others by now. */
   let remembered = 0;
+  /** Requests that lasted longer than a day when they were seen last, the oldest first; from `next` on. */
+  let lasting: string[] = [];
+  let next = 0;
   let sweptMs = Number.NEGATIVE_INFINITY;
 
   function forget(digest: string, entry: Entry): void {
@@ -68,17 +72,30 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   }
 
   function sweep(nowMs: number): void {
-    if (remembered < room && nowMs < sweptMs + SWEEP_MS) return;
-    if (nowMs === sweptMs) return;
+    const sinceMs = nowMs - sweptMs;
+    // A clock that was set back starts again.
+    if (sinceMs >= 0 && sinceMs < (remembered < room ? SWEEP_MS : FULL_SWEEP_MS)) return;
     sweptMs = nowMs;
-    for (const [digest, entry] of entries) if (entry.untilMs < nowMs) forget(digest, entry);
+    lasting = [];
+    next = 0;
+    for (const [digest, entry] of entries) {
+      if (entry.untilMs < nowMs) forget(digest, entry);
+      else if (isLasting(entry, nowMs)) lasting.push(digest);
+    }
   }
 
-  /** INVARIANT: what expires within a day is never forgotten before. */
+  /**
+   * Takes no longer the more is remembered.
+   *
+   * INVARIANT: what expires within a day is never forgotten before.
+   */
   function makeRoom(nowMs: number, spending: string): void {
     if (remembered < room) return;
-    for (const [digest, entry] of entries) {
-      if (digest === spending || entry.untilMs <= nowMs + LONG_MS + KEPT_MS) continue;
+    while (next < lasting.length) {
+      const digest = lasting[next]!;
+      next += 1;
+      const entry = entries.get(digest);
+      if (digest === spending || entry === undefined || !isLasting(entry, nowMs)) continue;
       forget(digest, entry);
       return;
     }
@@ -93,16 +110,21 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
    *
    * INVARIANT: all requests together take effect no more often than the sum of what each of them may.
    *
+   * INVARIANT: what was forgotten because it has expired is not counted again from the beginning, however long the
+   * caller took until now.
+   *
    * @throws SpentRequestError, and then nothing is counted.
    */
   function spend({ walletId, party, request, expiryMs, ...task }: Spending, nowMs: number): void {
+    const untilMs = expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
+    if (untilMs < nowMs) throw new SpentRequestError('this request has expired; sign it again');
     sweep(nowMs);
     const digest = hash('sha256', canonicalJson(request), 'base64');
     // Short, whatever the length of what a caller has signed.
     const slot = hash('sha256', `${walletId} ${party} ${task.slot}`, 'base64');
     const known = entries.get(digest);
     const holder = holders.get(slot);
-    const { held, fees } = known ?? { held: new Set<string>(), fees: new Map<string, bigint>() };
+    const { held, fees } = known ?? newEntry();
     if (holder !== digest && held.size >= most * task.atOnce) throw repeated(held.size);
     if (!fees.has(slot) && fees.size >= (most + MOST_LOST) * task.atOnce) throw repeated(fees.size);
     requireFee(fees, slot, task);
@@ -111,15 +133,15 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
       remembered += 1;
     }
     if (known === undefined) {
-      const untilMs = expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
-      entries.set(digest, { untilMs, held, fees });
+      const entry = { untilMs, held, fees };
+      entries.set(digest, entry);
+      if (isLasting(entry, nowMs)) lasting.push(digest);
     }
     if (holder !== undefined && holder !== digest) entries.get(holder)?.held.delete(slot);
     holders.set(slot, digest);
     held.add(slot);
-    const before = fees.get(slot) ?? 0n;
-    const fee = task.fee?.amount ?? 0n;
-    fees.set(slot, fee > before ? fee : before);
+    const before = fees.get(slot);
+    if (before === undefined || (task.fee?.amount ?? 0n) > before.amount) fees.set(slot, task.fee);
   }
 
   return {
@@ -129,15 +151,32 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
   };
 }
 
-/** All that may take effect for a request pays no more than one transaction may. */
-function requireFee(fees: ReadonlyMap<string, bigint>, slot: string, { fee }: SpendingTask): void {
+function newEntry(): Pick<Entry, 'held' | 'fees'> {
+  return { held: new Set(), fees: new Map() };
+}
+
+function isLasting({ untilMs }: Entry, nowMs: number): boolean {
+  return untilMs > nowMs + LONG_MS + KEPT_MS;
+}
+
+/**
+ * All that may take effect for a request pays no more than one transaction may. Of chains with different ceilings, the
+ * shares of them count.
+ */
+function requireFee(fees: Entry['fees'], slot: string, { fee }: SpendingTask): void {
   if (fee === undefined) return;
   let sum = fee.amount;
-  for (const [other, amount] of fees) if (other !== slot) sum += amount;
+  for (const [other, paid] of fees) if (other !== slot) sum += inTermsOf(fee.ceiling, paid);
   if (sum <= fee.ceiling) return;
   throw new SpentRequestError(
     `with what this request was signed for before, the fee would be ${sum} wei, more than the ceiling of ${fee.ceiling}; sign the request again, with another expiry`,
   );
+}
+
+/** As much of this ceiling as was paid of another one, rounded up. */
+function inTermsOf(ceiling: bigint, paid: SpendingTask['fee']): bigint {
+  if (paid === undefined || paid.amount === 0n) return 0n;
+  return (paid.amount * ceiling + paid.ceiling - 1n) / paid.ceiling;
 }
 
 function repeated(count: number): SpentRequestError {

@@ -164,7 +164,8 @@ export function vaultOn(
       return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
         const { privateKey } = decodeWalletSecret(secret);
         await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
-        if (judged?.spending !== undefined) spent?.spend(judged.spending, occasion.nowMs);
+        // Not the time of the occasion: opening the key may have taken long.
+        if (judged?.spending !== undefined) spent?.spend(judged.spending, clock.now());
         return signWithKey(chainType, privateKey, task);
       });
     },

@@ -48,9 +48,20 @@ export async function compromisedServer(
   logins: ReadonlyMap<string, UserLogin> = new Map(),
   feeCeilings: ConfiguredCeilings = new Map(),
   signaturesPerRequest?: number,
+  /** What the master key waits for before it opens anything. */
+  untilOpened?: () => Promise<void>,
 ) {
+  const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
   const vault = createKeyVault({
-    masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
+    masterKeys: [
+      {
+        ...masterKey,
+        async unwrap(...args) {
+          await untilOpened?.();
+          return masterKey.unwrap(...args);
+        },
+      },
+    ],
     entropy: systemEntropy,
     clock: { now: typeof time === 'number' ? () => time : time },
     logins,

@@ -398,6 +398,9 @@ test('an automation signs transactions without a request, after the owner agreed
   const sweep = { method: 'eth_signTransaction', params: { transaction } };
   await expect(signs(automated, sweep, useOf(automated))).resolves.toHaveProperty('signed_transaction');
   await expect(signs(automated, hello, useOf(automated))).rejects.toThrow('expected a request');
+  const { chain_id: _, ...ofNoChain } = sweep.params.transaction;
+  const everywhere = { ...sweep, params: { transaction: ofNoChain } };
+  await expect(signs(automated, everywhere, useOf(automated))).rejects.toThrow('expected a request');
 });
 
 test('a key quorum changes by requests of its members, one after the other', async () => {

@@ -162,6 +162,53 @@ test('the same nonce on another chain, or of another lane, is another one', asyn
   }
 });
 
+test('a transaction of no chain, which takes effect on every one, is not built for a request', async () => {
+  const everywhere = plain(0, {
+    ...{ type: 0, chain_id: undefined, gas_price: hex(gwei) },
+    ...{ max_fee_per_gas: undefined, max_priority_fee_per_gas: undefined },
+  });
+  await expect(signs(asks({ path: '/swap', body: {} }), everywhere)).rejects.toThrow('something else');
+  // The owner may ask for it.
+  await expect(signs(asks({ body: everywhere }), everywhere)).resolves.toBeDefined();
+});
+
+test('a nonce in other words is the same nonce', async () => {
+  const evidence = asks({ body: sends() });
+  const nonces = ['0x7', '0x0007', 7, ['0x7']];
+  for (const nonce of nonces) await signs(evidence, plain(0, { nonce, chain_id: '0x01' }));
+  for (const n of [0, 1]) await expect(signs(evidence, plain(n))).resolves.toBeDefined();
+  await expect(signs(evidence, plain(2))).rejects.toMatchObject(spent);
+});
+
+test('a request that was forgotten, because it has expired, is not signed when its key opens late', async () => {
+  // The master key is elsewhere, and does not answer at once.
+  const late = Promise.withResolvers<void>();
+  let untilOpened: Promise<void> | undefined;
+  server.close();
+  server = await compromisedServer(
+    () => nowMs,
+    new Map(),
+    new Map(),
+    3,
+    async () => untilOpened,
+  );
+  wallet = await server.walletOf({ owner: ofKey(owner) });
+  const evidence = asks({ body: sends() });
+  for (const n of [0, 1, 2]) await signs(evidence, plain(n));
+  nowMs += 120_000;
+  untilOpened = late.promise;
+  const fourth = signs(evidence, plain(3));
+  // Answered after the signer has judged the request before.
+  await server.call('createTokenKey', [], {
+    binding: { purpose: 'app-signing-key', rowId: 'key', appId: 'acme' },
+  });
+  nowMs += 60_001;
+  untilOpened = undefined;
+  await signs(asks({ body: sends('0x2') }), plain(0, { value: '0x2' }));
+  late.resolve();
+  await expect(fourth).rejects.toMatchObject(spent);
+});
+
 test('another idempotency key makes no other request, signed or not', async () => {
   const evidence = asks({ body: sends() });
   const keyed = (key: string) => {
@@ -271,6 +318,23 @@ describe('all that is signed for a request', () => {
     const evidence = asks({ body: { ...sends(), sponsor: true } });
     for (const n of [0, 1]) await signs(evidence, operation(n));
     await expect(signs(evidence, operation(2))).rejects.toThrow('63006000000000 wei, more than');
+  });
+
+  test('pays no more on several chains, whatever their ceilings', async () => {
+    server.close();
+    const ceilings = { 'eip155:1': 50_000n, 'eip155:137': 5_000_000n };
+    await open(3, new Map(Object.entries(ceilings).map(([id, fee]) => [id, { fee: fee * gwei }])));
+    const evidence = asks({ path: '/swap', body: {} });
+    const paying = (chain_id: number, share: bigint) => {
+      const [gas, price] = chain_id === 137 ? [500n * share, 100n * gwei] : [500n * share, gwei];
+      return plain(0, { chain_id, gas_limit: hex(gas), max_fee_per_gas: hex(price) });
+    };
+    // In hundredths of the ceiling of each.
+    await signs(evidence, paying(1, 60n));
+    await expect(signs(evidence, paying(137, 41n))).rejects.toThrow('5050000000000000 wei, more than');
+    await expect(signs(evidence, paying(137, 40n))).resolves.toBeDefined();
+    await expect(signs(evidence, paying(137, 41n))).rejects.toThrow('more than');
+    await expect(signs(evidence, paying(1, 61n))).rejects.toThrow('50500000000000 wei, more than');
   });
 
   test('pays more if the request names the fee', async () => {
