@@ -162,6 +162,7 @@ async function openSqlite(
     ownTransactions(orm);
     const images = sqliteImages(slot, isInMemory ? { open } : { file });
     const closeFile = async (): Promise<void> => {
+      slot.commits.flush();
       await sync?.close();
       slot.handle.close();
     };

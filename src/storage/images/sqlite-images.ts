@@ -11,6 +11,7 @@ export function sqliteImages(slot: SqliteSlot, place: Place): DatabaseImages {
   const alone = async <T>(work: () => T | Promise<T>): Promise<T> => {
     await slot.turnstile.enter();
     try {
+      slot.commits.flush();
       return await work();
     } finally {
       slot.turnstile.leave();

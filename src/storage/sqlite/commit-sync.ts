@@ -62,8 +62,6 @@ export function createCommitSync(
   const openLog = loadOnce(() => calls.open(log));
   let running: Sync | undefined;
   let next: Sync | undefined;
-  // Commits of this turn of the event loop still join the one that is about to begin.
-  let isGathering = false;
   let failure: { readonly error: unknown } | undefined;
 
   async function sync(): Promise<void> {
@@ -77,15 +75,8 @@ export function createCommitSync(
     }
   }
 
-  async function gather(): Promise<void> {
-    isGathering = true;
-    await new Promise((resolve) => setImmediate(resolve));
-    isGathering = false;
-    await sync();
-  }
-
   function begin(): Sync {
-    const ended = gather().finally(() => {
+    const ended = sync().finally(() => {
       if (running === begun) running = undefined;
     });
     const begun = { ended, answer: inTime(ended, limitMs) };
@@ -106,7 +97,6 @@ export function createCommitSync(
   return {
     reach() {
       if (running === undefined) return begin().answer;
-      if (isGathering) return running.answer;
       // The one that runs may have begun before the commit.
       next ??= follow(running);
       return next.answer;

@@ -12,6 +12,7 @@ import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts
 import { isLast, statementAfterLast } from '../statement-marks.ts';
 import { makeTurnstile, type Turnstile } from '../turnstile.ts';
 import { markUnavailable } from '../unavailable.ts';
+import { type CommitGroup, groupCommits } from './commit-group.ts';
 import type { CommitSync } from './commit-sync.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 
@@ -30,6 +31,7 @@ export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, PreparedStatement>;
   readonly turnstile: Turnstile;
+  readonly commits: CommitGroup;
   /** Undefined for a database in memory. */
   readonly sync?: CommitSync | undefined;
   /** Called for every statement that fails. */
@@ -42,7 +44,13 @@ export function slotOf(
   { sync, onFailure }: Pick<SqliteSlot, 'sync' | 'onFailure'> = {},
 ): SqliteSlot {
   addExactSum(handle);
-  return { handle, statements: new Map(), turnstile: makeTurnstile(), sync, onFailure };
+  const commits = groupCommits({
+    run: (command) => runCommand(slot, command),
+    isInTransaction: () => slot.handle.inTransaction,
+    reachDisk: () => reachDisk(slot),
+  });
+  const slot = { handle, statements: new Map(), turnstile: makeTurnstile(), commits, sync, onFailure };
+  return slot;
 }
 
 /** Puts another handle into the slot and returns the one before. Call it in the turnstile. */
@@ -55,10 +63,10 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in four ways: prepared
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in five ways: prepared
  * statements are kept, row locks are omitted, a transaction begins with its first statement, so an operation
- * blocks no others before it uses the database (deriving a key takes milliseconds), and it lets others in before its
- * commit is on the disk.
+ * blocks no others before it uses the database (deriving a key takes milliseconds), it lets others in before its
+ * commit is on the disk, and SQLite commits several of them at once.
  *
  * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
  *
@@ -68,6 +76,7 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   const open = (): UnitConnection => createConnection(slot);
   const destroy = async (): Promise<void> => {
+    slot.commits.flush();
     slot.handle.close();
   };
   return {
@@ -87,18 +96,19 @@ function createAdapter(): DialectAdapter {
 }
 
 function createConnection(slot: SqliteSlot): UnitConnection {
-  const { turnstile, sync } = slot;
-  let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
+  const { turnstile, commits, sync } = slot;
+  let transaction: 'none' | 'announced' | 'open' = 'none';
   let hasWritten = false;
+  let isAfterLast = false;
   // The first of several concurrent statements begins the transaction for all.
   let opening: Promise<void> | undefined;
 
   function begin(): void {
     try {
-      runCommand(slot, 'begin immediate');
+      commits.begin();
     } catch (error) {
       turnstile.leave();
-      throw failed(slot, error);
+      throw error;
     }
     transaction = 'open';
     hasWritten = false;
@@ -116,9 +126,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     if (opening !== undefined) await opening;
-    if (transaction === 'ended') throw statementAfterLast();
+    if (isAfterLast) throw statementAfterLast();
     if (transaction === 'open') return runInside<Row>(query);
-    if (transaction === 'announced' && isLast(query)) transaction = 'ended';
     const entered = turnstile.enter();
     if (transaction === 'announced') {
       if (entered === undefined) {
@@ -132,6 +141,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     if (entered !== undefined) await entered;
     let ran: Ran<Row>;
     try {
+      commits.flush();
       ran = run<Row>(slot, query);
     } finally {
       turnstile.leave();
@@ -142,6 +152,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   }
 
   function runInside<Row>(query: CompiledQuery): QueryResult<Row> {
+    commits.requireOpen();
+    isAfterLast = isLast(query);
     const { result, isWrite } = run<Row>(slot, query);
     hasWritten ||= isWrite;
     return result;
@@ -151,17 +163,15 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     if (opening !== undefined) await opening.catch(() => undefined);
     const wasOpen = transaction === 'open';
     transaction = 'none';
+    isAfterLast = false;
     if (!wasOpen) return;
+    let ended: Promise<void> | undefined;
     try {
-      runCommand(slot, command);
-    } catch (error) {
-      throw failed(slot, error);
+      ended = command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
     } finally {
-      // NOTE: a failed commit (disk full) leaves the transaction open, so it is rolled back here.
-      if (slot.handle.inTransaction) slot.handle.exec('rollback');
       turnstile.leave();
     }
-    if (command === 'commit' && hasWritten) await reachDisk(slot);
+    if (ended !== undefined) await ended;
   }
 
   return {
@@ -200,13 +210,19 @@ function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): Ran<Row
     const result = { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
     return { result, isWrite };
   } catch (error) {
-    throw failed(slot, error);
+    const marked = failed(slot, error);
+    if (!slot.handle.inTransaction) slot.commits.lose(marked);
+    throw marked;
   }
 }
 
 /** A prepared one is run in half the time of `exec`. */
 function runCommand(slot: SqliteSlot, command: string): void {
-  prepare(slot, command).statement.run();
+  try {
+    prepare(slot, command).statement.run();
+  } catch (error) {
+    throw failed(slot, error);
+  }
 }
 
 function failed({ onFailure }: SqliteSlot, error: unknown): unknown {

@@ -1,0 +1,152 @@
+/** The handle, as far as a group needs it. */
+interface GroupedHandle {
+  /** Runs one of the commands of a transaction. */
+  run(command: string): void;
+  isInTransaction(): boolean;
+  /** Resolves when everything that was committed is on the disk. */
+  reachDisk(): Promise<void>;
+}
+
+/** Transactions of one handle that SQLite commits together. They run one after the other: each caller is in the turnstile. */
+export interface CommitGroup {
+  begin(): void;
+  /** Resolves when what the transaction has read is committed and what it has written is on the disk. */
+  commit(hasWritten: boolean): Promise<void> | undefined;
+  /** Rolls back the open transaction only. Resolves when what it has read is committed, or has failed. */
+  rollback(): Promise<void> | undefined;
+  /** Throws if an error has ended the open transaction: SQLite would commit its next statement by itself. */
+  requireOpen(): void;
+  /** SQLite has rolled back everything because of an error, such as a full disk. */
+  lose(error: unknown): void;
+  /** Commits those that wait for it. Call it before anything else uses the handle. */
+  flush(): void;
+}
+
+/** Transactions that wait for SQLite's commit. */
+interface Waiting {
+  count: number;
+  readonly committed: Promise<Committed>;
+  resolve(committed: Committed): void;
+  reject(error: unknown): void;
+}
+
+interface Committed {
+  readonly onDisk: Promise<void>;
+}
+
+/** CHOICE: after so many, a long turn of the event loop does not hold back the first ones any more. */
+const MAX_TOGETHER = 64;
+
+const NAME = 'one_of_group';
+
+/**
+ * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
+ * event loop are committed together at its end. From the second one on, each is a savepoint in SQLite's own transaction.
+ *
+ * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
+ * the commit fails, all that wait for it fail, and nothing of them remains.
+ */
+export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle): CommitGroup {
+  let waiting: Waiting | undefined;
+  let isOpen = false;
+  let isLost = false;
+  // The turn has ended while a transaction was open, so all are committed when it ends.
+  let isDue = false;
+
+  function gather(): Waiting {
+    const { promise: committed, resolve, reject } = Promise.withResolvers<Committed>();
+    const gathered: Waiting = { count: 0, committed, resolve, reject };
+    setImmediate(() => {
+      if (waiting !== gathered) return;
+      if (isOpen) isDue = true;
+      else flush();
+    });
+    return gathered;
+  }
+
+  function wait(): Promise<Committed> {
+    waiting ??= gather();
+    waiting.count += 1;
+    const { committed, count } = waiting;
+    if (isDue || count === MAX_TOGETHER) flush();
+    return committed;
+  }
+
+  function takeWaiting(): Waiting | undefined {
+    const taken = waiting;
+    waiting = undefined;
+    isDue = false;
+    return taken;
+  }
+
+  function flush(): void {
+    // A handle that is closed in the middle of a transaction keeps nothing of it.
+    if (waiting === undefined || isOpen) return;
+    const group = takeWaiting()!;
+    try {
+      run('commit');
+    } catch (error) {
+      rollBackAll();
+      group.reject(error);
+      return;
+    }
+    group.resolve({ onDisk: reachDisk() });
+  }
+
+  /** After an error. If it fails too, the next `begin` says so. */
+  function rollBackAll(): void {
+    try {
+      if (isInTransaction()) run('rollback');
+    } catch {}
+  }
+
+  /** Runs commands that end the open transaction. Nothing is kept of one that cannot be ended, nor of those before it. */
+  function end(...commands: readonly string[]): void {
+    isOpen = false;
+    try {
+      for (const command of commands) run(command);
+    } catch (error) {
+      rollBackAll();
+      takeWaiting()?.reject(error);
+      throw error;
+    }
+  }
+
+  function requireOpen(): void {
+    if (isLost) throw new Error('an error has ended the transaction');
+  }
+
+  return {
+    begin() {
+      run(waiting === undefined ? 'begin immediate' : `savepoint ${NAME}`);
+      isOpen = true;
+      isLost = false;
+    },
+    commit(hasWritten) {
+      isOpen = false;
+      requireOpen();
+      if (waiting !== undefined) end(`release ${NAME}`);
+      else if (!hasWritten) return void end('commit');
+      const committed = wait();
+      return hasWritten ? committed.then(({ onDisk }) => onDisk) : committed.then(() => undefined);
+    },
+    rollback() {
+      isOpen = false;
+      if (isLost) return undefined;
+      if (waiting === undefined) return void end('rollback');
+      const { committed } = waiting;
+      end(`rollback to ${NAME}`, `release ${NAME}`);
+      if (isDue) flush();
+      return committed.then(
+        () => undefined,
+        () => undefined,
+      );
+    },
+    requireOpen,
+    lose(error) {
+      isLost = isOpen;
+      takeWaiting()?.reject(error);
+    },
+    flush,
+  };
+}

@@ -1,0 +1,296 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import Sqlite from 'better-sqlite3';
+import fc from 'fast-check';
+import { type ControlledTransaction, Kysely, sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
+
+interface Notes {
+  notes: { id: string };
+}
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'custos-commits-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** @param fault called before each command of a transaction; what it throws is what SQLite answers. */
+function openNotes({ fault }: { fault?: (command: string) => void } = {}) {
+  const file = join(folder, 'notes.sqlite');
+  const handle = new Sqlite(file);
+  handle.pragma('journal_mode = WAL');
+  handle.exec('create table if not exists notes (id text primary key)');
+  const commands: string[] = [];
+  const prepare = handle.prepare.bind(handle);
+  handle.prepare = ((text: string) => {
+    const statement = prepare(text);
+    if (!/^(begin|commit|rollback|savepoint|release)/.test(text)) return statement;
+    return {
+      ...{ reader: false, readonly: true },
+      run: () => {
+        fault?.(text);
+        commands.push(text);
+        return statement.run();
+      },
+    };
+  }) as typeof handle.prepare;
+  const slot = slotOf(handle);
+  const database = new Kysely<Notes>({ dialect: sqliteDialect(slot) });
+  const begin = () => database.startTransaction().execute();
+  const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
+  const idsIn = async (db: Kysely<Notes>) =>
+    (await db.selectFrom('notes').select('id').orderBy('id').execute()).map(({ id }) => id);
+  const write = async (id: string) => {
+    const transaction = await begin();
+    await insert(transaction, id);
+    await transaction.commit().execute();
+  };
+  const reader = new Sqlite(file, { readonly: true });
+  /** What another process finds. */
+  const committed = () => reader.prepare('select id from notes order by id').pluck().all();
+  return { handle, slot, database, commands, begin, insert, idsIn, write, committed };
+}
+
+const diskFull = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+
+describe('transactions of one turn of the event loop', () => {
+  test('are committed together, and acknowledged after that', async () => {
+    const { write, commands, committed } = openNotes();
+    const acknowledged: unknown[] = [];
+    await Promise.all(['a', 'b', 'c'].map((id) => write(id).then(() => acknowledged.push(committed()))));
+    expect(acknowledged).toEqual(Array(3).fill(['a', 'b', 'c']));
+    expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
+  });
+
+  test('of the next turn are committed separately', async () => {
+    const { write, commands } = openNotes();
+    await write('a');
+    await nextTurn();
+    await write('b');
+    expect(commands).toEqual(['begin immediate', 'commit', 'begin immediate', 'commit']);
+  });
+
+  test('see what those before them have written', async () => {
+    const { begin, insert, idsIn } = openNotes();
+    const first = await begin();
+    await insert(first, 'a');
+    const committing = first.commit().execute();
+    const second = await begin();
+    expect(await idsIn(second)).toEqual(['a']);
+    await second.rollback().execute();
+    await committing;
+  });
+
+  test('are committed after 64 without waiting for the end of the turn', async () => {
+    const { write, commands } = openNotes();
+    await Promise.all(Array.from({ length: 150 }, (_, index) => write(`note ${index}`)));
+    expect(commands.filter((each) => each === 'commit')).toHaveLength(3);
+  });
+
+  test('wait for one that is open when the turn ends', async () => {
+    const { begin, insert, write, committed } = openNotes();
+    const first = write('a');
+    const second = await begin();
+    await insert(second, 'b');
+    await nextTurn();
+    await nextTurn();
+    expect(committed()).toEqual([]);
+    await second.commit().execute();
+    expect(committed()).toEqual(['a', 'b']);
+    await first;
+  });
+});
+
+describe('a transaction that is rolled back', () => {
+  test.each(['first', 'second', 'third'])(
+    'as the %s one takes nothing of the others with it',
+    async (which) => {
+      const { begin, insert, write, committed } = openNotes();
+      await Promise.all(
+        ['first', 'second', 'third'].map(async (id) => {
+          if (id !== which) return write(id);
+          const transaction = await begin();
+          await insert(transaction, id);
+          await transaction.rollback().execute();
+        }),
+      );
+      expect(committed()).toEqual(['first', 'second', 'third'].filter((id) => id !== which));
+    },
+  );
+
+  test('ends when what it has read is committed', async () => {
+    const { begin, idsIn, write, committed } = openNotes();
+    const writing = write('a');
+    const refused = await begin();
+    expect(await idsIn(refused)).toEqual(['a']);
+    await refused.rollback().execute();
+    expect(committed()).toEqual(['a']);
+    await writing;
+  });
+
+  test('while the turn ends lets the others be committed', async () => {
+    const { begin, insert, write, committed } = openNotes();
+    const first = write('a');
+    const second = await begin();
+    await insert(second, 'b');
+    await nextTurn();
+    await second.rollback().execute();
+    await first;
+    expect(committed()).toEqual(['a']);
+  });
+});
+
+describe('a read outside of transactions', () => {
+  test('finds what was committed in this turn', async () => {
+    const { begin, insert, idsIn, database, committed } = openNotes();
+    const transaction = await begin();
+    await insert(transaction, 'a');
+    const committing = transaction.commit().execute();
+    expect(await idsIn(database)).toEqual(['a']);
+    expect(committed()).toEqual(['a']);
+    await committing;
+  });
+
+  test('finds nothing of what cannot be committed', async () => {
+    const { begin, insert, idsIn, database } = openNotes({
+      fault: (command) => {
+        if (command === 'commit') throw diskFull();
+      },
+    });
+    const transaction = await begin();
+    await insert(transaction, 'a');
+    const committing = transaction
+      .commit()
+      .execute()
+      .catch((error: Error) => error.message);
+    expect(await idsIn(database)).toEqual([]);
+    expect(await committing).toMatch(/full/);
+  });
+});
+
+describe('an error', () => {
+  test('of the commit fails all that wait for it, and later ones succeed', async () => {
+    let isFull = true;
+    const { write, committed, handle } = openNotes({
+      fault: (command) => {
+        if (command === 'commit' && isFull) throw diskFull();
+      },
+    });
+    const results = await Promise.allSettled(['a', 'b'].map(write));
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(handle.inTransaction).toBe(false);
+    isFull = false;
+    await write('c');
+    expect(committed()).toEqual(['c']);
+  });
+
+  test('with which SQLite rolls back everything fails the others too, and nothing of the open one is kept', async () => {
+    const { begin, insert, write, committed } = openNotes();
+    const first = write('a').catch(() => 'failed');
+    const second = await begin();
+    await insert(second, 'b');
+    await expect(sql`insert or rollback into notes values ('b')`.execute(second)).rejects.toThrow(/UNIQUE/);
+    expect(await first).toBe('failed');
+    await expect(insert(second, 'c')).rejects.toThrow('an error has ended the transaction');
+    await expect(second.commit().execute()).rejects.toThrow('an error has ended the transaction');
+    await write('d');
+    expect(committed()).toEqual(['d']);
+  });
+
+  test.each(['release', 'rollback to'])('of `%s` keeps nothing that was not committed', async (failing) => {
+    let isFull = true;
+    const { begin, insert, write, committed, handle } = openNotes({
+      fault: (command) => {
+        if (command.startsWith(failing) && isFull) throw diskFull();
+      },
+    });
+    const first = write('a').catch(() => 'failed');
+    const second = await begin();
+    await insert(second, 'b');
+    const ended = failing === 'release' ? second.commit() : second.rollback();
+    await expect(ended.execute()).rejects.toThrow(/full/);
+    expect(handle.inTransaction).toBe(false);
+    isFull = false;
+    await write('c');
+    expect(await first).toBe('failed');
+    expect(committed()).toEqual(['c']);
+  });
+});
+
+test('a handle that is closed in the middle of a transaction keeps what was committed before, and nothing of it', async () => {
+  const { database, begin, insert, write, handle } = openNotes();
+  await write('a');
+  await nextTurn();
+  const waiting = await begin();
+  await insert(waiting, 'never acknowledged');
+  void waiting.commit().execute();
+  await insert(await begin(), 'b');
+  await database.destroy();
+  expect(handle.open).toBe(false);
+  expect(openNotes().committed()).toEqual(['a']);
+});
+
+describe('any order of transactions and reads', () => {
+  type Step = 'write' | 'read' | 'turn' | 'outside' | 'commit' | 'rollback';
+  const steps = fc.array(
+    fc.constantFrom<Step>('write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'rollback'),
+    { maxLength: 40 },
+  );
+
+  test('leaves what was acknowledged, and nothing that was not', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 0, max: 9 })), async (order, dice) => {
+        rmSync(folder, { recursive: true, force: true });
+        folder = mkdtempSync(join(tmpdir(), 'custos-commits-'));
+        const { database, begin, insert, idsIn, committed } = openNotes({
+          fault: (command) => {
+            if (command === 'commit' && dice.next().value === 0) throw diskFull();
+          },
+        });
+        const kept = new Set<string>();
+        const endings: Promise<unknown>[] = [];
+        let open: ControlledTransaction<Notes> | undefined;
+        let written: string[] = [];
+        const commit = (transaction: ControlledTransaction<Notes>): void => {
+          const mine = written;
+          const done = transaction.commit().execute();
+          endings.push(
+            done.then(
+              () => {
+                for (const id of mine) kept.add(id);
+                expect(committed()).toEqual(expect.arrayContaining(mine));
+              },
+              (error: Error) => expect(error.message).toMatch(/full/),
+            ),
+          );
+        };
+        for (const [index, step] of order.entries()) {
+          if (step === 'turn') await nextTurn();
+          else if (step === 'outside') {
+            if (open === undefined) expect(await idsIn(database)).toEqual(committed());
+          } else if (step === 'commit' || step === 'rollback') {
+            if (open === undefined) continue;
+            if (step === 'commit') commit(open);
+            else endings.push(open.rollback().execute());
+            open = undefined;
+          } else {
+            if (open === undefined) [open, written] = [await begin(), []];
+            if (step === 'write') {
+              await insert(open, `note ${index}`);
+              written.push(`note ${index}`);
+            } else expect(await idsIn(open)).toEqual(expect.arrayContaining(written));
+          }
+        }
+        if (open !== undefined) commit(open);
+        await Promise.all(endings);
+        expect(committed()).toEqual([...kept].sort());
+        await database.destroy();
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
