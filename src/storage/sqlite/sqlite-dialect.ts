@@ -97,9 +97,8 @@ function createAdapter(): DialectAdapter {
 
 function createConnection(slot: SqliteSlot): UnitConnection {
   const { turnstile, commits, sync } = slot;
-  let transaction: 'none' | 'announced' | 'open' = 'none';
+  let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let hasWritten = false;
-  let isAfterLast = false;
   // The first of several concurrent statements begins the transaction for all.
   let opening: Promise<void> | undefined;
 
@@ -126,7 +125,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     if (opening !== undefined) await opening;
-    if (isAfterLast) throw statementAfterLast();
+    if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'open') return runInside<Row>(query);
     const entered = turnstile.enter();
     if (transaction === 'announced') {
@@ -136,7 +135,9 @@ function createConnection(slot: SqliteSlot): UnitConnection {
         opening = beginWhenAdmitted(entered);
         await opening;
       }
-      return runInside<Row>(query);
+      const result = runInside<Row>(query);
+      if (isLast(query)) await end('commit', 'ended');
+      return result;
     }
     if (entered !== undefined) await entered;
     let ran: Ran<Row>;
@@ -153,17 +154,15 @@ function createConnection(slot: SqliteSlot): UnitConnection {
 
   function runInside<Row>(query: CompiledQuery): QueryResult<Row> {
     commits.requireOpen();
-    isAfterLast = isLast(query);
     const { result, isWrite } = run<Row>(slot, query);
     hasWritten ||= isWrite;
     return result;
   }
 
-  async function end(command: 'commit' | 'rollback'): Promise<void> {
+  async function end(command: 'commit' | 'rollback', then: 'none' | 'ended' = 'none'): Promise<void> {
     if (opening !== undefined) await opening.catch(() => undefined);
     const wasOpen = transaction === 'open';
-    transaction = 'none';
-    isAfterLast = false;
+    transaction = then;
     if (!wasOpen) return;
     let ended: Promise<void> | undefined;
     try {

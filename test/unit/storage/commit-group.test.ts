@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { type ControlledTransaction, Kysely, sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
+import { asLast } from '../../../src/storage/statement-marks.ts';
 
 interface Notes {
   notes: { id: string };
@@ -72,6 +73,16 @@ describe('transactions of one turn of the event loop', () => {
     await nextTurn();
     await write('b');
     expect(commands).toEqual(['begin immediate', 'commit', 'begin immediate', 'commit']);
+  });
+
+  test('of a single statement are committed with the others', async () => {
+    const { database, begin, write, commands, committed } = openNotes();
+    const single = await begin();
+    const insertion = database.insertInto('notes').values({ id: 'b' }).compile();
+    await Promise.all([write('a'), single.executeQuery(asLast(insertion)), write('c')]);
+    expect(committed()).toEqual(['a', 'b', 'c']);
+    expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
+    await single.commit().execute();
   });
 
   test('see what those before them have written', async () => {
