@@ -31,7 +31,7 @@ export interface SpentRequestOptions {
   readonly room?: number;
 }
 
-/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 65 MB. */
+/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 85 MB. */
 const ROOM = 100_000;
 
 /** CHOICE: a request that loses its nonce to others more often than this is not signed any more. */
@@ -46,29 +46,49 @@ const KEPT_MS = 2 * 60_000;
 /** How often all that is remembered is gone through, with room and without. */
 const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
+/** CHOICE: among how many requests is looked for one that a nonce may count for instead; servers of one host are fewer. */
+const MOST_SEARCHED = 100;
+
+const NO_ROOM = 'the signer remembers as many requests as it has room for; try again later';
+
+/** A signed request. */
 interface Entry {
+  readonly digest: string;
   readonly untilMs: number;
-  /** The slots that count for this request. */
-  readonly held: Set<string>;
+  /** How many slots may count for it. */
+  readonly most: number;
+  /** Those that do. */
+  readonly held: Set<Slot>;
   /** The highest fee at each slot that it was signed for, also at those that count for others by now. */
-  readonly fees: Map<string, SpendingTask['fee']>;
+  readonly fees: Map<Slot, SpendingTask['fee']>;
+}
+
+/** What takes effect at most once. */
+interface Slot {
+  readonly name: string;
+  /** The request for which it counts, if that is still remembered. */
+  holder: Entry | undefined;
+  readonly signedFor: Set<Entry>;
 }
 
 export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) {
   const entries = new Map<string, Entry>();
-  /** The digest of the request for which a slot counts. */
-  const holders = new Map<string, string>();
-  /** Slots of all requests, also those that count for others by now. */
+  const slots = new Map<string, Slot>();
+  /** Slots of each request, also those that count for others by now. */
   let remembered = 0;
   /** Requests that lasted longer than a day when they were seen last, the oldest first; from `next` on. */
-  let lasting: string[] = [];
+  let lasting: Entry[] = [];
   let next = 0;
   let sweptMs = Number.NEGATIVE_INFINITY;
 
-  function forget(digest: string, entry: Entry): void {
-    entries.delete(digest);
+  function forget(entry: Entry): void {
+    entries.delete(entry.digest);
     remembered -= entry.fees.size;
-    for (const slot of entry.held) holders.delete(slot);
+    for (const slot of entry.fees.keys()) {
+      slot.signedFor.delete(entry);
+      if (slot.holder === entry) slot.holder = undefined;
+      if (slot.signedFor.size === 0) slots.delete(slot.name);
+    }
   }
 
   function sweep(nowMs: number): void {
@@ -78,81 +98,119 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
     sweptMs = nowMs;
     lasting = [];
     next = 0;
-    for (const [digest, entry] of entries) {
-      if (entry.untilMs < nowMs) forget(digest, entry);
-      else if (isLasting(entry, nowMs)) lasting.push(digest);
+    for (const entry of entries.values()) {
+      if (entry.untilMs < nowMs) forget(entry);
+      else if (isLasting(entry, nowMs)) lasting.push(entry);
     }
   }
 
   /**
-   * Takes no longer the more is remembered.
+   * What is forgotten if there is no room; undefined if nothing may be. Finding it takes no longer the more is remembered.
    *
    * INVARIANT: what expires within a day is never forgotten before.
    */
-  function makeRoom(nowMs: number, spending: string): void {
-    if (remembered < room) return;
-    while (next < lasting.length) {
-      const digest = lasting[next]!;
-      next += 1;
-      const entry = entries.get(digest);
-      if (digest === spending || entry === undefined || !isLasting(entry, nowMs)) continue;
-      forget(digest, entry);
-      return;
-    }
-    throw new SpentRequestError('the signer remembers as many requests as it has room for; try again later');
+  function oldestLasting(nowMs: number, spending: Entry): Entry | undefined {
+    const isLeft = (entry: Entry) => entries.get(entry.digest) === entry && isLasting(entry, nowMs);
+    while (next < lasting.length && !isLeft(lasting[next]!)) next += 1;
+    let at = next;
+    // Not itself, but others may have it forgotten.
+    while (at < lasting.length && (lasting[at] === spending || !isLeft(lasting[at]!))) at += 1;
+    return lasting[at];
+  }
+
+  function entryOf({ request, expiryMs, atOnce }: Spending): Entry {
+    const digest = hash('sha256', canonicalJson(request), 'base64');
+    const untilMs = untilOf(expiryMs);
+    const made = { digest, untilMs, most: most * atOnce, held: new Set<Slot>(), fees: new Map() };
+    return entries.get(digest) ?? made;
   }
 
   /**
    * Counts a signature for its request, unless that was signed for the same slot before. The slot is a nonce, or the
    * whole transaction on chains without nonces. The chain accepts one transaction for each slot, so a slot counts for
-   * one request only: the last one that was signed for it. A request that loses a nonce to another one of the same party
-   * can therefore be signed for the next nonce.
+   * one of the requests only that were signed for it. A request that loses a nonce to another one of the same party can
+   * therefore be signed for the next nonce.
    *
-   * INVARIANT: all requests together take effect no more often than the sum of what each of them may.
+   * INVARIANT: all requests together take effect no more often than the sum of what each of them may: each slot counts
+   * for a request that was signed for it, and for none more than it may have.
    *
    * INVARIANT: what was forgotten because it has expired is not counted again from the beginning, however long the
    * caller took until now.
    *
    * @throws SpentRequestError, and then nothing is counted.
    */
-  function spend({ walletId, party, request, expiryMs, ...task }: Spending, nowMs: number): void {
-    const untilMs = expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
-    if (untilMs < nowMs) throw new SpentRequestError('this request has expired; sign it again');
+  function spend(spending: Spending, nowMs: number): void {
+    const { walletId, party, fee } = spending;
+    if (untilOf(spending.expiryMs) < nowMs)
+      throw new SpentRequestError('this request has expired; sign it again');
     sweep(nowMs);
-    const digest = hash('sha256', canonicalJson(request), 'base64');
+    const entry = entryOf(spending);
+    const { held, fees } = entry;
     // Short, whatever the length of what a caller has signed.
-    const slot = hash('sha256', `${walletId} ${party} ${task.slot}`, 'base64');
-    const known = entries.get(digest);
-    const holder = holders.get(slot);
-    const { held, fees } = known ?? newEntry();
-    if (holder !== digest && held.size >= most * task.atOnce) throw repeated(held.size);
-    if (!fees.has(slot) && fees.size >= (most + MOST_LOST) * task.atOnce) throw repeated(fees.size);
-    requireFee(fees, slot, task);
-    if (!fees.has(slot)) {
-      makeRoom(nowMs, digest);
-      remembered += 1;
+    const name = hash('sha256', `${walletId} ${party} ${spending.slot}`, 'base64');
+    const slot = slots.get(name) ?? { name, holder: undefined, signedFor: new Set<Entry>() };
+    if (!fees.has(slot) && fees.size >= entry.most + MOST_LOST * spending.atOnce) throw repeated(fees.size);
+    requireFee(fees, slot, spending);
+    const needsRoom = !fees.has(slot) && remembered >= room;
+    const leaving = needsRoom ? oldestLasting(nowMs, entry) : undefined;
+    const lacksRoom = needsRoom && leaving === undefined;
+    if (slot.holder !== entry && held.size >= entry.most && (lacksRoom || !handsOver(entry, slot))) {
+      throw repeated(held.size);
     }
-    if (known === undefined) {
-      const entry = { untilMs, held, fees };
-      entries.set(digest, entry);
-      if (isLasting(entry, nowMs)) lasting.push(digest);
+    if (lacksRoom) throw new SpentRequestError(NO_ROOM);
+    if (leaving !== undefined) forget(leaving);
+    if (!fees.has(slot)) remembered += 1;
+    if (!entries.has(entry.digest)) {
+      entries.set(entry.digest, entry);
+      if (isLasting(entry, nowMs)) lasting.push(entry);
     }
-    if (holder !== undefined && holder !== digest) entries.get(holder)?.held.delete(slot);
-    holders.set(slot, digest);
-    held.add(slot);
+    slots.set(name, slot);
+    slot.signedFor.add(entry);
+    giveTo(entry, slot);
     const before = fees.get(slot);
-    if (before === undefined || (task.fee?.amount ?? 0n) > before.amount) fees.set(slot, task.fee);
+    if (before === undefined || (fee?.amount ?? 0n) > before.amount) fees.set(slot, fee);
   }
 
   return {
     spend,
     /** How much is remembered. */
-    size: () => ({ requests: entries.size, slots: holders.size }),
+    size: () => ({ requests: entries.size, slots: slots.size }),
   };
 }
 
-function newEntry(): Pick<Entry, 'held' | 'fees'> {
-  return { held: new Set(), fees: new Map() };
+function giveTo(entry: Entry, slot: Slot): void {
+  slot.holder?.held.delete(slot);
+  slot.holder = entry;
+  entry.held.add(slot);
+}
+
+/**
+ * Makes it possible that another slot counts for the request, if all do that may: one of its slots then counts for another
+ * request that was signed for it too and may have one more, or that hands one over in turn.
+ *
+ * NOTE: of servers that sign for the same nonce, the first to commit wins, which the signer does not see. The others ask
+ * for the next nonce, also the one that was signed last. A caller who has the other request could have it signed again,
+ * with the same effect, so this allows nothing more.
+ *
+ * @param wanted will count for the request, and not for the one for which it counts now.
+ */
+function handsOver(entry: Entry, wanted: Slot, searched = new Set([entry])): boolean {
+  for (const slot of entry.held) {
+    for (const other of slot.signedFor) {
+      if (searched.has(other)) continue;
+      if (searched.size >= MOST_SEARCHED) return false;
+      searched.add(other);
+      const count = other.held.size - (wanted.holder === other ? 1 : 0);
+      if (count >= other.most && !handsOver(other, wanted, searched)) continue;
+      giveTo(other, slot);
+      return true;
+    }
+  }
+  return false;
+}
+
+function untilOf(expiryMs: number | undefined): number {
+  return expiryMs === undefined ? Number.POSITIVE_INFINITY : expiryMs + KEPT_MS;
 }
 
 function isLasting({ untilMs }: Entry, nowMs: number): boolean {
@@ -163,7 +221,7 @@ function isLasting({ untilMs }: Entry, nowMs: number): boolean {
  * All that may take effect for a request pays no more than one transaction may. Of chains with different ceilings, the
  * shares of them count.
  */
-function requireFee(fees: Entry['fees'], slot: string, { fee }: SpendingTask): void {
+function requireFee(fees: Entry['fees'], slot: Slot, { fee }: SpendingTask): void {
   if (fee === undefined) return;
   let sum = fee.amount;
   for (const [other, paid] of fees) if (other !== slot) sum += inTermsOf(fee.ceiling, paid);

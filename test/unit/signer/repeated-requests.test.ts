@@ -153,7 +153,7 @@ test('an operation for another entry point is another one', async () => {
 
 test('the same nonce on another chain, or of another lane, is another one', async () => {
   const swap = (expiryMs: number) => asks({ path: '/swap', body: {}, expiryMs });
-  const lane = (n: number) => plain(0, { type: 118, nonce_key: n });
+  const lane = (n: number) => plain(0, { type: 118, nonce_key: n + 1 });
   for (const [index, task] of [(n: number) => plain(0, { chain_id: n + 1 }), lane].entries()) {
     const evidence = swap(nowMs + index);
     // What cannot be signed is counted too.
