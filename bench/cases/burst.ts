@@ -133,13 +133,6 @@ function report(subjects: readonly Subject[]) {
       }),
       atLeast({
         id: '-',
-        // 1,500 to the 4,000 of G9: says on a slow machine what the two above say on a fast one.
-        what: 'a burst over HTTPS, in memory: wallets/s to GET/s',
-        measured: most(names.memory) / readsPerSecond(names.memory),
-        limit: 0.375,
-      }),
-      atLeast({
-        id: '-',
         what: 'a burst in memory, keys prepared to not prepared',
         measured: most(names.memory) / most(names.unprepared),
         limit: 2,
