@@ -1,4 +1,6 @@
+import { resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { flushFile } from '../sqlite/commit-group.ts';
 import { imageOf } from './sqlite-image.ts';
 
 /** How long a writer may keep the first database locked. */
@@ -13,6 +15,7 @@ export function imagesAtOnce([first, ...others]: readonly [string, ...string[]])
   const writer = open(first, false);
   const readers: Sqlite.Database[] = [];
   try {
+    flushFile(resolve(first));
     writer.exec('begin immediate');
     for (const file of [first, ...others]) {
       const reader = open(file, true);

@@ -1,5 +1,7 @@
 /** The handle, as far as a group needs it. */
 interface GroupedHandle {
+  /** The path of the database; undefined for one in memory. */
+  readonly file: string | undefined;
   /** Runs one of the commands of a transaction. */
   run(command: string): void;
   isInTransaction(): boolean;
@@ -40,13 +42,24 @@ const MAX_TOGETHER = 64;
 const NAME = 'one_of_group';
 
 /**
+ * The groups that wait, by file. Another handle of this process would block the event loop until its patience ends, and
+ * with it the end of the turn, at which the group is committed.
+ */
+const waitingOn = new Map<string, Set<CommitGroup>>();
+
+/** Commits what waits in this process on a file. Call it before another handle locks the file. */
+export function flushFile(file: string): void {
+  for (const group of waitingOn.get(file) ?? []) group.flush();
+}
+
+/**
  * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
  * event loop are committed together at its end. From the second one on, each is a savepoint in SQLite's own transaction.
  *
  * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
  * the commit fails, all that wait for it fail, and nothing of them remains.
  */
-export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle): CommitGroup {
+export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedHandle): CommitGroup {
   let waiting: Waiting | undefined;
   let isOpen = false;
   let isLost = false;
@@ -55,6 +68,7 @@ export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle)
 
   function gather(): Waiting {
     const { promise: committed, resolve, reject } = Promise.withResolvers<Committed>();
+    noteWaiting();
     const gathered: Waiting = { count: 0, committed, resolve, reject };
     setImmediate(() => {
       if (waiting !== gathered) return;
@@ -72,7 +86,21 @@ export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle)
     return committed;
   }
 
+  function noteWaiting(): void {
+    if (file === undefined) return;
+    const groups = waitingOn.get(file) ?? new Set();
+    waitingOn.set(file, groups.add(group));
+  }
+
+  function forgetWaiting(): void {
+    if (file === undefined) return;
+    const groups = waitingOn.get(file);
+    groups?.delete(group);
+    if (groups?.size === 0) waitingOn.delete(file);
+  }
+
   function takeWaiting(): Waiting | undefined {
+    forgetWaiting();
     const taken = waiting;
     waiting = undefined;
     isDue = false;
@@ -82,15 +110,15 @@ export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle)
   function flush(): void {
     // A handle that is closed in the middle of a transaction keeps nothing of it.
     if (waiting === undefined || isOpen) return;
-    const group = takeWaiting()!;
+    const taken = takeWaiting()!;
     try {
       run('commit');
     } catch (error) {
       rollBackAll();
-      group.reject(error);
+      taken.reject(error);
       return;
     }
-    group.resolve({ onDisk: reachDisk() });
+    taken.resolve({ onDisk: reachDisk() });
   }
 
   /** After an error. If it fails too, the next `begin` says so. */
@@ -116,8 +144,9 @@ export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle)
     if (isLost) throw new Error('an error has ended the transaction');
   }
 
-  return {
+  const group: CommitGroup = {
     begin() {
+      if (waiting === undefined && file !== undefined) flushFile(file);
       run(waiting === undefined ? 'begin immediate' : `savepoint ${NAME}`);
       isOpen = true;
       isLost = false;
@@ -149,4 +178,5 @@ export function groupCommits({ run, isInTransaction, reachDisk }: GroupedHandle)
     },
     flush,
   };
+  return group;
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Database, Statement } from 'better-sqlite3';
 import {
   type CompiledQuery,
@@ -45,6 +46,7 @@ export function slotOf(
 ): SqliteSlot {
   addExactSum(handle);
   const commits = groupCommits({
+    file: handle.memory ? undefined : resolve(handle.name),
     run: (command) => runCommand(slot, command),
     isInTransaction: () => slot.handle.inTransaction,
     reachDisk: () => reachDisk(slot),

@@ -1,6 +1,5 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { databaseOf } from '../../../src/adapters/sandbox-folder.ts';
@@ -76,9 +75,6 @@ test('the simulated chains are backed up with the database', async () => {
       },
     });
     paid = { id: (sent.body as { data: { transaction_id: string } }).data.transaction_id };
-    // A backup is another process. In this one it blocks the event loop, so no commit may be due at the end of this turn.
-    await sandbox.settle();
-    await nextTurn();
     await backUpFolder(folder, join(parent, 'backup'));
   }
   await restoreFolder(join(parent, 'backup'), join(parent, 'restored'), { replaces: false });

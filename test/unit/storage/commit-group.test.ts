@@ -245,6 +245,18 @@ test('a handle that is closed in the middle of a transaction keeps what was comm
   expect(openNotes().committed()).toEqual(['a']);
 });
 
+test('another handle of this process does not wait for a commit that is due at the end of its own turn', async () => {
+  const { begin, insert, committed } = openNotes();
+  const transaction = await begin();
+  await insert(transaction, 'a');
+  const committing = transaction.commit().execute();
+  const other = openNotes();
+  other.handle.pragma('busy_timeout = 100');
+  await other.write('b');
+  await committing;
+  expect(committed()).toEqual(['a', 'b']);
+});
+
 describe('any order of transactions and reads', () => {
   type Step = 'write' | 'read' | 'turn' | 'outside' | 'commit' | 'rollback';
   const steps = fc.array(
