@@ -133,7 +133,9 @@ export async function requireAuthorizedTask(
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const account = accountOf(request, task);
   const addresses = account === undefined ? [] : [account];
-  const spent = spendingOf({ body: request.body, rest }, task, feeCeilings);
+  // What is signed without a request too uses up none, and its nonces are taken by automations.
+  const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
+  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest }, task, feeCeilings);
   const spending = spent && {
     ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
     ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },

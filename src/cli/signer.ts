@@ -22,7 +22,8 @@ Example:
 
 /**
  * CHOICE: two more than one, for answers that are lost in a crash. Only here: a signer that a server has started is under
- * the same user as the server, and sees the requests of one process only, which others outrun.
+ * the same user as the server, which can read its memory, and sees the requests of one process only, which others outrun;
+ * any bound would refuse identical requests without an expiry in the end.
  */
 const SIGNATURES_PER_REQUEST = 3;
 

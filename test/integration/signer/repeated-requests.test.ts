@@ -1,36 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { SignerUnavailableError } from '../../../src/adapters/signer/signer-errors.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { caip2, type ScriptedChain, scriptChain } from '../../support/scripted-chain.ts';
 import { behindProtocol } from '../../support/signer/behind-protocol.ts';
+import { lostAnswers } from '../../support/signer/lost-answers.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 
 // A signer that signs each request for one transaction, behind an honest server.
 
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
-/** How many answers of the signer are lost. */
-let lost = 0;
-afterEach(() => {
-  lost = 0;
-});
-
-/** Signs, and loses the answer. */
-function losing(vault: KeyVault): KeyVault {
-  return new Proxy(vault, {
-    get(target, name: keyof KeyVault) {
-      if (name !== 'signWithWallet') return target[name];
-      return async (...args: Parameters<KeyVault['signWithWallet']>) => {
-        const signed = await vault.signWithWallet(...args);
-        lost -= 1;
-        if (lost >= 0) throw new SignerUnavailableError('the answer was lost');
-        return signed;
-      };
-    },
-  });
-}
+const { loseNext, losing } = lostAnswers();
+afterEach(() => loseNext(0));
 
 describe.each(databaseKinds)('on %s', (kind) => {
   const owner = newOwner();
@@ -64,7 +45,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('a request whose answers were lost is sent once, with the nonce that it was signed for', async () => {
     const sent = chain.broadcasts.length;
-    lost = 4;
+    loseNext(4);
     for (let n = 0; n < 4; n += 1)
       await expect(sends(1)).rejects.toMatchObject({ name: 'SignerUnavailableError' });
     expect(chain.broadcasts).toHaveLength(sent);
@@ -96,7 +77,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   test('a request that loses its nonce to another one of the owner is signed for the next', async () => {
-    lost = 1;
+    loseNext(1);
     await expect(sends(200)).rejects.toMatchObject({ name: 'SignerUnavailableError' });
     await expect(sends(201)).resolves.toMatchObject({ status: 200 });
     await expect(sends(200)).resolves.toMatchObject({ status: 200 });

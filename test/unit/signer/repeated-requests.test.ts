@@ -1,4 +1,5 @@
 import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js';
+import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
@@ -144,11 +145,45 @@ test('a Solana transaction is signed with three blockhashes', async () => {
   await expect(signs(evidence, task(4), solana)).rejects.toMatchObject(spent);
 });
 
+test('a Tron transaction is signed with three times', async () => {
+  const tron = await server.walletOf({ owner: ofKey(owner), chainType: 'tron' });
+  const owner_address = TronWeb.address.toHex(tron.address);
+  const contract = [
+    { type: 'TransferContract', owner_address, to_address: `41${'11'.repeat(20)}`, amount: 5 },
+  ];
+  const evidence = asks({ body: { method: 'tron_sendTransaction', params: { raw_data: { contract } } } });
+  const block = { ref_block_bytes: '0000', ref_block_hash: '00'.repeat(8), expiration: 2 };
+  const task = (timestamp: number) => ({
+    method: 'tron_signTransaction',
+    params: { raw_data: { ...block, contract, timestamp } },
+  });
+  for (const n of [1, 2, 3, 1]) await expect(signs(evidence, task(n), tron)).resolves.toBeDefined();
+  await expect(signs(evidence, task(4), tron)).rejects.toMatchObject(spent);
+});
+
 test('an operation for another entry point is another one', async () => {
   const evidence = asks({ body: { ...sends(), sponsor: true } });
   for (const contract of entryPoints)
     await expect(signs(evidence, operation(0, contract))).resolves.toBeDefined();
+  const { params, method } = operation(0, `0x${entryPoints[0]!.slice(2).toUpperCase()}`);
+  await expect(signs(evidence, { method, params })).resolves.toBeDefined();
   await expect(signs(evidence, operation(1))).rejects.toMatchObject(spent);
+});
+
+test('an operation on another chain is another one', async () => {
+  const evidence = asks({ path: '/swap', body: {} });
+  const on = (chain_id: number) => {
+    const { method, params } = operation(0);
+    return { method, params: { ...params, chain_id } };
+  };
+  for (let n = 1; n <= 12; n += 1) await signs(evidence, on(n));
+  await expect(signs(evidence, on(13))).rejects.toMatchObject(spent);
+});
+
+test('a method in the body of another operation than rpc says nothing', async () => {
+  const evidence = asks({ path: '/swap', body: plain(0) });
+  for (let n = 0; n < 12; n += 1) await signs(evidence, plain(n));
+  await expect(signs(evidence, plain(12))).rejects.toMatchObject(spent);
 });
 
 test('the same nonce on another chain, or of another lane, is another one', async () => {
@@ -170,6 +205,21 @@ test('a transaction of no chain, which takes effect on every one, is not built f
   await expect(signs(asks({ path: '/swap', body: {} }), everywhere)).rejects.toThrow('something else');
   // The owner may ask for it.
   await expect(signs(asks({ body: everywhere }), everywhere)).resolves.toBeDefined();
+});
+
+test('what automations may sign without a request is not counted for one', async () => {
+  const use = useOf(wallet, asks({ path: '/automations/attach', body: { automation_ids: ['sweep'] } }));
+  const change = { key: 'test', binding: wallet.binding, use };
+  const { parts, json } = await server.call('changeAuthority', wallet.parts, change);
+  const automated = { ...wallet, parts, authority: (json as SealedWallet).authority };
+  expect(automated.authority.isAutomated).toBe(true);
+  const evidence = asks({ body: sends() });
+  for (let n = 0; n < 5; n += 1) await expect(signs(evidence, plain(n), automated)).resolves.toBeDefined();
+  // They do not delegate to other contracts than ours.
+  const [asked, fill] = kinds['a delegation']!;
+  const delegates = asks(asked);
+  for (const n of [0, 1, 2]) await signs(delegates, fill(n), automated);
+  await expect(signs(delegates, fill(3), automated)).rejects.toMatchObject(spent);
 });
 
 test('a nonce in other words is the same nonce', async () => {
@@ -276,8 +326,10 @@ describe('a nonce that another request was signed for', () => {
 test('a request is remembered until nothing is signed for it any more', async () => {
   const evidence = asks({ body: sends() });
   for (const n of [0, 1, 2]) await signs(evidence, plain(n));
+  const another = asks({ body: sends('0x2') });
   nowMs += 120_000;
-  await expect(signs(evidence, plain(3))).rejects.toMatchObject(spent);
+  await expect(signs(evidence, plain(3))).rejects.toThrow('already signed for 3 transactions');
+  await expect(signs(another, plain(0, { value: '0x2' }))).resolves.toBeDefined();
   nowMs += 1;
   await expect(signs(evidence, plain(3))).rejects.toThrow('has expired');
 });
@@ -314,6 +366,25 @@ describe('all that is signed for a request', () => {
     await expect(signs(evidence, priced(0, 28_001n))).rejects.toThrow('more than the ceiling');
   });
 
+  test('pays no more if the request names the gas or the price only, or has that in another operation', async () => {
+    const { params, ...body } = sends();
+    const naming = (fields: object) => ({
+      ...body,
+      params: { transaction: { ...params.transaction, ...fields } },
+    });
+    const both = { gas_limit: hex(30_000), max_fee_per_gas: hex(gwei) };
+    const { gas_limit, max_fee_per_gas } = both;
+    const evidences = [
+      asks({ body: naming({ gas_limit }) }),
+      asks({ body: naming({ max_fee_per_gas }) }),
+      asks({ path: '/swap', body: naming(both) }),
+    ];
+    for (const evidence of evidences) {
+      await signs(evidence, plain(0, both));
+      await expect(signs(evidence, plain(1, both))).rejects.toThrow('60000000000000 wei, more than');
+    }
+  });
+
   test('pays so as an operation too, of which all gas counts', async () => {
     const evidence = asks({ body: { ...sends(), sponsor: true } });
     for (const n of [0, 1]) await signs(evidence, operation(n));
@@ -342,6 +413,11 @@ describe('all that is signed for a request', () => {
     const { params, ...body } = sends();
     const evidence = asks({ body: { ...body, params: { transaction: { ...params.transaction, ...fee } } } });
     for (const n of [0, 1, 2]) await expect(signs(evidence, plain(n, fee))).resolves.toBeDefined();
+    const legacy = { type: 0, gas_price: hex(gwei), gas_limit: hex(40_000) };
+    const other = { max_fee_per_gas: undefined, max_priority_fee_per_gas: undefined };
+    const priced = { params: { transaction: { ...params.transaction, ...legacy } } };
+    const inFull = asks({ body: { ...body, ...priced } });
+    for (const n of [0, 1, 2]) await signs(inFull, plain(n, { ...legacy, ...other }));
     const whole = plain(3, { gas_limit: hex(60_000) });
     await expect(signs(asks({ body: whole }), whole)).resolves.toBeDefined();
   });

@@ -79,3 +79,89 @@ test('a request is not forgotten to make room for itself', () => {
   spend('without', undefined, 0);
   expect(() => spend('other', undefined, 0)).not.toThrow();
 });
+
+test('a full memory notices once a second what has expired', () => {
+  const { spend } = remembers(1);
+  spend('a', 1_000, 0);
+  expect(() => spend('b', 300_000, 120_500)).toThrow('room');
+  expect(() => spend('b', 300_000, 121_499)).toThrow('room');
+  spend('b', 300_000, 121_500);
+});
+
+test('requests are forgotten also after the clock was wrong', () => {
+  const { spent, spend } = remembers(100);
+  spend('ahead', undefined, 40 * day);
+  spend('now', 1_000, 0);
+  spend('later', 400_000, 200_000);
+  expect(spent.size()).toEqual({ requests: 2, slots: 2 });
+});
+
+test('what lasts is forgotten also if it was remembered long before there was no room', () => {
+  const { spend } = remembers(2);
+  spend('without', undefined, 0);
+  spend('soon', 100_000, 60_000);
+  spend('next', 100_000, 60_000);
+  expect(() => spend('soon', 100_000, 60_000)).toThrow('sign it again');
+});
+
+test('what lasted longer than a day is not forgotten once it does not', () => {
+  const { spend } = remembers(1);
+  spend('a', day + 300, 0);
+  expect(() => spend('b', 1_000, 300)).toThrow('room');
+  expect(() => spend('a', day + 300, 300)).toThrow('sign it again');
+});
+
+/** Signs for a slot of a name. */
+const named = (options: { most: number; room?: number }) => {
+  const spent = createSpentRequests(options);
+  return (id: string, slot: string, { expiryMs, nowMs = 0, ...task }: Task = {}) =>
+    spent.spend(
+      {
+        ...{ walletId: 'wallet', party: 'owner', request: { id }, expiryMs, slot },
+        ...{ atOnce: 1, fee: undefined, ...task },
+      },
+      nowMs,
+    );
+};
+interface Task {
+  readonly expiryMs?: number;
+  readonly nowMs?: number;
+  readonly atOnce?: number;
+  readonly fee?: { readonly amount: bigint; readonly ceiling: bigint };
+}
+
+test('a request that is forgotten leaves the room of its lost slots too', () => {
+  const spend = named({ most: 1, room: 3 });
+  spend('a', '0');
+  spend('b', '0', { expiryMs: 1_000 });
+  spend('a', '1');
+  // The two of the first one.
+  for (const id of ['c', 'd']) spend(id, id, { expiryMs: 1_000 });
+  expect(() => spend('e', 'e', { expiryMs: 1_000 })).toThrow('room');
+});
+
+test('what is refused for want of room leaves all slots with their requests', () => {
+  const spend = named({ most: 1, room: 4 });
+  const short = { expiryMs: 600_000 };
+  spend('soon', 'own', { expiryMs: 1_000 });
+  for (const [id, slot] of ['x 0', 'r 0', 'x 1'].map((each) => each.split(' '))) spend(id!, slot!, short);
+  expect(() => spend('r', '1', short)).toThrow('sign it again');
+  // There is room again, but both have all that they may.
+  expect(() => spend('r', '2', { ...short, nowMs: 200_000 })).toThrow('sign it again');
+});
+
+test('a request of several transactions loses as many times more', () => {
+  const spend = named({ most: 1 });
+  for (let nonce = 0; nonce < 42; nonce += 1) {
+    spend('swap', `${nonce}`, { atOnce: 2 });
+    spend(`other ${nonce}`, `${nonce}`);
+  }
+  expect(() => spend('swap', 'next', { atOnce: 2 })).toThrow('already signed for 42 transactions');
+});
+
+test('a share of another ceiling is rounded up', () => {
+  const spend = named({ most: 3 });
+  spend('a', '0', { fee: { amount: 1n, ceiling: 3n } });
+  expect(() => spend('a', '1', { fee: { amount: 2n, ceiling: 2n } })).toThrow('3 wei, more than');
+  expect(() => spend('a', '1', { fee: { amount: 1n, ceiling: 2n } })).not.toThrow();
+});

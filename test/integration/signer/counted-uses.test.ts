@@ -1,19 +1,21 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SignerUnavailableError } from '../../../src/adapters/signer/signer-errors.ts';
+import { chainNamed } from '../../../src/assets/known-chains.ts';
+import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 import { behindProtocol } from '../../support/signer/behind-protocol.ts';
 import { keyOf } from '../../support/signer/login-clients.ts';
+import { lostAnswers } from '../../support/signer/lost-answers.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 import { automated } from '../wallet-actions/automated.ts';
 
-// Intents of several members, whose signatures are collected, behind a signer that counts.
+// Uses of wallets that depend on more than one signed request, behind a signer that counts.
 
 const caip2 = 'eip155:8453';
 const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -21,24 +23,7 @@ const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const [alice, bob, carol] = [keyOf(newOwner()), keyOf(newOwner()), keyOf(newOwner())];
 type Key = typeof alice;
 
-/** How many answers of the signer are lost. */
-let lost = 0;
-
-/** Signs, and loses the answer. */
-function losing(vault: KeyVault): KeyVault {
-  return new Proxy(vault, {
-    get(target, name: keyof KeyVault) {
-      if (name !== 'signWithWallet') return target[name];
-      return async (...args: Parameters<KeyVault['signWithWallet']>) => {
-        const signed = await vault.signWithWallet(...args);
-        lost -= 1;
-        if (lost >= 0) throw new SignerUnavailableError('the answer was lost');
-        return signed;
-      };
-    },
-  });
-}
-
+const { loseNext, losing } = lostAnswers();
 const cases = databaseKinds.flatMap((kind) => [1, 3].map((most) => [kind, most] as const));
 
 describe.each(cases)('on %s, with %i for each request', (kind, most) => {
@@ -66,7 +51,7 @@ describe.each(cases)('on %s, with %i for each request', (kind, most) => {
     await server[Symbol.asyncDispose]();
     await chains.close();
   });
-  const { settle } = automated(() => server);
+  const { detect, settle, executionsOf } = automated(() => server);
 
   async function done<T = { id: string }>(id: OperationId, input: RunInput, ...by: Key[]): Promise<T> {
     const { status, body } = await server.run(id, {
@@ -127,9 +112,9 @@ describe.each(cases)('on %s, with %i for each request', (kind, most) => {
       const intent = await propose(1_000);
       await authorize(intent, alice);
       const total = await paid(async () => {
-        lost = 3;
+        loseNext(3);
         for (let n = 0; n < 3; n += 1) await authorize(intent, bob).catch(() => undefined);
-        lost = 0;
+        loseNext(0);
         await authorize(intent, carol);
       });
       expect([await outcomeOf(intent), total]).toEqual([['executed', undefined], 1_000n]);
@@ -154,5 +139,98 @@ describe.each(cases)('on %s, with %i for each request', (kind, most) => {
       expect(await Promise.all(intents.map(outcomeOf))).toEqual(intents.map(() => ['executed', undefined]));
       expect(total).toBe(6n * 3_000n + 15n);
     });
+  });
+
+  const sends = (wallet: Wallet, by: Key, value: number) =>
+    server.run('walletRpc', {
+      ...{ path: { wallet_id: wallet.id }, body: paying(value) },
+      signWith: [by.privateKey],
+    });
+
+  /** Deposits the wallet's USDC into a vault. */
+  async function attachAutomation(wallet: Wallet): Promise<void> {
+    const terms = { asset: usdc, decimals: 6, symbol: 'USDC', apyBps: 410, feeBps: 0 };
+    const admin = `0x${'0'.repeat(40)}`;
+    const address = await chains.earn.addVault(caip2, {
+      ...{ name: 'Vault', ...terms, admin, feeKind: 'shares', offset: 0 },
+    });
+    const named = { appId: server.app.id, provider: 'tempo', name: undefined } as const;
+    const vault = await server.database.orm.em
+      .fork()
+      .transactional((em) =>
+        addVault(
+          server.context(em as SqlEntityManager),
+          { ...named, chain: chainNamed('base')!, address, adminWalletId: null, feeBps: 0 },
+          { assetAddress: usdc, assetSymbol: 'USDC', assetDecimals: 6 },
+        ),
+      );
+    await detect();
+    const assets = { mode: 'include', values: [{ asset: 'usdc', chain: 'base' }] };
+    const action = { type: 'earn_deposit', vault_id: vault.id };
+    const body = { owner_id: null, config: { trigger: { type: 'deposit', assets }, action } };
+    const { id } = await done('createWalletAutomation', { body });
+    const path = { wallet_id: wallet.id };
+    await done('attachWalletAutomations', { path, body: { automation_ids: [id] } }, alice);
+  }
+
+  test('automations that take the nonces of a request whose answers were lost do not have it refused', async () => {
+    const wallet = await walletOf({ owner: { public_key: alice.publicKey } });
+    await attachAutomation(wallet);
+    const total = await paid(async () => {
+      for (let n = 0; n <= most; n += 1) {
+        loseNext(1);
+        await expect(sends(wallet, alice, 4_000)).rejects.toMatchObject({ name: 'SignerUnavailableError' });
+        await chains.fund(caip2, { address: wallet.address, tokenAddress: usdc, rawAmount: 1_000_000n });
+        await settle();
+      }
+      expect(await sends(wallet, alice, 4_000)).toMatchObject({ status: 200 });
+    });
+    expect(total).toBe(4_000n);
+    const statuses = (await executionsOf(wallet.id)).map(({ status }) => status);
+    expect(statuses).toEqual(Array.from({ length: most + 1 }, () => 'completed'));
+  });
+
+  /** May sign 100 in an hour. */
+  async function cappedWallet(): Promise<Wallet> {
+    const { id } = await done('createAggregation', {
+      body: {
+        ...{ name: 'Signed in an hour', method: 'eth_signTransaction' },
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      },
+    });
+    const below = { field_source: 'reference', field: `aggregation.${id}`, operator: 'lte', value: '100' };
+    const rule = { name: 'cap', method: 'eth_signTransaction', action: 'ALLOW', conditions: [below] };
+    const policy = await done('createPolicy', {
+      body: { version: '1.0', name: 'Cap', chain_type: 'ethereum', rules: [rule] },
+    });
+    return walletOf({ owner: { public_key: bob.publicKey }, policy_ids: [policy.id] });
+  }
+
+  // A total is of what is signed in full, so a repeated request is counted there and not in the signer.
+  test('a running total counts the same request again, and the signer does not', async () => {
+    const wallet = await cappedWallet();
+    const transaction = {
+      type: 0,
+      to: receiver,
+      value: 40,
+      chain_id: 8453,
+      nonce: 0,
+      gas_limit: 21_000,
+      gas_price: 1,
+    };
+    const signs = async () => {
+      const body = { method: 'eth_signTransaction', params: { transaction } };
+      const path = { wallet_id: wallet.id };
+      const answer = await server.run('walletRpc', { path, body, signWith: [bob.privateKey] });
+      return answer.status === 200 ? 'signed' : (answer.body as { code: string }).code;
+    };
+    loseNext(4);
+    for (let n = 0; n < 4; n += 1)
+      await expect(signs()).rejects.toMatchObject({ name: 'SignerUnavailableError' });
+    const outcomes = await Promise.all([signs(), signs(), signs(), signs()]);
+    expect(outcomes.toSorted()).toEqual(['policy_violation', 'policy_violation', 'signed', 'signed']);
+    server.clock.nowMs += 3_700_000;
+    expect(await signs()).toBe('signed');
   });
 });
