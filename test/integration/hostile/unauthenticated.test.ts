@@ -64,14 +64,15 @@ test('bodies of a million one-byte chunks are refused before they fill the heap'
 test('announced bodies that are never sent take no memory', async () => {
   const before = residentMegabytes();
   const body = Buffer.alloc(1_000_000, 'x');
-  const attackers = Array.from({ length: 200 }, () =>
+  const attackers = Array.from({ length: 600 }, () =>
     send([Buffer.from(`${head}\r\ncontent-length: 1000001\r\n\r\n`), body]),
   );
   await expect
     .poll(() => server.call('GET', '/v1/wallets').then(({ status }) => status), { timeout: 20_000 })
     .toBe(200);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
-  await expectAtWork(before, 100);
+  // Half of what was sent. What was read and let go takes 30 to 150 until it is collected, however many send.
+  await expectAtWork(before, 300);
   for (const { socket } of attackers) socket.destroy();
 }, 60_000);
 
