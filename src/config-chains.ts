@@ -44,8 +44,7 @@ export function ceilingsByChain(
   const byChain = new Map<string, FeeCeilings>();
   for (const entry of entries) {
     const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
-    const isEvm = /^eip155:[1-9]\d{0,15}$/.test(caip2);
-    if (!isEvm || endpoints?.some((each) => each.caip2 === caip2) === false) {
+    if (!isEvmChain(caip2, endpoints)) {
       const which = endpoints === undefined ? '' : ' that has nodes';
       faults.push(`${name}: expected the id of an EVM chain${which}, got \`${caip2}\``);
     }
@@ -59,6 +58,11 @@ export function ceilingsByChain(
     }
   }
   return byChain;
+}
+
+function isEvmChain(caip2: string, endpoints: readonly RpcEndpoints[] | undefined): boolean {
+  const isKnown = endpoints?.some((each) => each.caip2 === caip2) ?? true;
+  return isKnown && /^eip155:[1-9]\d{0,15}$/.test(caip2);
 }
 
 /** Adds ceilings to the endpoints of their chains. */
@@ -126,8 +130,44 @@ export function rpcEndpoints(faults: Faults, name: string, entries: readonly str
 
 interface ContractEntries {
   readonly entries: readonly string[];
-  readonly endpoints: readonly RpcEndpoints[];
+  /** The chains that have nodes; undefined in a signer, which does not know them. */
+  readonly endpoints?: readonly RpcEndpoints[];
 }
+
+/** The router of a chain, and the token that it takes for the native asset, if that is named. */
+export interface RouterEntry {
+  readonly router: string;
+  readonly wrapped?: string;
+}
+
+/** Parses entries such as `eip155:1=0x7a25…` or `eip155:1=0x7a25…,0xC02a…`, one router for each chain that has nodes. */
+export function routers(
+  faults: Faults,
+  name: string,
+  { entries, ...given }: ContractEntries,
+): ReadonlyMap<string, RouterEntry> {
+  const wrapped = new Map<string, string>();
+  const found = contracts(faults, name, {
+    ...{ ...given, kind: 'router' },
+    entries: entries.map((entry) => {
+      const [router = '', token] = entry.split(/,(.*)/s);
+      if (token === undefined) return router;
+      if (!ADDRESS.test(token)) {
+        faults.push(`${name}: expected the address of the wrapped asset after the comma, got \`${token}\``);
+      }
+      wrapped.set(router.split('=')[0] ?? '', token);
+      return router;
+    }),
+  });
+  return new Map(
+    [...found].map(([caip2, router]) => {
+      const token = wrapped.get(caip2);
+      return [caip2, token === undefined ? { router } : { router, wrapped: token }];
+    }),
+  );
+}
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
 /** Parses entries such as `eip155:1=0x7a25…`, one contract for each chain that has nodes. */
 export function contracts(
@@ -138,9 +178,10 @@ export function contracts(
   const byChain = new Map<string, string>();
   for (const entry of entries) {
     const [caip2 = '', address = ''] = entry.split(/=(.*)/s);
-    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
-      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
-    } else if (!/^0x[0-9a-fA-F]{40}$/.test(address)) {
+    if (!isEvmChain(caip2, endpoints)) {
+      const which = endpoints === undefined ? '' : ' that has nodes';
+      faults.push(`${name}: expected the id of an EVM chain${which}, got \`${caip2}\``);
+    } else if (!ADDRESS.test(address)) {
       faults.push(`${name}: expected the address of a ${kind} after \`${caip2}=\`, got \`${address}\``);
     } else if (byChain.has(caip2)) faults.push(`${name}: expected one ${kind} for \`${caip2}\``);
     byChain.set(caip2, address);

@@ -1,4 +1,4 @@
-import { ceilingsByChain, type FeeCeilings } from './config-chains.ts';
+import { ceilingsByChain, contracts, type FeeCeilings, type RouterEntry, routers } from './config-chains.ts';
 import * as check from './config-checks.ts';
 import { type UserLoginSettings, userLogins } from './config-user-logins.ts';
 
@@ -43,8 +43,12 @@ const keyNames = [
   'CUSTOS_PREPARED_KEYS',
   'CUSTOS_SIGNATURES_PER_REQUEST',
 ] as const;
-/** Of the server too, which has it also with a signer that listens. */
-const CEILINGS = 'CUSTOS_FEE_CEILINGS';
+/** What limits and names what a server builds. Of the server too, which has them also with a signer that listens. */
+const [CEILINGS, ROUTERS, DISTRIBUTORS] = [
+  'CUSTOS_FEE_CEILINGS',
+  'CUSTOS_SWAP_ROUTERS',
+  'CUSTOS_REWARD_DISTRIBUTORS',
+] as const;
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
@@ -67,7 +71,7 @@ export function signerSettings(faults: check.Faults, env: check.Environment): Si
 
 function picked(env: check.Environment): Record<string, string> {
   const found: Record<string, string> = {};
-  for (const name of [...keyNames, ...trustNames, CEILINGS]) {
+  for (const name of [...keyNames, ...trustNames, CEILINGS, ROUTERS, DISTRIBUTORS]) {
     const value = env[name];
     if (value !== undefined) found[name] = value;
   }
@@ -79,15 +83,27 @@ export interface SignerConfig extends MasterKeySettings {
   readonly preparedKeys: number;
   /** By app: the logins whose tokens it verifies. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
-  /** By chain: what replaces the default ceilings of fees. */
-  readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
+  /** By chain: what replaces the default ceilings of fees, and the contracts that it signs calls of. */
+  readonly building: {
+    readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
+    readonly swapRouters: ReadonlyMap<string, RouterEntry>;
+    readonly rewardDistributors: ReadonlyMap<string, string>;
+  };
   /** For how many transactions each signed request may be used, if it is configured. */
   readonly signaturesPerRequest?: number;
 }
 
 export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
   const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
-  const feeCeilings = ceilingsByChain(faults, CEILINGS, { entries: check.words(env[CEILINGS]) });
+  const entriesOf = (name: string) => ({ entries: check.words(env[name]) });
+  const building = {
+    feeCeilings: ceilingsByChain(faults, CEILINGS, entriesOf(CEILINGS)),
+    swapRouters: routers(faults, ROUTERS, entriesOf(ROUTERS)),
+    rewardDistributors: contracts(faults, DISTRIBUTORS, {
+      ...entriesOf(DISTRIBUTORS),
+      kind: 'reward distributor',
+    }),
+  };
   const { CUSTOS_SIGNATURES_PER_REQUEST: text } = env;
   const bounds = { least: 1, most: 1_000 };
   const signatures =
@@ -95,7 +111,7 @@ export function signerConfig(faults: check.Faults, env: check.Environment): Sign
       ? {}
       : { signaturesPerRequest: check.count(faults, 'CUSTOS_SIGNATURES_PER_REQUEST', text, bounds) };
   const logins = userLogins(faults, env);
-  return { ...masterKeys(faults, env), preparedKeys: count, logins, feeCeilings, ...signatures };
+  return { ...masterKeys(faults, env), preparedKeys: count, logins, building, ...signatures };
 }
 
 /**

@@ -57,7 +57,7 @@ export interface SandboxConfig extends ListenConfig {
   /** Chains backed by real nodes; all others are simulated. */
   rpc: readonly chains.RpcEndpoints[];
   /** The swap router of each chain with a real node, by CAIP-2 id; simulated chains have their own. */
-  swapRouters: ReadonlyMap<string, string>;
+  swapRouters: ReadonlyMap<string, chains.RouterEntry>;
   /** The rewards on chains with a real node; simulated chains have their own. */
   rewards: chains.RewardSettings;
   /** Whether requests are recorded for `/_sandbox/requests`. */
@@ -121,7 +121,7 @@ export interface ServeConfig extends ListenConfig {
   /** The available chains. */
   rpc: readonly chains.RpcEndpoints[];
   /** The swap router of each chain that has one, by CAIP-2 id. */
-  swapRouters: ReadonlyMap<string, string>;
+  swapRouters: ReadonlyMap<string, chains.RouterEntry>;
   rewards: chains.RewardSettings;
   /** The configured environments of the fiat provider `bridge`. */
   bridge: readonly BridgeSettings[];
@@ -175,9 +175,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
         ? undefined
         : check.count(faults, '--confirm-after', flags.confirmAfter, { least: 0, most: 86_400_000 }),
     rpc: endpoints,
-    swapRouters: chains.contracts(faults, '--swap-router', {
-      ...{ entries: flags.swapRouter ?? [], endpoints, kind: 'router' },
-    }),
+    swapRouters: chains.routers(faults, '--swap-router', { entries: flags.swapRouter ?? [], endpoints }),
     rewards: chains.rewards(
       faults,
       { distributors: '--reward-distributor', url: '--merkl-url' },
@@ -304,8 +302,9 @@ export function readServeConfig(
         endpoints,
       }),
     }),
-    swapRouters: chains.contracts(faults, 'CUSTOS_SWAP_ROUTERS', {
-      ...{ entries: check.words(env.CUSTOS_SWAP_ROUTERS), endpoints, kind: 'router' },
+    swapRouters: chains.routers(faults, 'CUSTOS_SWAP_ROUTERS', {
+      entries: check.words(env.CUSTOS_SWAP_ROUTERS),
+      endpoints,
     }),
     rewards: chains.rewards(
       faults,

@@ -4,20 +4,7 @@ import { assetAtAddress, assetNamed, type KnownAsset } from '../assets/known-ass
 import { chainNamed, type KnownChain } from '../assets/known-chains.ts';
 import type { QuoteWalletTransferRequest, TransferRequest } from '../generated/schemas.ts';
 import type { PolicyAction } from '../policy/action.ts';
-
-/** The body describes no transfer that can be made. */
-export class TransferTermsError extends Error {
-  readonly code: 'invalid_data' | 'not_supported';
-  /** Of the field in the body. */
-  readonly pointer: string;
-
-  constructor(code: TransferTermsError['code'], pointer: string, message: string) {
-    super(message);
-    this.name = 'TransferTermsError';
-    this.code = code;
-    this.pointer = pointer;
-  }
-}
+import { invalid, notSupported } from './request-terms-error.ts';
 
 /** The asset spent: one that the contract names, or a token by contract or mint. */
 type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
@@ -52,7 +39,7 @@ export interface TransferTerms {
 /**
  * Reads the body of a transfer or of a transfer quote.
  *
- * @throws TransferTermsError invalid_data naming the field; not_supported for a chain that the wallet is not on and for
+ * @throws RequestTermsError invalid_data naming the field; not_supported for a chain that the wallet is not on and for
  * an asset that is not on it.
  */
 export function readTransferTerms(
@@ -130,14 +117,6 @@ function requireAssetAt(pointer: string, chain: KnownChain, name: string): Known
   return asset;
 }
 
-function notSupported(pointer: string, message: string): TransferTermsError {
-  return new TransferTermsError('not_supported', pointer, message);
-}
-
-function invalid(pointer: string, message: string): TransferTermsError {
-  return new TransferTermsError('invalid_data', pointer, message);
-}
-
 /**
  * The action that policies evaluate: the body, with omitted fields and alternative spellings all filled in, so that
  * no rule is bypassed by spelling the same transfer differently.
@@ -147,7 +126,7 @@ function invalid(pointer: string, message: string): TransferTermsError {
  * what is spent, because that is what rules on amounts limit.
  *
  * @param spent in units of the source asset, once the exchange has quoted it.
- * @throws TransferTermsError not_supported for such an exchange without a quote.
+ * @throws RequestTermsError not_supported for such an exchange without a quote.
  */
 export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
   const { source } = terms;

@@ -14,12 +14,13 @@ import {
 } from '../signing/ethereum/sign-transaction.ts';
 import type { RawSignParams } from '../signing/raw-sign.ts';
 import { encodeTronRawData, type TronRawData } from '../signing/tron/raw-data.ts';
+import type { BuiltPart } from './built-part.ts';
 import type { KnownAction } from './provable-rules.ts';
 import type { SignTask, WalletTask } from './requested-task.ts';
 import { requestedTransferAction } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
-/** Paths whose transactions the server builds and the signer does not compare, with the method under which policies evaluate them. */
+/** Paths whose transactions the server builds, with the method under which policies evaluate them. */
 const methodsOfPaths: Readonly<Record<string, string>> = {
   '/swap': 'swap',
   '/payout/fiat': 'payout',
@@ -35,16 +36,22 @@ interface SigningWallet {
   readonly address: string;
 }
 
+interface AskedOfWallet {
+  readonly request: EvidentRequest;
+  /** The path after that of the wallet. */
+  readonly rest: string;
+  /** What the task is of an action that the server builds, if that is compared. */
+  readonly part: BuiltPart | undefined;
+}
+
 /**
  * The action that policies evaluate for a task: decoded from what is to be signed, under the method that the signed
  * request asks for. The request asks for this task.
  *
- * @param rest of the path, after that of the wallet.
  * @throws SigningInputError for what cannot be signed either.
  */
 export async function requestedAction(
-  { body }: EvidentRequest,
-  rest: string,
+  { request: { body }, rest, part }: AskedOfWallet,
   task: WalletTask,
   wallet: SigningWallet,
 ): Promise<KnownAction> {
@@ -56,7 +63,8 @@ export async function requestedAction(
   if (rest === '/transfer') return transferOf(body, task, wallet);
   const method = Object.hasOwn(methodsOfPaths, rest) ? methodsOfPaths[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
-  return onlyMethod(method);
+  const action = part?.action(wallet.address);
+  return action === undefined ? onlyMethod(method) : known(action);
 }
 
 function known(action: PolicyAction): KnownAction {

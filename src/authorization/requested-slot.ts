@@ -3,15 +3,18 @@ import { operationFee, transactionFee } from '../actions/filled-fees.ts';
 import { ceilingsOf } from '../assets/fee-ceilings.ts';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import type { BuiltPart } from './built-part.ts';
 import type { Fields } from './completed-fields.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
-import { buildsAll, type SignTask, type WalletTask } from './requested-task.ts';
+import type { SignTask, WalletTask } from './requested-task.ts';
 import type { EvidentRequest } from './signed-evidence.ts';
 
 /** A signature that may be asked for again for the same request. */
 export interface SpendingTask {
   /** What takes effect at most once: two signatures for one slot exclude each other on the chain. */
   readonly slot: string;
+  /** Of an action that the server builds: each role is counted apart. */
+  readonly role?: BuiltPart['role'] | undefined;
   /** For how many slots the request is signed at once. */
   readonly atOnce: number;
   /** Undefined for what pays no fee that is filled in. */
@@ -22,17 +25,16 @@ interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
   /** The path after that of the wallet. */
   readonly rest: string;
+  /** What the task is of an action that the server builds, if that is compared. */
+  readonly part?: BuiltPart | undefined;
 }
-
-/** CHOICE: a swap or a deposit resets an allowance, sets it and then uses it; one more for what is added later. */
-const BUILT_AT_ONCE = 4;
 
 /**
  * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
  * signature, however often it is made, and a delegation to our own contracts moves no funds.
  */
 export function spendingOf(
-  { body, rest }: AskedOfWallet,
+  { body, rest, part }: AskedOfWallet,
   task: WalletTask,
   configured: ConfiguredCeilings | undefined,
 ): SpendingTask | undefined {
@@ -46,7 +48,7 @@ export function spendingOf(
   const slot = isAsked ? undefined : slotOf(task);
   if (slot === undefined) return undefined;
   const fee = configured && feeOf({ body, rest }, task, configured);
-  return { slot, atOnce: buildsAll(rest) ? BUILT_AT_ONCE : 1, fee };
+  return { slot, role: part?.role, atOnce: part?.atOnce ?? 1, fee };
 }
 
 function slotOf({ method, params }: SignTask): string | undefined {

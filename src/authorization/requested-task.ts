@@ -1,6 +1,8 @@
 import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
 import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
 import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import type { BuildingSettings } from './building-settings.ts';
+import type { BuiltPart } from './built-part.ts';
 import {
   completedOnEthereum,
   completedOnTron,
@@ -9,7 +11,10 @@ import {
   isSame,
 } from './completed-fields.ts';
 import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './requested-calls.ts';
+import { partOfEarn } from './requested-earn.ts';
+import { partOfPayout } from './requested-payout.ts';
 import { isSparkOf } from './requested-spark.ts';
+import { partOfSwap } from './requested-swap.ts';
 import { isTransferOf } from './requested-transfer.ts';
 import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
@@ -75,38 +80,54 @@ function delegatesToOurs(params: unknown): boolean {
 const buildingPaths =
   /^\/(swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
 
-/** Whether the server builds all that is signed for an operation of a wallet, and builds several of it. */
-export function buildsAll(rest: string): boolean {
-  return buildingPaths.test(rest);
-}
-
 /** Which operation is asked for, of which wallet. */
 interface RequestedOf {
   /** The path after that of the wallet. */
   readonly rest: string;
   /** Of the wallet. */
   readonly chainType: string;
+  readonly appId: string;
+  /** Undefined where the server itself has the keys: what it builds is not compared then. */
+  readonly building: BuildingSettings | undefined;
 }
 
 /**
  * Requires that a task is what the request asks for.
  *
- * @throws UnauthorizedUseError
+ * Result: what it is of an action that the server builds, if that is compared.
+ *
+ * @throws UnauthorizedUseError; NotComparableError.
  */
 export function requireRequested(
   { method, body }: EvidentRequest,
-  { rest, chainType }: RequestedOf,
+  asked: RequestedOf,
   task: WalletTask,
-): void {
-  if (method === 'POST' && isRequested(rest, body, task, chainType)) return;
+): BuiltPart | undefined {
+  const { rest, building } = asked;
+  if (method === 'POST' && task.kind === 'sign' && building !== undefined && buildingPaths.test(rest)) {
+    const part = partOf(body, task, { ...asked, building });
+    if (part !== undefined) return part;
+  } else if (method === 'POST' && isRequested(asked, body, task)) return undefined;
   throw new UnauthorizedUseError('the signed request asks for something else');
 }
 
-function isRequested(rest: string, body: Body, task: WalletTask, chainType: string): boolean {
+function partOf(
+  body: Body,
+  task: SignTask,
+  { rest, chainType, appId, building }: RequestedOf & { readonly building: BuildingSettings },
+): BuiltPart | undefined {
+  if (rest === '/swap') return partOfSwap(body, task, { chainType, ...building });
+  if (rest === '/payout/fiat') return partOfPayout(body, task, chainType);
+  return partOfEarn(rest.slice('/earn/ethereum/'.length), body, task, { appId, ...building });
+}
+
+function isRequested({ rest, chainType, building }: RequestedOf, body: Body, task: WalletTask): boolean {
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
   if (rest === '/raw_sign') return task.method === 'raw_sign' && isSame(task.params, body.params);
   if (rest === '/rpc') return isRequestedRpc(body, task);
-  if (rest === '/transfer') return isTransferOf(body, task, chainType);
+  // A server with a signer has none.
+  const hasExchange = building === undefined;
+  if (rest === '/transfer') return isTransferOf(body, task, { chainType, hasExchange });
   // Operations on Spark are asked for by rpc only.
   return buildingPaths.test(rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
@@ -177,15 +198,15 @@ function isSponsored(body: Body, task: SignTask): boolean {
 
 /**
  * The account that a task acts for, where the server says it: a batch is a transaction of the wallet to itself, a user
- * operation has a sender. Undefined for other tasks, and for what the owner has asked for by it.
+ * operation has a sender. None for other tasks, and for what the owner has asked for by it.
  */
-export function accountOf({ body }: EvidentRequest, task: WalletTask): string | undefined {
-  if (task.kind !== 'sign' || body.method === task.method) return undefined;
+export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
+  if (task.kind !== 'sign' || body.method === task.method) return [];
   if (task.method === 'eth_signUserOperation') {
-    return String((task.params as { user_operation: Fields }).user_operation.sender);
+    return [String((task.params as { user_operation: Fields }).user_operation.sender)];
   }
-  if (task.method !== 'eth_signTransaction' || body.method !== 'wallet_sendCalls') return undefined;
-  return String((task.params as { transaction: Fields }).transaction.to);
+  if (task.method !== 'eth_signTransaction' || body.method !== 'wallet_sendCalls') return [];
+  return [String((task.params as { transaction: Fields }).transaction.to)];
 }
 
 /** The transaction that was sent to be signed, with what the server fills in. */

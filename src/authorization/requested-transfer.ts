@@ -1,9 +1,9 @@
 import { ethereumTransfer, type Movement, tronTransfer } from '../actions/build-transfer.ts';
+import { RequestTermsError } from '../actions/request-terms-error.ts';
 import {
   fixesArrival,
   readTransferTerms,
   type TransferTerms,
-  TransferTermsError,
   transferAction,
 } from '../actions/transfer-terms.ts';
 import { readChainAddress } from '../assets/chain-address.ts';
@@ -17,6 +17,7 @@ import { encodeSolanaTransfer } from '../signing/solana/encode-transfer.ts';
 import { decodeSolanaInstructions } from '../signing/solana/instructions.ts';
 import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../signing/solana/wire.ts';
+import { NotComparableError } from './building-settings.ts';
 import { completedOnEthereum, completedOnTron, type Fields, isCompletedBy } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 
@@ -43,22 +44,42 @@ const forms: Readonly<Record<string, TransferForm>> = {
   tron: { method: 'tron_signTransaction', read: readOnTron },
 };
 
+/** The one transfer that a task makes; undefined if it does anything else. */
+export function movementOf({ method, params }: SignTask, chainType: string): SignedMovement | undefined {
+  const form = Object.hasOwn(forms, chainType) ? forms[chainType] : undefined;
+  return form?.method === method ? form.read(params as Fields) : undefined;
+}
+
 /** The transfer of a body, and what a task moves; undefined if the task does anything else. */
 function readRequested(
   body: Fields,
-  { method, params }: SignTask,
+  task: SignTask,
   chainType: string,
 ): { terms: TransferTerms; movement: SignedMovement } | undefined {
-  const form = Object.hasOwn(forms, chainType) ? forms[chainType] : undefined;
-  const movement = form?.method === method ? form.read(params as Fields) : undefined;
+  const movement = movementOf(task, chainType);
   const terms = termsOf(chainType, body);
   if (terms === undefined || movement === undefined) return undefined;
   return isAsked(terms, movement, chainType) ? { terms, movement } : undefined;
 }
 
-/** Whether a task is the transfer that the body asks for, or the deposit to an exchange that it needs. */
-export function isTransferOf(body: Fields, task: SignTask, chainType: string): boolean {
-  return readRequested(body, task, chainType) !== undefined;
+/**
+ * Whether a task is the transfer that the body asks for, or the deposit to an exchange that it needs.
+ *
+ * @param hasExchange whether the server has one.
+ * @throws NotComparableError for a transfer to another asset or chain without an exchange.
+ */
+export function isTransferOf(
+  body: Fields,
+  task: SignTask,
+  { chainType, hasExchange }: { readonly chainType: string; readonly hasExchange: boolean },
+): boolean {
+  const read = readRequested(body, task, chainType);
+  if (read?.terms.isExchange === true && !hasExchange) {
+    throw new NotComparableError(
+      'transfers to another asset or chain need an exchange, which the signer does not know; nothing was signed',
+    );
+  }
+  return read !== undefined;
 }
 
 /** What policies evaluate of a transfer: its body, with the amount that is signed where an exchange decides on it. */
@@ -81,7 +102,7 @@ function termsOf(chainType: string, body: Fields): TransferTerms | undefined {
   try {
     return readTransferTerms(chainType, body);
   } catch (error) {
-    if (error instanceof TransferTermsError) return undefined;
+    if (error instanceof RequestTermsError) return undefined;
     throw error;
   }
 }
@@ -106,19 +127,28 @@ function isTransferRequest(body: Fields): body is Fields & TransferRequest {
  */
 function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: string): boolean {
   const { source, destination, isExchange } = terms;
-  const { caip2 = source.chain.caip2, tokenAddress, to } = movement;
-  const isSame = (one: string, other: string): boolean => {
-    const read = readChainAddress(chainType, one);
-    return read !== undefined && read === readChainAddress(chainType, other);
-  };
   return (
-    caip2 === source.chain.caip2 &&
-    (tokenAddress === null || source.tokenAddress === null
-      ? tokenAddress === source.tokenAddress
-      : isSame(tokenAddress, source.tokenAddress)) &&
-    (isExchange ? 'asset' in source : isSame(to, destination)) &&
+    isOfAsset(movement, source, chainType) &&
+    (isExchange ? 'asset' in source : isSameAddress(chainType, movement.to, destination)) &&
     isAskedAmount(terms, movement)
   );
+}
+
+/** Whether a movement is of this asset, as far as it names its chain. */
+export function isOfAsset(
+  { caip2, tokenAddress }: SignedMovement,
+  asset: { readonly chain: { readonly caip2: string }; readonly tokenAddress: string | null },
+  chainType: string,
+): boolean {
+  if (caip2 !== undefined && caip2 !== asset.chain.caip2) return false;
+  return tokenAddress === null || asset.tokenAddress === null
+    ? tokenAddress === asset.tokenAddress
+    : isSameAddress(chainType, tokenAddress, asset.tokenAddress);
+}
+
+function isSameAddress(chainType: string, one: string, other: string): boolean {
+  const read = readChainAddress(chainType, one);
+  return read !== undefined && read === readChainAddress(chainType, other);
 }
 
 /** ERC-20 declares `decimals` a uint8. */
@@ -139,7 +169,7 @@ function isAskedAmount(terms: TransferTerms, { rawAmount, decimals }: SignedMove
 function readOnEthereum(params: Fields): SignedMovement | undefined {
   const transaction = params.transaction as Fields;
   const { to, data, value = 0, chain_id: chainId } = transaction;
-  const movement = movementOf(String(to), {
+  const movement = movementOfCall(String(to), {
     data: parseHexBytes(typeof data === 'string' ? data : '0x', '/transaction/data'),
     value: parseQuantity(value as Quantity, '/transaction/value', 256),
   });
@@ -152,7 +182,7 @@ function readOnEthereum(params: Fields): SignedMovement | undefined {
 }
 
 /** What a call moves: value, or tokens. */
-function movementOf(
+function movementOfCall(
   to: string,
   { data, value }: { readonly data: Uint8Array; readonly value: bigint },
 ): Movement | undefined {

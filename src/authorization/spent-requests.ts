@@ -118,8 +118,9 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
     return lasting[at];
   }
 
-  function entryOf({ request, expiryMs, atOnce }: Spending): Entry {
-    const digest = hash('sha256', canonicalJson(request), 'base64');
+  function entryOf({ request, role, expiryMs, atOnce }: Spending): Entry {
+    const asked = role === undefined ? request : { ...request, role };
+    const digest = hash('sha256', canonicalJson(asked), 'base64');
     const untilMs = untilOf(expiryMs);
     const made = { digest, untilMs, most: most * atOnce, held: new Set<Slot>(), fees: new Map() };
     return entries.get(digest) ?? made;

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
+import type { BuildingSettings } from './building-settings.ts';
 import {
   judgedAt,
   type KnownQuorums,
@@ -12,10 +13,10 @@ import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
 import { requestedAction } from './requested-action.ts';
-import { type ConfiguredCeilings, requireFeesBelow } from './requested-fees.ts';
+import { requireFeesBelow } from './requested-fees.ts';
 import { spendingOf } from './requested-slot.ts';
 import {
-  accountOf,
+  accountsOf,
   isTaskOfChain,
   isTransactionTask,
   requireRequested,
@@ -84,8 +85,8 @@ export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>
 interface Authorizing {
   readonly task: WalletTask;
   readonly openSeal: OpenSeal;
-  /** What replaces the default ceilings of fees; undefined where the server itself has the keys. */
-  readonly feeCeilings?: ConfiguredCeilings | undefined;
+  /** Undefined where the server itself has the keys: fees have no ceilings, and what it builds is not compared. */
+  readonly building?: BuildingSettings | undefined;
 }
 
 /** What is left to compare when the key is open. */
@@ -103,15 +104,16 @@ interface AuthorizedTask {
  * Requires that the owner, or a signer where one may, has signed a request for this task, that the policy which is
  * pinned for that party allows it, and that what is filled in of its fee is within the ceilings.
  *
- * @throws UnauthorizedUseError; FeeAboveCeilingError; what parsing throws for evidence that cannot be parsed.
+ * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; what parsing throws for evidence that cannot be parsed.
  */
 export async function requireAuthorizedTask(
   use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
-  { task, openSeal, feeCeilings }: Authorizing,
+  { task, openSeal, building }: Authorizing,
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = use;
   const isFree = { addresses: [] };
+  const feeCeilings = building?.feeCeilings;
   if (authority.owner === null) return isFree;
   if (!isTaskOfChain(task, occasion.chainType)) {
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
@@ -126,16 +128,16 @@ export async function requireAuthorizedTask(
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
-  requireRequested(request, { rest, chainType: occasion.chainType }, task);
+  const { chainType, appId } = occasion;
+  const part = requireRequested(request, { rest, chainType, appId, building }, task);
   if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
   const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
-  const account = accountOf(request, task);
-  const addresses = account === undefined ? [] : [account];
+  const addresses = part?.accounts ?? accountsOf(request, task);
   // What is signed without a request too uses up none, and its nonces are taken by automations.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
-  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest }, task, feeCeilings);
+  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
   const spending = spent && {
     ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
     ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
@@ -144,7 +146,7 @@ export async function requireAuthorizedTask(
   const { address } = use;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
   const policy = await openPinned(use, pin, openSeal);
-  const known = await requestedAction(request, rest, task, { chainType: occasion.chainType, address });
+  const known = await requestedAction({ request, rest, part }, task, { chainType, address });
   requireAllowed(policy, known, judgedAt(use.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }

@@ -89,11 +89,13 @@ Settings (environment):
       blocks until a deposit counts as final, per chain, separated by spaces:
       eip155:1=32 eip155:10=off
   CUSTOS_SWAP_ROUTERS (default: no swaps)
-      Uniswap V2 routers for swaps, per chain, separated by spaces:
-      eip155:1=0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D
+      Uniswap V2 routers for swaps, per chain, separated by spaces, and after a
+      comma the wrapped native asset, which the signer needs for wrapping it:
+      eip155:1=0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D; a signer with a
+      socket has its own ones
   CUSTOS_REWARD_DISTRIBUTORS (default: no rewards)
       Merkl's distributors of rewards, per chain, separated by spaces:
-      eip155:1=0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae
+      eip155:1=0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae; as for routers
   CUSTOS_MERKL_URL (default: https://api.merkl.xyz)
       the API that gives proofs for them
   CUSTOS_MERKL_API_KEY (default: none)

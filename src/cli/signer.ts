@@ -13,6 +13,9 @@ Settings (environment):
   CUSTOS_FEE_CEILINGS
       the most that is filled in of the fee of an owned wallet's transaction,
       as for \`custos serve\`; give both the same value
+  CUSTOS_SWAP_ROUTERS, CUSTOS_REWARD_DISTRIBUTORS
+      the contracts whose swaps and claims it signs for owned wallets, as for
+      \`custos serve\`; give both the same values
   CUSTOS_SIGNATURES_PER_REQUEST (default: 3)
       for how many transactions one request of an owner may be signed
 

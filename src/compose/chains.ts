@@ -84,7 +84,9 @@ export function sandboxChains(
     ],
   };
   const routerOf = (caip2: string): string | undefined =>
-    has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2);
+    has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2)?.router;
+  const wrappedOf = (caip2: string): string | undefined =>
+    has(caip2) ? undefined : swapRouters.get(caip2)?.wrapped;
   const realRewards = connectRewards({ ...rewards, chains, log });
   return {
     chains,
@@ -92,7 +94,7 @@ export function sandboxChains(
     fiatControls: fiat.controls,
     cardIssuers: cards.issuers,
     cardControls: cards.controls,
-    swapRoutes: connectRouters({ chains, clock, routerOf }),
+    swapRoutes: connectRouters({ chains, clock, routerOf, wrappedOf }),
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     incentives: {

@@ -117,7 +117,11 @@ export async function startProduction(
     vault,
     jwks,
     chains,
-    swapRoutes: connectRouters({ chains, clock, routerOf: (caip2) => config.swapRouters.get(caip2) }),
+    swapRoutes: connectRouters({
+      ...{ chains, clock },
+      routerOf: (caip2) => config.swapRouters.get(caip2)?.router,
+      wrappedOf: (caip2) => config.swapRouters.get(caip2)?.wrapped,
+    }),
     incentives: connectRewards({ ...config.rewards, chains, log }),
     prices: noPrices,
     custodians: noCustodians,

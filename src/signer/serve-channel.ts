@@ -17,7 +17,7 @@ interface SignerParts extends ServedVault {
 export function servedVault({
   preparedKeys: count,
   logins,
-  feeCeilings,
+  building,
   signaturesPerRequest,
   ...masterKeys
 }: SignerConfig): SignerParts {
@@ -25,7 +25,7 @@ export function servedVault({
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
     vault: productionVault(masterKeys, systemEntropy, {
-      ...{ phraseKeys, logins, feeCeilings, signaturesPerRequest },
+      ...{ phraseKeys, logins, building, signaturesPerRequest },
     }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,

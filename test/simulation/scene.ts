@@ -101,7 +101,7 @@ async function makeVault({ outside, parts }: World, admin: Made): Promise<string
   const em = database.orm.em.fork() as OperationContext['em'];
   const vault = await em.transactional((inner) =>
     addVault(
-      { em: inner as OperationContext['em'], ids: services.ids, nowMs: services.clock.now() },
+      { em: inner as OperationContext['em'], nowMs: services.clock.now() },
       { appId, provider: 'aave', name: 'Vault', chain, address, adminWalletId: admin.id, feeBps: 1000 },
       { assetAddress: tokenAddress!, assetSymbol: 'USDC', assetDecimals: decimals },
     ),

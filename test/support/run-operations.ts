@@ -8,6 +8,7 @@ import { silentLog } from '../../src/adapters/log.ts';
 import type { UserLogin } from '../../src/adapters/vault/login-token.ts';
 import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import { knownChains } from '../../src/assets/known-chains.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import type { ConfiguredCeilings } from '../../src/authorization/requested-fees.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
@@ -31,6 +32,11 @@ import type { Chains } from '../../src/ports/chains.ts';
 import type { JwksSource } from '../../src/ports/jwks.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
 import type { Safeguards } from '../../src/ports/safeguards.ts';
+import {
+  DISTRIBUTOR_ADDRESS,
+  SWAP_ROUTER_ADDRESS,
+  wrappedNativeOn,
+} from '../../src/simulated/chains/evm/programs/addresses.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
@@ -84,6 +90,8 @@ export interface OperationsOptions {
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** What replaces the default ceilings of fees in the vault. */
   readonly feeCeilings?: ConfiguredCeilings;
+  /** Whether the vault signs deposits to an exchange, as in a sandbox: then it compares nothing that the server builds. */
+  readonly hasExchange?: boolean;
   /** As of the vault. */
   readonly signaturesPerRequest?: number;
   /** The app's own login, whose tokens the vault verifies. */
@@ -156,6 +164,17 @@ export function operationsOn(
   return serve({ database, services, clock, app, options: {} });
 }
 
+/** What an operator would configure in a signer. */
+const evmChains = [true, false].flatMap((isTestnet) =>
+  knownChains({ isTestnet, chainType: 'ethereum' }).map(({ caip2 }) => caip2),
+);
+const contractsOfSimulatedChains = {
+  swapRouters: new Map(
+    evmChains.map((caip2) => [caip2, { router: SWAP_ROUTER_ADDRESS, wrapped: wrappedNativeOn(caip2) }]),
+  ),
+  rewardDistributors: new Map(evmChains.map((caip2) => [caip2, DISTRIBUTOR_ADDRESS])),
+};
+
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
@@ -166,6 +185,7 @@ function makeServices(
     replaceVault,
     logins,
     feeCeilings = new Map(),
+    hasExchange = false,
     signaturesPerRequest,
   }: OperationsOptions & { logins?: Map<string, UserLogin> },
 ): Services {
@@ -176,7 +196,7 @@ function makeServices(
     keyEntropy: entropy,
     clock: { now: () => clock.nowMs },
     logins,
-    feeCeilings,
+    building: hasExchange ? undefined : { feeCeilings, ...contractsOfSimulatedChains },
     signaturesPerRequest,
   });
   return {

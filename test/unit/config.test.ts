@@ -196,7 +196,7 @@ describe('fee ceilings', () => {
     const { signer } = readServeConfig({}, { ...whole, CUSTOS_RPC: rpc, CUSTOS_FEE_CEILINGS: ceilings });
     const environment = signer.kind === 'child' ? signer.environment() : {};
     expect(environment.CUSTOS_RPC).toBeUndefined();
-    expect(readSignerConfig(environment).feeCeilings).toEqual(
+    expect(readSignerConfig(environment).building.feeCeilings).toEqual(
       new Map([
         ['eip155:1', { maxFeePerGas: 300n * gwei }],
         ['eip155:137', { gas: 1n }],
@@ -248,18 +248,37 @@ describe('swap routers', () => {
 
   test('belong to chains that have nodes', () => {
     const env = { ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: `eip155:1=${router}` };
-    expect([...readServeConfig({}, env).swapRouters]).toEqual([['eip155:1', router]]);
+    expect([...readServeConfig({}, env).swapRouters]).toEqual([['eip155:1', { router }]]);
     const sandbox = readSandboxConfig({
       rpc: ['eip155:1=http://127.0.0.1:8545'],
       swapRouter: [`eip155:1=${router}`],
     });
-    expect([...sandbox.swapRouters]).toEqual([['eip155:1', router]]);
+    expect([...sandbox.swapRouters]).toEqual([['eip155:1', { router }]]);
+  });
+
+  test('may name the wrapped asset, and reach the signer with the distributors of rewards', () => {
+    const wrapped = '0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2';
+    const given = {
+      CUSTOS_SWAP_ROUTERS: `eip155:1=${router},${wrapped}`,
+      CUSTOS_REWARD_DISTRIBUTORS: `eip155:1=${router}`,
+    };
+    const { signer, swapRouters } = readServeConfig({}, { ...whole, ...rpc, ...given });
+    const expected = new Map([['eip155:1', { router, wrapped }]]);
+    expect(swapRouters).toEqual(expected);
+    const environment = signer.kind === 'child' ? signer.environment() : {};
+    expect(readSignerConfig(environment).building).toEqual({
+      feeCeilings: new Map(),
+      swapRouters: expected,
+      rewardDistributors: new Map([['eip155:1', router]]),
+    });
   });
 
   test.each([
     [`eip155:10=${router}`, 'expected the id of an EVM chain that has nodes, got `eip155:10`'],
     [`solana:abc=${router}`, 'expected the id of an EVM chain that has nodes, got `solana:abc`'],
     ['eip155:1=0x12', 'expected the address of a router after `eip155:1=`, got `0x12`'],
+    [`eip155:1=${router},0x12`, 'expected the address of the wrapped asset after the comma, got `0x12`'],
+    [`eip155:1=${router},`, 'expected the address of the wrapped asset after the comma, got ``'],
     [`eip155:1=${router} eip155:1=${router}`, 'expected one router for `eip155:1`'],
   ])('%s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: entry });
@@ -324,7 +343,7 @@ describe('master keys', () => {
       transit: undefined,
       preparedKeys: 0,
       logins: new Map(),
-      feeCeilings: new Map(),
+      building: { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() },
     });
   });
 
@@ -335,9 +354,9 @@ describe('master keys', () => {
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
       preparedKeys: 0,
       logins: new Map(),
-      feeCeilings: new Map(),
+      building: { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() },
     });
-    const { preparedKeys: _, logins: __, feeCeilings: ___, ...masterKeys } = readSignerConfig(setOnly(env));
+    const { preparedKeys: _, logins: __, building: ___, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
       vault: { kind: 'local', masterKeys },

@@ -1,4 +1,5 @@
 import { FeeAboveCeilingError } from '../../actions/filled-fees.ts';
+import { NotComparableError } from '../../authorization/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { SpentRequestError } from '../../authorization/spent-requests.ts';
 import { HpkeError } from '../../crypto/hpke.ts';
@@ -53,6 +54,7 @@ type MakeError = (message: string, field: string) => Error;
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['vault', VaultError, (message) => new VaultError(message)],
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
+  ['comparison', NotComparableError, (message) => new NotComparableError(message)],
   ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],
   ['spent', SpentRequestError, (message) => new SpentRequestError(message)],
   ['hpke', HpkeError, (message) => new HpkeError(message)],

@@ -22,6 +22,8 @@ export interface RouterOptions {
   readonly clock: Clock;
   /** The router of a chain; undefined where none is configured. */
   routerOf(caip2: string): string | undefined;
+  /** The token that it is configured to take for the native asset, if that is configured. */
+  wrappedOf?(caip2: string): string | undefined;
 }
 
 /** One chain's router, with the constants that it is deployed with. */
@@ -40,7 +42,12 @@ interface Router {
  *
  * INVARIANT: only the configured router and the wrapped token that it names are ever called or approved.
  */
-export function routersOnChain({ chains, clock, routerOf }: RouterOptions): Pick<SwapRoutes, 'route'> {
+export function routersOnChain({
+  chains,
+  clock,
+  routerOf,
+  wrappedOf,
+}: RouterOptions): Pick<SwapRoutes, 'route'> {
   const known = new Map<string, Router>();
   async function find(caip2: string): Promise<Router | undefined> {
     const found = known.get(caip2);
@@ -48,6 +55,12 @@ export function routersOnChain({ chains, clock, routerOf }: RouterOptions): Pick
     const chain = chains.find(caip2);
     if (found !== undefined || address === undefined || chain?.kind !== 'evm') return found;
     const router = await connect(chain, address);
+    const expected = wrappedOf?.(caip2)?.toLowerCase() ?? router.wrapped;
+    if (expected !== router.wrapped) {
+      throw new Error(
+        `expected a router for \`${expected}\` on \`${caip2}\`, got one for \`${router.wrapped}\``,
+      );
+    }
     known.set(caip2, router);
     return router;
   }

@@ -7,6 +7,9 @@ import { transitKeyId, transitMasterKey } from './master-key-transit.ts';
 import type { MasterKey } from './vault-master-key.ts';
 import { createKeyVault, type KeyVaultOptions } from './vault-operations.ts';
 
+/** Swaps and claims of rewards are not signed, and fees have the default ceilings. */
+const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
+
 /** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
 export function productionVault(
   settings: MasterKeySettings,
@@ -14,9 +17,9 @@ export function productionVault(
   {
     phraseKeys,
     logins,
-    feeCeilings = new Map(),
+    building = noBuilding,
     signaturesPerRequest,
-  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'feeCeilings' | 'signaturesPerRequest'> = {},
+  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest'> = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
@@ -25,7 +28,7 @@ export function productionVault(
   return createKeyVault({
     masterKeys: [current, ...earlier],
     entropy,
-    ...{ phraseKeys, logins, feeCeilings, signaturesPerRequest },
+    ...{ phraseKeys, logins, building, signaturesPerRequest },
   });
 }
 

@@ -1,8 +1,8 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import type { BuildingSettings } from '../../authorization/building-settings.ts';
 import type { KnownQuorums } from '../../authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
-import type { ConfiguredCeilings } from '../../authorization/requested-fees.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { createSpentRequests } from '../../authorization/spent-requests.ts';
 import {
@@ -63,8 +63,8 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly phraseKeys?: PhraseKeys | undefined;
   /** By app: the logins whose tokens it verifies. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
-  /** By chain: what replaces the default ceilings of fees. Undefined: fees have none. */
-  readonly feeCeilings?: ConfiguredCeilings | undefined;
+  /** Undefined: fees have no ceilings, and what the server builds for signed requests is not compared with them. */
+  readonly building?: BuildingSettings | undefined;
   /** For how many transactions each signed request may be used. Default: any number. */
   readonly signaturesPerRequest?: number | undefined;
 }
@@ -75,12 +75,12 @@ export function createKeyVault({
   clock,
   phraseKeys,
   logins,
-  feeCeilings,
+  building,
   signaturesPerRequest,
   ...options
 }: KeyVaultOptions): KeyVault {
   return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
-    ...{ clock, phraseKeys, logins, feeCeilings, signaturesPerRequest },
+    ...{ clock, phraseKeys, logins, building, signaturesPerRequest },
   });
 }
 
@@ -102,7 +102,7 @@ export function vaultOn(
     clock = systemClock,
     phraseKeys,
     logins = new Map(),
-    feeCeilings,
+    building,
     signaturesPerRequest: most,
   }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
 ): KeyVault {
@@ -153,7 +153,7 @@ export function vaultOn(
       const signing = {
         task: { kind: 'sign', method, params },
         openSeal: openSeal(binding.appId),
-        feeCeilings,
+        building,
       } as const;
       if (use !== undefined) await requireSeen(use, binding);
       const judged =

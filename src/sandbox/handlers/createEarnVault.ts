@@ -11,7 +11,7 @@ import { requireSimulatedEvm } from '../require-simulated.ts';
 const MORPHO_DECIMALS = 18;
 
 export const run: Handler<'createEarnVault'> = async ({ path, body }, context) => {
-  const { chains, clock, ids } = context;
+  const { chains, clock } = context;
   const { provider, admin_wallet_id: adminWalletId = null } = body;
   const { apy_bps: apyBps = 410, fee_bps: feeBps = 1000 } = body;
   const caip2 = requireSimulatedEvm(chains, body.chain);
@@ -37,7 +37,7 @@ export const run: Handler<'createEarnVault'> = async ({ path, body }, context) =
   const facts = { assetAddress, assetSymbol: symbol, assetDecimals: decimals };
   const vault = await context.change((em) =>
     addVault(
-      { em, ids, nowMs: clock.now() },
+      { em, nowMs: clock.now() },
       { appId: path.app_id, provider, name: body.name, chain, address, adminWalletId, feeBps },
       facts,
     ),

@@ -125,13 +125,14 @@ describe.each(databaseKinds)('on %s, with a signer that compares', (kind) => {
     }
   });
 
-  test('the deposit to an exchange is signed, whichever side of it is fixed', async () => {
+  test('the deposit to an exchange is not signed, whichever side of it is fixed', async () => {
     const wallet = await walletWith(cases['USDC on Base']!);
     const destination = { address: receivers.solana, chain: 'solana', asset: 'usdc' };
     for (const amountType of ['exact_input', 'exact_output']) {
       const source = { asset: 'usdc', chain: 'base' };
       const body = { source, destination, amount: '10', amount_type: amountType };
-      expect(await transfer(wallet, body)).toMatchObject({ status: 200, body: { status: 'pending' } });
+      const refusal = { status: 400, body: { code: 'not_supported' } };
+      expect(await transfer(wallet, body)).toMatchObject(refusal);
     }
   });
 

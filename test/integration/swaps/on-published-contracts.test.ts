@@ -47,7 +47,7 @@ const worlds: Record<'simulated' | 'real', () => Promise<World>> = {
     await uniswap.makePool([usdc, dollars], [eurc, euros]);
     const sandbox = await startSandbox({
       rpc: [{ caip2: base, urls: [anvil.url] }],
-      swapRouters: new Map([[base, ROUTER_ON_ANVIL]]),
+      swapRouters: new Map([[base, { router: ROUTER_ON_ANVIL }]]),
     });
     return {
       sandbox,

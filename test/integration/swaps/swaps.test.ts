@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
 import { planCalls } from '../../../src/domain/money/sending/plan-calls.ts';
 import { offerSwap, routeApprovals } from '../../../src/domain/money/swaps/plan-swap.ts';
-import { readSwap } from '../../../src/domain/money/swaps/swap-terms.ts';
+import { readSwap } from '../../../src/domain/money/swaps/read-swap.ts';
 import { beginWalletAction } from '../../../src/domain/money/wallet-actions/begin-wallet-action.ts';
 import { sendSteps } from '../../../src/domain/money/wallet-actions/send-steps.ts';
 import type { Tables } from '../../../src/domain/tables.ts';

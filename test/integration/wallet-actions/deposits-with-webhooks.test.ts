@@ -63,7 +63,7 @@ const worlds: Record<'a simulated chain' | 'anvil', () => Promise<World>> = {
     const folder = temporaryFolder();
     const rpc = [{ caip2: base, urls: [anvil.url] }];
     const sandbox = await startSandbox({
-      ...{ dataFolder: folder, rpc, swapRouters: new Map([[base, ROUTER_ON_ANVIL]]) },
+      ...{ dataFolder: folder, rpc, swapRouters: new Map([[base, { router: ROUTER_ON_ANVIL }]]) },
     });
     const vault = await addEarnVault(
       { kind: 'folder', folder },

@@ -1,10 +1,12 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
+import { smallSwap } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
   ofKey,
+  router,
   type SealedWallet,
   useOf,
 } from '../../support/signer/compromised-server.ts';
@@ -77,7 +79,10 @@ const requests: Record<string, () => readonly [path: string, body: object, trans
     },
     plain,
   ],
-  'a swap': () => ['/swap', { method: 'eth_signTransaction' }, plain],
+  'a swap': () => {
+    const { body, call } = smallSwap(router, wallet.address);
+    return ['/swap', { ...body, method: 'eth_signTransaction' }, { ...plain, ...call }];
+  },
 };
 
 const dynamic = (price: bigint, tip: bigint, gas: bigint) => ({
@@ -190,9 +195,12 @@ describe('the ceilings', () => {
     const body = signing(transaction);
     await expect(signs('/rpc', body, body)).resolves.toHaveProperty('signed_transaction');
     // The same words in the body of another operation name nothing.
-    await expect(signs('/swap', body, body)).rejects.toThrow('more than its ceiling');
-    const sending = { method: 'eth_sendTransaction', params: { transaction } };
-    await expect(signs('/swap', sending, body)).rejects.toThrow('more than its ceiling');
+    const swap = smallSwap(router, wallet.address);
+    const swapping = signing({ ...transaction, ...swap.call });
+    for (const method of ['eth_signTransaction', 'eth_sendTransaction']) {
+      const asked = { ...swap.body, method, params: swapping.params };
+      await expect(signs('/swap', asked, swapping)).rejects.toThrow('more than its ceiling');
+    }
   });
 
   test('hold for automations, without a request', async () => {

@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { vaultIdOf } from '../../../src/actions/vault-id.ts';
 import type { PolicyContent, PolicyRecord } from '../../../src/authorization/policy-seals.ts';
 import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
 import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
+import { routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
   ofKey,
+  router,
   type SealedWallet,
   useOf,
 } from '../../support/signer/compromised-server.ts';
@@ -360,27 +363,89 @@ test('a call to itself is judged by the calls in it', async () => {
   );
 });
 
-test('of what the server builds, the method and the time are judged', async () => {
-  const task = signing({ to: thief, value: '0x1' });
+describe('what the server builds', () => {
+  const vault = `0x${'a7'.repeat(20)}`;
+  const body = { vault_id: vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6), amount: '10' };
   const ofBody = { field_source: 'action_request_body', field: 'amount' };
-  const small = { ...ofBody, operator: 'lte', value: '10' } as const;
-  const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
-  const deposits = (conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
-    ...{ name: 'deposits', method: 'earn_deposit', action, conditions },
+  const most = (value: string) => ({ ...ofBody, operator: 'lte', value }) as const;
+  const rule = (method: string, conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
+    ...{ name: 'built', method, action, conditions },
   });
-  const attempt = async (rules: readonly Rule[], path = 'earn/ethereum/deposit') => {
+  const attempt = async (rules: readonly Rule[], asked: { path: string; body: object }, call: CallOf) => {
     const limits = await policyOf(rules);
     const wallet = await walletUnder({ signers: [limits.pin] });
-    return asks(wallet, clerk, [limits.record], { task, path, body: { amount: '1' } });
+    return asks(wallet, clerk, [limits.record], { ...asked, task: signing(call(wallet.address)) });
   };
-  await expect(attempt([deposits([small])])).resolves.toBeDefined();
-  await expect(attempt([onlyHello, toFriend('eth_signTransaction')])).rejects.toThrow(denied);
-  await expect(attempt([deposits([small])], 'swap')).rejects.toThrow(denied);
-  await expect(attempt([anything], 'swap')).resolves.toBeDefined();
-  await expect(attempt([anything, deposits([], 'DENY')])).rejects.toThrow(denied);
-  await expect(attempt([anything, deposits([small], 'DENY')])).resolves.toBeDefined();
-  await expect(attempt([deposits([{ ...soon, value: String(nowMs / 1000) }])])).rejects.toThrow(denied);
-  await expect(attempt([deposits([{ ...soon, value: String(nowMs / 1000 + 1) }])])).resolves.toBeDefined();
+  type CallOf = (own: string) => object;
+  const deposit = { path: 'earn/ethereum/deposit', body };
+  const depositCall: CallOf = (own) => ({ to: vault, data: vaultCall('deposit', 10_000_000n, own) });
+
+  test('is judged by what is signed for a deposit, and its approvals', async () => {
+    const approval: CallOf = () => ({ to: thief, data: tokenCall('approve', vault, 0n) });
+    for (const call of [depositCall, approval]) {
+      await expect(attempt([rule('earn_deposit', [most('10')])], deposit, call)).resolves.toBeDefined();
+      await expect(attempt([rule('earn_deposit', [most('9.9')])], deposit, call)).rejects.toThrow(denied);
+      await expect(attempt([onlyHello, toFriend('eth_signTransaction')], deposit, call)).rejects.toThrow(denied);
+    }
+    const denying = (value: string) => [anything, rule('earn_deposit', [most(value)], 'DENY')];
+    await expect(attempt(denying('10'), deposit, depositCall)).rejects.toThrow(denied);
+    await expect(attempt(denying('9.9'), deposit, depositCall)).resolves.toBeDefined();
+  });
+
+  test('is judged by what a swap spends, also where that is what the server says', async () => {
+    const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
+    const euro = `0x${'e1'.repeat(20)}`;
+    const swap = (amountType: string, sourceToken = usdc) => ({
+      path: 'swap',
+      body: {
+        source: { caip2: 'eip155:1', asset_address: sourceToken },
+        destination: { asset_address: euro },
+        ...{ base_amount: '10000000', amount_type: amountType },
+      },
+    });
+    const ends = (own: string) => [[usdc, euro], own, 2_000_000_000n];
+    const sells: CallOf = (own) => ({
+      to: router,
+      data: routerCall('swapExactTokensForTokens', 10_000_000n, 1n, ...ends(own)),
+    });
+    const buys: CallOf = (own) => ({
+      to: router,
+      data: routerCall('swapTokensForExactTokens', 10_000_000n, 7_000_000n, ...ends(own)),
+    });
+    const under = (value: string) => [rule('*', [most(value)])];
+    await expect(attempt(under('10'), swap('exact_input'), sells)).resolves.toBeDefined();
+    await expect(attempt(under('9'), swap('exact_input'), sells)).rejects.toThrow(denied);
+    await expect(attempt(under('7'), swap('exact_output'), buys)).resolves.toBeDefined();
+    await expect(attempt(under('6.9'), swap('exact_output'), buys)).rejects.toThrow(denied);
+    // An approval of nothing, and tokens whose decimals only the chain knows, say nothing of the amount.
+    const clears: CallOf = () => ({ to: usdc, data: tokenCall('approve', router, 0n) });
+    await expect(attempt(under('6.9'), swap('exact_output'), clears)).resolves.toBeDefined();
+    const allows = (amount: bigint): CallOf => () => ({ to: euro, data: tokenCall('approve', router, amount) });
+    const unnamed = { ...swap('exact_input', euro), body: { ...swap('exact_input', euro).body, destination: { asset_address: usdc } } };
+    await expect(attempt(under('1'), unnamed, allows(10_000_000n))).resolves.toBeDefined();
+    await expect(attempt([onlyHello], unnamed, allows(10_000_000n))).rejects.toThrow(denied);
+  });
+
+  test('is judged by the time', async () => {
+    const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
+    const until = (seconds: number) => [rule('earn_deposit', [{ ...soon, value: String(nowMs / 1000 + seconds) }])];
+    await expect(attempt(until(0), deposit, depositCall)).rejects.toThrow(denied);
+    await expect(attempt(until(1), deposit, depositCall)).resolves.toBeDefined();
+  });
+
+  test('is judged by the amount of a payout', async () => {
+    const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
+    const payout = {
+      path: 'payout/fiat',
+      body: {
+        source: { asset: 'usdc', chain: 'ethereum', amount: '10' },
+        destination: { fiat_account_id: 'account' },
+      },
+    };
+    const pays: CallOf = () => ({ to: usdc, data: tokenCall('transfer', thief, 10_000_000n) });
+    await expect(attempt([rule('*', [most('10')])], payout, pays)).resolves.toBeDefined();
+    await expect(attempt([rule('*', [most('9.9')])], payout, pays)).rejects.toThrow(denied);
+  });
 });
 
 test('a time that a policy allows ends a minute later at most, whatever the server says', async () => {

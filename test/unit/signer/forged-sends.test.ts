@@ -146,9 +146,6 @@ test('a sponsored operation runs the calls that its owner has signed', async () 
   }
   await expect(signs(wallet, one, task(single(friend, 3n), { chain_id: 10 }))).rejects.toThrow(somethingElse);
   await expect(signs(wallet, one, task(single(friend, 3n), {}, thief))).rejects.toThrow('the address of');
-  // A swap names no calls, but its operation acts for the wallet as well.
-  const use = useOf(wallet, signedBy([owner], { path: '/v1/wallets/wallet/swap', body: {} }));
-  await expect(server.signs(wallet, task('0x', {}, thief), use)).rejects.toThrow('the address of');
 });
 
 /** Of a sponsored operation, written by hand. */

@@ -3,10 +3,12 @@ import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
+import { routerCall, smallSwap, tokenCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
   ofKey,
+  router,
   type SealedWallet,
   useOf,
 } from '../../support/signer/compromised-server.ts';
@@ -90,36 +92,38 @@ const delegation = (nonce: number) => ({
   params: { contract: friend, chain_id: 1, nonce },
 });
 
+const swap = () => smallSwap(router, wallet.address);
+const swaps = (n: number, change: object = {}) => plain(n, { ...swap().call, ...change });
+
 /** Requests that leave something open, and the task that fills it in for the n-th time. */
-const kinds: Record<string, readonly [Asked, (n: number) => object, most: number]> = {
-  eth_sendTransaction: [{ body: sends() }, plain, 3],
-  'a sponsored transaction': [{ body: { ...sends(), sponsor: true } }, (n) => operation(n), 3],
-  'a transfer': [{ path: '/transfer', body: transfer }, plain, 3],
+const kinds: Record<string, readonly [() => Asked, (n: number) => object]> = {
+  eth_sendTransaction: [() => ({ body: sends() }), plain],
+  'a sponsored transaction': [() => ({ body: { ...sends(), sponsor: true } }), (n) => operation(n)],
+  'a transfer': [() => ({ path: '/transfer', body: transfer }), plain],
   'a delegation': [
-    { body: { method: 'eth_sign7702Authorization', params: { contract: friend, chain_id: 1 } } },
+    () => ({ body: { method: 'eth_sign7702Authorization', params: { contract: friend, chain_id: 1 } } }),
     delegation,
-    3,
   ],
-  'a swap': [{ path: '/swap', body: {} }, plain, 12],
+  'a swap': [() => ({ path: '/swap', body: swap().body }), swaps],
 };
 
 describe.each(Object.keys(kinds))('%s', (name) => {
   test('is signed for three transactions, and again for each of them', async () => {
-    const [asked, fill, most] = kinds[name]!;
-    const evidence = asks(asked);
-    for (let n = 0; n < most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
-    for (const n of [most, most + 1]) await expect(signs(evidence, fill(n))).rejects.toMatchObject(spent);
-    for (let n = 0; n < most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+    const [asked, fill] = kinds[name]!;
+    const evidence = asks(asked());
+    for (const n of [0, 1, 2]) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+    for (const n of [3, 4]) await expect(signs(evidence, fill(n))).rejects.toMatchObject(spent);
+    for (const n of [0, 1, 2]) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
     // The same words, signed again, are another request.
-    await expect(signs(asks({ ...asked, expiryMs: nowMs + 60_001 }), fill(most))).resolves.toBeDefined();
+    await expect(signs(asks({ ...asked(), expiryMs: nowMs + 60_001 }), fill(3))).resolves.toBeDefined();
   });
 
   test('is signed for any number where that is not configured', async () => {
     server.close();
     await open(undefined);
-    const [asked, fill, most] = kinds[name]!;
-    const evidence = asks(asked);
-    for (let n = 0; n <= most; n += 1) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
+    const [asked, fill] = kinds[name]!;
+    const evidence = asks(asked());
+    for (const n of [0, 1, 2, 3]) await expect(signs(evidence, fill(n))).resolves.toBeDefined();
   });
 });
 
@@ -170,39 +174,46 @@ test('an operation for another entry point is another one', async () => {
   await expect(signs(evidence, operation(1))).rejects.toMatchObject(spent);
 });
 
-test('an operation on another chain is another one', async () => {
-  const evidence = asks({ path: '/swap', body: {} });
-  const on = (chain_id: number) => {
-    const { method, params } = operation(0);
-    return { method, params: { ...params, chain_id } };
-  };
-  for (let n = 1; n <= 12; n += 1) await signs(evidence, on(n));
-  await expect(signs(evidence, on(13))).rejects.toMatchObject(spent);
-});
-
 test('a method in the body of another operation than rpc says nothing', async () => {
-  const evidence = asks({ path: '/swap', body: plain(0) });
-  for (let n = 0; n < 12; n += 1) await signs(evidence, plain(n));
-  await expect(signs(evidence, plain(12))).rejects.toMatchObject(spent);
+  const evidence = asks({ path: '/swap', body: { ...swap().body, ...plain(0) } });
+  for (const n of [0, 1, 2]) await signs(evidence, swaps(n));
+  await expect(signs(evidence, swaps(3))).rejects.toMatchObject(spent);
 });
 
-test('the same nonce on another chain, or of another lane, is another one', async () => {
-  const swap = (expiryMs: number) => asks({ path: '/swap', body: {}, expiryMs });
-  const lane = (n: number) => plain(0, { type: 118, nonce_key: n + 1 });
-  for (const [index, task] of [(n: number) => plain(0, { chain_id: n + 1 }), lane].entries()) {
-    const evidence = swap(nowMs + index);
-    // What cannot be signed is counted too.
-    for (let n = 0; n < 12; n += 1) await signs(evidence, task(n)).catch(() => undefined);
-    await expect(signs(evidence, task(12))).rejects.toMatchObject(spent);
-  }
+test('a nonce of another chain, or of another lane, is none of a swap', async () => {
+  const evidence = asks({ path: '/swap', body: swap().body });
+  for (const change of [{ chain_id: 2 }, { type: 118, nonce_key: 1 }])
+    await expect(signs(evidence, swaps(0, change))).rejects.toThrow('something else');
 });
+
+test('the approvals of a swap are counted apart from it, and as often as it needs them', async () => {
+  const token = `0x${'e2'.repeat(20)}`;
+  const source = { caip2: 'eip155:1', asset_address: token };
+  const evidence = asks({ path: '/swap', body: { ...swap().body, source } });
+  const approves = (n: number, amount: bigint) =>
+    plain(n, { to: token, value: '0x0', data: tokenCall('approve', router, amount) });
+  for (let n = 0; n < 6; n += 1) await signs(evidence, approves(n, n % 2 === 0 ? 0n : 1n));
+  await expect(signs(evidence, approves(6, 1n))).rejects.toMatchObject(spent);
+  const { data } = smallSwap(router, wallet.address).call;
+  await expect(signs(evidence, plain(7, { to: router, data }))).rejects.toThrow('something else');
+  const sells = (n: number) => plain(n, { to: router, value: '0x0', data: sale(token) });
+  for (const n of [7, 8, 9]) await expect(signs(evidence, sells(n))).resolves.toBeDefined();
+  await expect(signs(evidence, sells(10))).rejects.toMatchObject(spent);
+});
+
+/** The call of the router that sells one unit of a token. */
+function sale(token: string): string {
+  const { destination } = swap().body;
+  const ends = [[token, destination.asset_address], wallet.address, 2_000_000_000n];
+  return routerCall('swapExactTokensForTokens', 1n, 1n, ...ends);
+}
 
 test('a transaction of no chain, which takes effect on every one, is not built for a request', async () => {
   const everywhere = plain(0, {
     ...{ type: 0, chain_id: undefined, gas_price: hex(gwei) },
     ...{ max_fee_per_gas: undefined, max_priority_fee_per_gas: undefined },
   });
-  await expect(signs(asks({ path: '/swap', body: {} }), everywhere)).rejects.toThrow('something else');
+  await expect(signs(asks({ path: '/swap', body: swap().body }), everywhere)).rejects.toThrow('something else');
   // The owner may ask for it.
   await expect(signs(asks({ body: everywhere }), everywhere)).resolves.toBeDefined();
 });
@@ -217,7 +228,7 @@ test('what automations may sign without a request is not counted for one', async
   for (let n = 0; n < 5; n += 1) await expect(signs(evidence, plain(n), automated)).resolves.toBeDefined();
   // They do not delegate to other contracts than ours.
   const [asked, fill] = kinds['a delegation']!;
-  const delegates = asks(asked);
+  const delegates = asks(asked());
   for (const n of [0, 1, 2]) await signs(delegates, fill(n), automated);
   await expect(signs(delegates, fill(3), automated)).rejects.toMatchObject(spent);
 });
@@ -377,35 +388,20 @@ describe('all that is signed for a request', () => {
     const evidences = [
       asks({ body: naming({ gas_limit }) }),
       asks({ body: naming({ max_fee_per_gas }) }),
-      asks({ path: '/swap', body: naming(both) }),
     ];
     for (const evidence of evidences) {
       await signs(evidence, plain(0, both));
       await expect(signs(evidence, plain(1, both))).rejects.toThrow('60000000000000 wei, more than');
     }
+    const evidence = asks({ path: '/swap', body: { ...naming(both), ...swap().body } });
+    await signs(evidence, swaps(0, both));
+    await expect(signs(evidence, swaps(1, both))).rejects.toThrow('60000000000000 wei, more than');
   });
 
   test('pays so as an operation too, of which all gas counts', async () => {
     const evidence = asks({ body: { ...sends(), sponsor: true } });
     for (const n of [0, 1]) await signs(evidence, operation(n));
     await expect(signs(evidence, operation(2))).rejects.toThrow('63006000000000 wei, more than');
-  });
-
-  test('pays no more on several chains, whatever their ceilings', async () => {
-    server.close();
-    const ceilings = { 'eip155:1': 50_000n, 'eip155:137': 5_000_000n };
-    await open(3, new Map(Object.entries(ceilings).map(([id, fee]) => [id, { fee: fee * gwei }])));
-    const evidence = asks({ path: '/swap', body: {} });
-    const paying = (chain_id: number, share: bigint) => {
-      const [gas, price] = chain_id === 137 ? [500n * share, 100n * gwei] : [500n * share, gwei];
-      return plain(0, { chain_id, gas_limit: hex(gas), max_fee_per_gas: hex(price) });
-    };
-    // In hundredths of the ceiling of each.
-    await signs(evidence, paying(1, 60n));
-    await expect(signs(evidence, paying(137, 41n))).rejects.toThrow('5050000000000000 wei, more than');
-    await expect(signs(evidence, paying(137, 40n))).resolves.toBeDefined();
-    await expect(signs(evidence, paying(137, 41n))).rejects.toThrow('more than');
-    await expect(signs(evidence, paying(1, 61n))).rejects.toThrow('50500000000000 wei, more than');
   });
 
   test('pays more if the request names the fee', async () => {

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { vaultIdOf } from '../../../actions/vault-id.ts';
 import type { KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { Services } from '../../../operation-context.ts';
 import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { EarnVaultEntity } from './earn-vault.entity.ts';
 import type { EarnVault } from './find-vault.ts';
@@ -13,7 +13,7 @@ type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
-  /** Default: a new one. */
+  /** Default: the one that follows from the contract. Another one is not recognized by a signer. */
   readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;
@@ -39,7 +39,7 @@ export interface VaultFacts {
  * already set up.
  */
 export async function addVault(
-  { em, ids, nowMs }: Pick<Services, 'ids'> & { em: SqlEntityManager; nowMs: number },
+  { em, nowMs }: { readonly em: SqlEntityManager; readonly nowMs: number },
   vault: NewVault,
   facts: VaultFacts,
 ): Promise<EarnVault> {
@@ -48,8 +48,9 @@ export async function addVault(
     throw invalidField('/admin_wallet_id', `expected a wallet: a vault of \`${provider}\` has an admin`);
   }
   const adminAddress = await adminAddressOf(em, appId, adminWalletId);
+  const place = { appId, caip2: chain.caip2, address: vault.address };
   const row: EarnVault = {
-    ...{ id: vault.id ?? ids.cuid2(), appId, provider, caip2: chain.caip2, address: vault.address, ...facts },
+    ...{ id: vault.id ?? vaultIdOf(place, facts.assetDecimals), ...place, provider, ...facts },
     ...{ name: vault.name ?? `${facts.assetSymbol} on ${chain.name}`, adminWalletId, adminAddress, feeBps },
     createdAtMs: nowMs,
   };

@@ -1,3 +1,4 @@
+import { claimAction } from '../../../actions/earn-terms.ts';
 import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { ClaimEthereumEarnIncentiveRequest } from '../../../generated/schemas.ts';
@@ -80,10 +81,7 @@ export async function claimRewards(
     request: body,
     decode() {
       requireEarnWallet(wallet);
-      const { name, caip2 } = requireRewardChain(body.chain);
-      const requestBody = { ...body, chain: name, caip2 };
-      const method = 'earn_incentive_claim';
-      return { action: { method, units: [{ label: method, requestBody }] } };
+      return { action: claimAction(body, requireRewardChain(body.chain)) };
     },
     mayBeSigner: true,
   });

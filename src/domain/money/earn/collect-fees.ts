@@ -1,3 +1,4 @@
+import { feeCollectionAction } from '../../../actions/earn-terms.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CollectEthereumEarnFeesRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
@@ -68,8 +69,7 @@ export async function collectFees(
     request: body,
     async decode() {
       const vault = await readFeeBody(context, wallet, body);
-      const method = 'earn_fee_collect';
-      return { action: { method, units: [{ label: method, requestBody: { ...body } }] }, vault };
+      return { action: feeCollectionAction(body), vault };
     },
     mayBeSigner: true,
   });

@@ -1,3 +1,4 @@
+import { earnAction } from '../../../actions/earn-terms.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EarnRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
@@ -14,7 +15,7 @@ import { paysForAutomations } from '../sending/send-operation.ts';
 import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/earn-types.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
-import { type EarnTerms, earnAction, readEarnBody, vaultFields } from './earn-terms.ts';
+import { type EarnTerms, readEarnBody, vaultFields } from './earn-terms.ts';
 import { askVault, requireVaultChain } from './read-vault.ts';
 import { startEarnAction } from './start-earn-action.ts';
 
@@ -56,7 +57,8 @@ export async function depositIntoVault(
     request: body,
     async decode() {
       const terms = await readEarnBody(context, wallet, body);
-      return { action: earnAction('earn_deposit', body, terms), terms };
+      const decimals = terms.vault.assetDecimals;
+      return { action: earnAction('earn_deposit', body, { ...terms, decimals }), terms };
     },
     mayBeSigner: true,
   });

@@ -1,3 +1,4 @@
+import { type PayoutTerms, payoutAction } from '../../../actions/payout-terms.ts';
 import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
@@ -11,8 +12,8 @@ import { beginWalletAction, requireFreshNonce } from '../wallet-actions/begin-wa
 import { payoutStepId } from '../wallet-actions/external-steps.ts';
 import { sendSteps } from '../wallet-actions/send-steps.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
-import { type PayoutTerms, payoutAction, readPayout } from './payout-terms.ts';
 import { customerOf, type PayoutPlan, unknownAccount } from './plan-payout.ts';
+import { readPayout } from './read-payout.ts';
 
 /** The deposit must be in a block before the payout expires, so nothing is signed when less than this is left. */
 const LEAST_SECONDS = 60;

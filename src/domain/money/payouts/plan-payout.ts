@@ -21,7 +21,7 @@ import { requireCustomer } from '../fiat-customers/require-customer.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { planSending } from '../wallet-actions/plan-transfer.ts';
 import type { PlannedTransfer } from '../wallet-actions/transfer-senders.ts';
-import { readPayout } from './payout-terms.ts';
+import { readPayout } from './read-payout.ts';
 
 /** A payout that the provider has opened, with all the chain data that its deposit needs. */
 export interface PayoutPlan {

@@ -1,4 +1,5 @@
 import { FeeAboveCeilingError } from '../../../actions/filled-fees.ts';
+import { NotComparableError } from '../../../authorization/building-settings.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
@@ -96,7 +97,7 @@ async function signBuilt(
     sign: (signingMethod, params) =>
       signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }).catch(
         (error: unknown) => {
-          throw asFeeRefusal(error);
+          throw asRefusal(error);
         },
       ),
   });
@@ -129,9 +130,9 @@ async function signBuilt(
   return { signed, row, isBroadcastHere };
 }
 
-/** The signer has ceilings of its own, which may be lower than those of this server. */
-function asFeeRefusal(error: unknown): unknown {
-  return error instanceof FeeAboveCeilingError
-    ? new ApiError('transaction_broadcast_failure', error.message)
-    : error;
+/** The signer has settings of its own, which may be narrower than those of this server. */
+function asRefusal(error: unknown): unknown {
+  if (error instanceof FeeAboveCeilingError)
+    return new ApiError('transaction_broadcast_failure', error.message);
+  return error instanceof NotComparableError ? new ApiError('not_supported', error.message) : error;
 }

@@ -1,3 +1,4 @@
+import { isSpentKnown, swapAction } from '../../../actions/swap-terms.ts';
 import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
@@ -14,7 +15,7 @@ import { sendSteps } from '../wallet-actions/send-steps.ts';
 import type { SwapOutcomeTerms } from '../wallet-actions/swap-type.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
 import { type ExchangeOffer, planSwap, type RouteOffer, type SwapPlan } from './plan-swap.ts';
-import { isSpentKnown, readSwap, type SwapTerms, swapAction } from './swap-terms.ts';
+import { readSwap, type WalletSwap } from './read-swap.ts';
 
 export interface SwapInput {
   readonly walletId: string;
@@ -78,11 +79,11 @@ export async function prepareSwap(
 }
 
 /** What policies judge: known from the request, or from the plan. */
-function spentBy(terms: SwapTerms, prepared: Prepared<SwapPlan>) {
-  const { source } = terms;
-  if (isSpentKnown(terms)) return { rawAmount: terms.rawAmount, decimals: source.asset?.decimals ?? 0 };
+function spentBy(terms: WalletSwap, prepared: Prepared<SwapPlan>) {
+  const { source, recipient, rawAmount } = terms;
+  if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
   const { rawInputMax, offer } = unwrapPrepared(prepared);
-  return { rawAmount: rawInputMax, decimals: offer.source.decimals };
+  return { rawAmount: rawInputMax, decimals: offer.source.decimals, recipient };
 }
 
 function routeTerms({ source, route }: RouteOffer, { approved }: SwapPlan): SwapOutcomeTerms {
@@ -94,7 +95,7 @@ function routeTerms({ source, route }: RouteOffer, { approved }: SwapPlan): Swap
 }
 
 /** The wire fields that describe the request. */
-function detailsOf(wallet: WalletRow, terms: SwapTerms, { offer, estimatedGas }: SwapPlan): object {
+function detailsOf(wallet: WalletRow, terms: WalletSwap, { offer, estimatedGas }: SwapPlan): object {
   const { source, destination, recipient } = terms;
   return {
     caip2: source.chain.caip2,

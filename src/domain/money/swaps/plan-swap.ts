@@ -16,7 +16,7 @@ import { paysForAutomations } from '../sending/send-operation.ts';
 import { gasOf } from '../wallet-actions/outcomes.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
 import { depositOf, planSending } from '../wallet-actions/plan-transfer.ts';
-import type { SwapTerms } from './swap-terms.ts';
+import type { WalletSwap } from './read-swap.ts';
 
 /** Who swaps, and on which terms. */
 export type SwapOffer = RouteOffer | ExchangeOffer;
@@ -60,7 +60,7 @@ export interface SwapPlan {
 export async function offerSwap(
   context: PreparationContext,
   wallet: Pick<WalletRow, 'address'>,
-  terms: SwapTerms,
+  terms: WalletSwap,
 ): Promise<SwapOffer> {
   const { source, destination, appFeeBps } = terms;
   const chain = context.chains.find(source.chain.caip2);
@@ -83,7 +83,7 @@ export async function offerSwap(
 }
 
 interface Routed {
-  readonly terms: SwapTerms;
+  readonly terms: WalletSwap;
   readonly chain: EvmChain;
   readonly swapRoutes: SwapRoutes;
 }
@@ -126,7 +126,7 @@ function requireNamed(pointer: string, asset: KnownAsset | undefined): KnownAsse
 export async function planSwap(
   context: PreparationContext,
   wallet: WalletRow,
-  terms: SwapTerms,
+  terms: WalletSwap,
 ): Promise<SwapPlan> {
   const offer = await offerSwap(context, wallet, terms);
   return offer.by === 'route' ? planRoute(context, wallet, offer) : planDeposit(context, wallet, offer);

@@ -7,7 +7,7 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { feesOf } from '../wallet-actions/plan-exchange.ts';
 import { estimateDepositGas } from '../wallet-actions/plan-transfer.ts';
 import { type ExchangeOffer, offerSwap, type RouteOffer, routeApprovals } from './plan-swap.ts';
-import { readSwap, type SwapTerms } from './swap-terms.ts';
+import { readSwap, type WalletSwap } from './read-swap.ts';
 
 /** The estimate of a swap, in wire form. */
 export type SwapEstimate = SwapQuoteResponse;
@@ -82,7 +82,7 @@ function routeEstimate({ route }: RouteOffer, approvals: number) {
 const FULL_BPS = 10_000n;
 
 /** The exchange delivers exactly its quote or gives the deposit back, so every slippage is satisfied. */
-function exchangeEstimate({ amountType, slippageBps }: SwapTerms, { source, exchange }: ExchangeOffer) {
+function exchangeEstimate({ amountType, slippageBps }: WalletSwap, { source, exchange }: ExchangeOffer) {
   const { rawInput, rawOutput, expiresAtSeconds } = exchange.quote;
   const isInput = amountType === 'exact_input';
   const minimum = isInput ? (rawOutput * (FULL_BPS - BigInt(slippageBps))) / FULL_BPS : rawOutput;

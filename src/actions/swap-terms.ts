@@ -1,13 +1,12 @@
-import { readChainAddress } from '../../../assets/chain-address.ts';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
-import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { ExecuteWalletSwapRequest, QuoteWalletSwapRequest } from '../../../generated/schemas.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { readChainAddress } from '../assets/chain-address.ts';
+import { decimalText, fromRaw } from '../assets/decimal.ts';
+import { assetAtAddress, type KnownAsset } from '../assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../assets/known-chains.ts';
+import type { ExecuteWalletSwapRequest, QuoteWalletSwapRequest } from '../generated/schemas.ts';
+import type { PolicyAction } from '../policy/action.ts';
+import { invalid, notSupported } from './request-terms-error.ts';
 
-type SwapBody = QuoteWalletSwapRequest | ExecuteWalletSwapRequest;
+export type SwapBody = QuoteWalletSwapRequest | ExecuteWalletSwapRequest;
 
 /** One side of a swap. */
 interface SwapSide {
@@ -22,8 +21,8 @@ interface SwapSide {
 export interface SwapTerms {
   readonly source: SwapSide;
   readonly destination: SwapSide;
-  /** Of the proceeds, in the notation of the destination's chain type. */
-  readonly recipient: string;
+  /** Of the proceeds, in the notation of the destination's chain type; null is the wallet itself. */
+  readonly recipient: string | null;
   /** In base units of the asset that `amountType` fixes, above 0. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
@@ -41,19 +40,13 @@ const notTokens: ReadonlySet<string> = new Set([`0x${'0'.repeat(40)}`, `0x${'e'.
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for chains that the wallet is not on, and for assets
- * that are not swapped for each other.
+ * @throws RequestTermsError invalid_data naming the field; not_supported for chains that the wallet is not on, and for
+ * assets that are not swapped for each other.
  */
-export function readSwap(
-  wallet: Pick<WalletRow, 'chain_type' | 'custody_provider' | 'address'>,
-  body: SwapBody,
-): SwapTerms {
-  if (wallet.custody_provider !== null) {
-    throw new ApiError('not_supported', 'the custodian of this wallet takes no swaps from here yet');
-  }
+export function readSwapTerms(chainType: string, body: SwapBody): SwapTerms {
   const chain = requireChainAt('/source/caip2', body.source.caip2);
-  if (chain.chainType !== wallet.chain_type) {
-    throw notSupported('/source/caip2', `\`${chain.caip2}\` is not a chain of ${wallet.chain_type} wallets`);
+  if (chain.chainType !== chainType) {
+    throw notSupported('/source/caip2', `\`${chain.caip2}\` is not a chain of ${chainType} wallets`);
   }
   const destinationChain =
     body.destination.caip2 === undefined
@@ -64,12 +57,12 @@ export function readSwap(
   requireDifferent(source, destination);
   const rawAmount = BigInt(body.base_amount);
   if (rawAmount === 0n || rawAmount > MAX_UINT256) {
-    throw invalidField('/base_amount', 'expected an integer from 1 to 2^256 - 1');
+    throw invalid('/base_amount', 'expected an integer from 1 to 2^256 - 1');
   }
   return {
     source,
     destination,
-    recipient: readRecipient(wallet, destinationChain, body.destination.destination_address),
+    recipient: readRecipient(chainType, destinationChain, body.destination.destination_address),
     rawAmount,
     amountType: body.amount_type ?? 'exact_input',
     slippageBps: body.slippage_bps ?? DEFAULT_SLIPPAGE_BPS,
@@ -87,7 +80,7 @@ function readSide(pointer: '/source' | '/destination', chain: KnownChain, addres
   }
   const tokenAddress = readChainAddress(chain.chainType, address);
   if (tokenAddress === undefined || notTokens.has(tokenAddress.toLowerCase())) {
-    throw invalidField(`${pointer}/asset_address`, 'expected the address of a token or `native`');
+    throw invalid(`${pointer}/asset_address`, 'expected the address of a token or `native`');
   }
   return { chain, tokenAddress, asset: assetAtAddress(chain, tokenAddress) };
 }
@@ -106,14 +99,14 @@ function requireDifferent(source: SwapSide, destination: SwapSide): void {
  * recipient.
  */
 function readRecipient(
-  wallet: Pick<WalletRow, 'chain_type' | 'address'>,
+  ofWallet: string,
   { chainType, name }: KnownChain,
   given: string | undefined,
-): string {
-  if (given === undefined && chainType === wallet.chain_type) return wallet.address;
+): string | null {
+  if (given === undefined && chainType === ofWallet) return null;
   const recipient = given === undefined ? undefined : readChainAddress(chainType, given);
   if (recipient === undefined) {
-    throw invalidField('/destination/destination_address', `expected an address on \`${name}\``);
+    throw invalid('/destination/destination_address', `expected an address on \`${name}\``);
   }
   return recipient;
 }
@@ -124,13 +117,18 @@ function requireChainAt(pointer: string, caip2: string): KnownChain {
   return chain;
 }
 
-function notSupported(pointer: string, message: string): ApiError {
-  return new ApiError('not_supported', `${pointer}: ${message}`);
-}
-
 /** Whether the request names the amount that is spent, in an asset whose decimals are known without asking its chain. */
 export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
+}
+
+/** What a swap spends, and who receives what it delivers. */
+interface SwapSpending {
+  /** The most that is spent, in base units of the source asset. */
+  readonly rawAmount: bigint;
+  /** Of the source asset. */
+  readonly decimals: number;
+  readonly recipient: string;
 }
 
 /**
@@ -139,17 +137,15 @@ export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
  *
  * CHOICE: the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on
  * amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.
- *
- * @param spent the most that is spent, in base units, and the decimals of the source asset.
  */
 export function swapAction(
   body: SwapBody,
-  { source, destination, recipient, slippageBps, amountType }: SwapTerms,
-  spent: { readonly rawAmount: bigint; readonly decimals: number },
+  { source, destination, slippageBps, amountType }: SwapTerms,
+  spent: SwapSpending,
 ): PolicyAction {
   const amount = decimalText(fromRaw(spent.rawAmount, spent.decimals));
   const rawAmount = String(spent.rawAmount);
-  const { destination_address: address = recipient, ...arriving } = body.destination;
+  const { destination_address: address = spent.recipient, ...arriving } = body.destination;
   const requestBody = {
     ...body,
     amount,

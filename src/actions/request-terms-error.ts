@@ -1,0 +1,21 @@
+/** The body of a request describes nothing that can be done. */
+export class RequestTermsError extends Error {
+  readonly code: 'invalid_data' | 'not_supported';
+  /** Of the field in the body. */
+  readonly pointer: string;
+
+  constructor(code: RequestTermsError['code'], pointer: string, message: string) {
+    super(message);
+    this.name = 'RequestTermsError';
+    this.code = code;
+    this.pointer = pointer;
+  }
+}
+
+export function notSupported(pointer: string, message: string): RequestTermsError {
+  return new RequestTermsError('not_supported', pointer, message);
+}
+
+export function invalid(pointer: string, message: string): RequestTermsError {
+  return new RequestTermsError('invalid_data', pointer, message);
+}
