@@ -50,8 +50,7 @@ async function expectRefused(
   forged: Readonly<Record<string, object>>,
   message = somethingElse,
 ): Promise<void> {
-  for (const [what, task] of Object.entries(forged))
-    await expect(signs(task), what).rejects.toThrow(message);
+  for (const [what, task] of Object.entries(forged)) await expect(signs(task), what).rejects.toThrow(message);
 }
 
 const deposits = (amount = units, to = wallet.address, at = vault) =>
@@ -75,7 +74,11 @@ describe('a deposit', () => {
         'another amount': deposits(units + 1n),
         'the decimals of another asset': deposits(units * 10n),
         'an approval of more': approves(units + 1n),
-        'a value beside it': onBase({ to: vault, data: vaultCall('deposit', units, wallet.address), value: '0x1' }),
+        'a value beside it': onBase({
+          to: vault,
+          data: vaultCall('deposit', units, wallet.address),
+          value: '0x1',
+        }),
         'bytes after it': onBase({ to: vault, data: `${vaultCall('deposit', units, wallet.address)}00` }),
         shares: onBase({ to: vault, data: vaultCall('mint', units, wallet.address) }),
         'a withdrawal': onBase({
@@ -124,10 +127,17 @@ describe('a deposit', () => {
       'two deposits': batch([deposit, deposit]),
       'three approvals': batch([approve(0n), approve(0n), approve(units), deposit]),
       'another call': batch([{ to: thief, value: 1n }, deposit]),
-      'an approval of another spender': batch([{ to: usdc, data: tokenCall('approve', thief, units) }, deposit]),
+      'an approval of another spender': batch([
+        { to: usdc, data: tokenCall('approve', thief, units) },
+        deposit,
+      ]),
       'an approval after it': batch([deposit, approve(units)]),
     });
-    await expectRefused(signs, { 'of another account': batch([approve(units), deposit], thief) }, 'the address of');
+    await expectRefused(
+      signs,
+      { 'of another account': batch([approve(units), deposit], thief) },
+      'the address of',
+    );
   });
 
   test('needs a body that says how much', async () => {

@@ -385,7 +385,9 @@ describe('what the server builds', () => {
     for (const call of [depositCall, approval]) {
       await expect(attempt([rule('earn_deposit', [most('10')])], deposit, call)).resolves.toBeDefined();
       await expect(attempt([rule('earn_deposit', [most('9.9')])], deposit, call)).rejects.toThrow(denied);
-      await expect(attempt([onlyHello, toFriend('eth_signTransaction')], deposit, call)).rejects.toThrow(denied);
+      await expect(attempt([onlyHello, toFriend('eth_signTransaction')], deposit, call)).rejects.toThrow(
+        denied,
+      );
     }
     const denying = (value: string) => [anything, rule('earn_deposit', [most(value)], 'DENY')];
     await expect(attempt(denying('10'), deposit, depositCall)).rejects.toThrow(denied);
@@ -420,15 +422,22 @@ describe('what the server builds', () => {
     // An approval of nothing, and tokens whose decimals only the chain knows, say nothing of the amount.
     const clears: CallOf = () => ({ to: usdc, data: tokenCall('approve', router, 0n) });
     await expect(attempt(under('6.9'), swap('exact_output'), clears)).resolves.toBeDefined();
-    const allows = (amount: bigint): CallOf => () => ({ to: euro, data: tokenCall('approve', router, amount) });
-    const unnamed = { ...swap('exact_input', euro), body: { ...swap('exact_input', euro).body, destination: { asset_address: usdc } } };
+    const allows =
+      (amount: bigint): CallOf =>
+      () => ({ to: euro, data: tokenCall('approve', router, amount) });
+    const unnamed = {
+      ...swap('exact_input', euro),
+      body: { ...swap('exact_input', euro).body, destination: { asset_address: usdc } },
+    };
     await expect(attempt(under('1'), unnamed, allows(10_000_000n))).resolves.toBeDefined();
     await expect(attempt([onlyHello], unnamed, allows(10_000_000n))).rejects.toThrow(denied);
   });
 
   test('is judged by the time', async () => {
     const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
-    const until = (seconds: number) => [rule('earn_deposit', [{ ...soon, value: String(nowMs / 1000 + seconds) }])];
+    const until = (seconds: number) => [
+      rule('earn_deposit', [{ ...soon, value: String(nowMs / 1000 + seconds) }]),
+    ];
     await expect(attempt(until(0), deposit, depositCall)).rejects.toThrow(denied);
     await expect(attempt(until(1), deposit, depositCall)).resolves.toBeDefined();
   });

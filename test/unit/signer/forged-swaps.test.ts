@@ -57,8 +57,7 @@ async function expectRefused(
   forged: Readonly<Record<string, object>>,
   message = somethingElse,
 ): Promise<void> {
-  for (const [what, task] of Object.entries(forged))
-    await expect(signs(task), what).rejects.toThrow(message);
+  for (const [what, task] of Object.entries(forged)) await expect(signs(task), what).rejects.toThrow(message);
 }
 
 const approves = (amount: bigint, spender = router, token = usdc) =>
@@ -118,7 +117,11 @@ describe('a swap of an exact amount of tokens', () => {
       },
       'a message': { method: 'personal_sign', params: { message: 'all my money', encoding: 'utf-8' } },
     });
-    await expectRefused(signs, { 'another recipient': onBase({ to: router, data: sells(thief) }) }, 'the address of');
+    await expectRefused(
+      signs,
+      { 'another recipient': onBase({ to: router, data: sells(thief) }) },
+      'the address of',
+    );
   });
 
   test('pays the recipient that the owner names', async () => {
@@ -246,7 +249,10 @@ describe('wrapping', () => {
       'another contract': onBase({ to: thief, data: deposit, value: '0xf4240' }),
       'a payment to it': onBase({ to: wrapped, value: '0xf4240' }),
       'a transfer of it': onBase({ to: wrapped, data: tokenCall('transfer', thief, million) }),
-      'a transfer to the wallet': onBase({ to: wrapped, data: tokenCall('transfer', wallet.address, million) }),
+      'a transfer to the wallet': onBase({
+        to: wrapped,
+        data: tokenCall('transfer', wallet.address, million),
+      }),
     });
   });
 

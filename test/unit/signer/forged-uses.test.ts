@@ -11,8 +11,8 @@ import {
   type CompromisedServer,
   compromisedServer,
   ofKey,
-  router,
   quorum,
+  router,
   type SealedWallet,
   useOf,
 } from '../../support/signer/compromised-server.ts';

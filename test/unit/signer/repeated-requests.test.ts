@@ -213,7 +213,9 @@ test('a transaction of no chain, which takes effect on every one, is not built f
     ...{ type: 0, chain_id: undefined, gas_price: hex(gwei) },
     ...{ max_fee_per_gas: undefined, max_priority_fee_per_gas: undefined },
   });
-  await expect(signs(asks({ path: '/swap', body: swap().body }), everywhere)).rejects.toThrow('something else');
+  await expect(signs(asks({ path: '/swap', body: swap().body }), everywhere)).rejects.toThrow(
+    'something else',
+  );
   // The owner may ask for it.
   await expect(signs(asks({ body: everywhere }), everywhere)).resolves.toBeDefined();
 });
@@ -385,10 +387,7 @@ describe('all that is signed for a request', () => {
     });
     const both = { gas_limit: hex(30_000), max_fee_per_gas: hex(gwei) };
     const { gas_limit, max_fee_per_gas } = both;
-    const evidences = [
-      asks({ body: naming({ gas_limit }) }),
-      asks({ body: naming({ max_fee_per_gas }) }),
-    ];
+    const evidences = [asks({ body: naming({ gas_limit }) }), asks({ body: naming({ max_fee_per_gas }) })];
     for (const evidence of evidences) {
       await signs(evidence, plain(0, both));
       await expect(signs(evidence, plain(1, both))).rejects.toThrow('60000000000000 wei, more than');
