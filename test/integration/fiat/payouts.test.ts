@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ExternalFiatAccountResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { keyOf } from '../../support/signer/login-clients.ts';
+import { newOwner } from '../../support/signer/owner.ts';
 import { at, base, type FiatWorld, ibanAccount, million, openFiatWorld, usdc } from './fiat-world.ts';
 
 describe.each(databaseKinds)('payouts on %s', (kind) => {
@@ -39,6 +41,50 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
   const bookOf = async (currency: string) =>
     (await world.fiat.books()).find((book) => book.currency === currency) ?? { paid_out: '0' };
   const cents = (text: string) => Math.round(Number(text) * 100);
+
+  test('the signer signs the payout of an owned wallet, and no other amount', async () => {
+    const accountId = await register();
+    const owner = newOwner();
+    const { privateKey, publicKey } = keyOf(owner);
+    const made = await world.operations.run('createWallet', {
+      body: {
+        ...{ chain_type: 'ethereum', owner: { public_key: publicKey } },
+        entity: { type: 'user', id: userId },
+      },
+    });
+    const owned = made.body as Wallet;
+    await world.chains.fund(base, { address: owned.address, tokenAddress: null, rawAmount: 10n ** 18n });
+    const funds = { tokenAddress: usdc, rawAmount: 100n * million, decimals: 6 };
+    await world.chains.fund(base, { address: owned.address, ...funds });
+    const pays = (amount: string) =>
+      world.operations.run('createFiatPayout', {
+        path: { wallet_id: owned.id },
+        body: {
+          source: { asset: 'usdc', chain: 'base', amount },
+          destination: { fiat_account_id: accountId },
+        },
+        signWith: [privateKey],
+      });
+    const answer = await pays('25');
+    expect(answer).toMatchObject({ status: 200 });
+    await world.wait(60);
+    expect((await world.action(answer)).status).toBe('succeeded');
+    expect(await world.held(owned.address)).toBe(75n * million);
+    // A provider, or a server, that asks for more than the owner has signed.
+    const { vault } = world.operations.services;
+    const { signWithWallet } = vault;
+    Object.assign(vault, {
+      signWithWallet: (...[sealed, binding, task, use]: Parameters<typeof signWithWallet>) =>
+        signWithWallet(sealed, binding, JSON.parse(JSON.stringify(task).replace('7d2b7500', '7d2b7501')), use),
+    });
+    try {
+      await expect(pays('2100')).resolves.toMatchObject({ body: { code: 'insufficient_funds' } });
+      await world.chains.fund(base, { ...funds, address: owned.address, rawAmount: 3000n * million });
+      await expect(pays('2100')).rejects.toThrow('asks for something else');
+    } finally {
+      Object.assign(vault, { signWithWallet });
+    }
+  });
 
   test('the deposit goes to the provider and the money to the bank', async () => {
     const accountId = await register();
