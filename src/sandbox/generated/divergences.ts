@@ -613,14 +613,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
+    "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
+    "path": "src/actions/payout-terms.ts",
+    "symbol": "payoutAction"
+   },
+   {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
     "path": "src/domain/money/fiat-accounts/wallet-entity.ts",
     "symbol": "requireWalletEntity"
-   },
-   {
-    "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
-    "path": "src/domain/money/payouts/payout-terms.ts",
-    "symbol": "payoutAction"
    },
    {
     "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
@@ -1057,7 +1057,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
-    "path": "src/domain/money/earn/earn-terms.ts",
+    "path": "src/actions/earn-terms.ts",
     "symbol": "earnAction"
    },
    {
@@ -1130,6 +1130,21 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
+    "text": "half a percent, unless the request says otherwise.",
+    "path": "src/actions/swap-terms.ts",
+    "symbol": "DEFAULT_SLIPPAGE_BPS"
+   },
+   {
+    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "path": "src/actions/swap-terms.ts",
+    "symbol": "readRecipient"
+   },
+   {
+    "text": "the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.",
+    "path": "src/actions/swap-terms.ts",
+    "symbol": "swapAction"
+   },
+   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/find-token.ts",
     "symbol": "findToken"
@@ -1148,21 +1163,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have no share for it. The exchange swaps everything else.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
-   },
-   {
-    "text": "half a percent, unless the request says otherwise.",
-    "path": "src/domain/money/swaps/swap-terms.ts",
-    "symbol": "DEFAULT_SLIPPAGE_BPS"
-   },
-   {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
-    "path": "src/domain/money/swaps/swap-terms.ts",
-    "symbol": "readRecipient"
-   },
-   {
-    "text": "the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.",
-    "path": "src/domain/money/swaps/swap-terms.ts",
-    "symbol": "swapAction"
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
@@ -1960,6 +1960,16 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
+    "text": "half a percent, unless the request says otherwise.",
+    "path": "src/actions/swap-terms.ts",
+    "symbol": "DEFAULT_SLIPPAGE_BPS"
+   },
+   {
+    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "path": "src/actions/swap-terms.ts",
+    "symbol": "readRecipient"
+   },
+   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/find-token.ts",
     "symbol": "findToken"
@@ -1978,16 +1988,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a quote is not simulated, because the wallet need not hold the input yet. Gas of common token contracts.",
     "path": "src/domain/money/swaps/quote-wallet-swap.ts",
     "symbol": "APPROVAL_GAS"
-   },
-   {
-    "text": "half a percent, unless the request says otherwise.",
-    "path": "src/domain/money/swaps/swap-terms.ts",
-    "symbol": "DEFAULT_SLIPPAGE_BPS"
-   },
-   {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
-    "path": "src/domain/money/swaps/swap-terms.ts",
-    "symbol": "readRecipient"
    },
    {
     "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
@@ -2722,7 +2722,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
-    "path": "src/domain/money/earn/earn-terms.ts",
+    "path": "src/actions/earn-terms.ts",
     "symbol": "earnAction"
    },
    {
