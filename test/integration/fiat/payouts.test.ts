@@ -75,7 +75,12 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
     const { signWithWallet } = vault;
     Object.assign(vault, {
       signWithWallet: (...[sealed, binding, task, use]: Parameters<typeof signWithWallet>) =>
-        signWithWallet(sealed, binding, JSON.parse(JSON.stringify(task).replace('7d2b7500', '7d2b7501')), use),
+        signWithWallet(
+          sealed,
+          binding,
+          JSON.parse(JSON.stringify(task).replace('7d2b7500', '7d2b7501')),
+          use,
+        ),
     });
     try {
       await expect(pays('2100')).resolves.toMatchObject({ body: { code: 'insufficient_funds' } });

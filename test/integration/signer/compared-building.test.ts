@@ -213,7 +213,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
     };
     for (const [what, [change, act]] of Object.entries(forged)) {
       tamper = change;
-      await expect(act().then(refusalOf), what).rejects.toThrow(/something else|the address of|not_supported/);
+      await expect(act().then(refusalOf), what).rejects.toThrow(
+        /something else|the address of|not_supported/,
+      );
     }
     tamper = (task) => task;
     expect(await outcomeOf(await collects())).toBe('succeeded');
