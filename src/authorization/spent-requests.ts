@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import type { SpendingTask } from './requested-slot.ts';
+import type { SpendingTask } from './requested/requested-slot.ts';
 
 // What a vault remembers of signed requests for which something is filled in (a nonce, a blockhash), so that one request
 // is not signed for any number of transactions.

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import type { BuildingSettings } from './building-settings.ts';
 import {
   judgedAt,
   type KnownQuorums,
@@ -12,16 +11,17 @@ import {
 import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
-import { requestedAction } from './requested-action.ts';
-import { requireFeesBelow } from './requested-fees.ts';
-import { spendingOf } from './requested-slot.ts';
+import type { BuildingSettings } from './requested/building-settings.ts';
+import { requestedAction } from './requested/requested-action.ts';
+import { requireFeesBelow } from './requested/requested-fees.ts';
+import { spendingOf } from './requested/requested-slot.ts';
 import {
   accountsOf,
   isTaskOfChain,
   isTransactionTask,
   requireRequested,
   type WalletTask,
-} from './requested-task.ts';
+} from './requested/requested-task.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
 import type { Spending } from './spent-requests.ts';
 import {

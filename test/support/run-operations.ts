@@ -10,7 +10,7 @@ import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
 import { knownChains } from '../../src/assets/known-chains.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
-import type { ConfiguredCeilings } from '../../src/authorization/requested-fees.ts';
+import type { ConfiguredCeilings } from '../../src/authorization/requested/requested-fees.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';

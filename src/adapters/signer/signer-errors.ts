@@ -1,5 +1,5 @@
 import { FeeAboveCeilingError } from '../../actions/filled-fees.ts';
-import { NotComparableError } from '../../authorization/building-settings.ts';
+import { NotComparableError } from '../../authorization/requested/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { SpentRequestError } from '../../authorization/spent-requests.ts';
 import { HpkeError } from '../../crypto/hpke.ts';

@@ -1,8 +1,8 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
-import type { BuildingSettings } from '../../authorization/building-settings.ts';
 import type { KnownQuorums } from '../../authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
+import type { BuildingSettings } from '../../authorization/requested/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { createSpentRequests } from '../../authorization/spent-requests.ts';
 import {

@@ -14,7 +14,7 @@ import {
   type QuorumRecord,
   quorumReference,
 } from '../../../src/authorization/quorum-records.ts';
-import type { ConfiguredCeilings } from '../../../src/authorization/requested-fees.ts';
+import type { ConfiguredCeilings } from '../../../src/authorization/requested/requested-fees.ts';
 import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
 import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
 import type { Owner } from './owner.ts';

@@ -3,7 +3,7 @@ import { encodeFunctionData, erc20Abi, parseUnits } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { assetsOf, type KnownAsset } from '../../../src/assets/known-assets.ts';
 import { type KnownChain, knownChains } from '../../../src/assets/known-chains.ts';
-import { isTransferOf } from '../../../src/authorization/requested-transfer.ts';
+import { isTransferOf } from '../../../src/authorization/requested/requested-transfer.ts';
 import { encodeSolanaTransfer } from '../../../src/signing/solana/encode-transfer.ts';
 
 // What the signer compares, for each asset that has a name: all that it needs to know of them is in its tables.

@@ -110,7 +110,7 @@ describe('a deposit', () => {
       const body = { vault_id: id, amount: '1.5' };
       await expectRefused(asking('deposit', body), { [what]: deposits() }, 'is not the contract');
     }
-    // The id says how many decimals the asset has, so that nobody else says what an amount is.
+    // The id says how many decimals the asset has, so that the server does not say what an amount is.
     const asEther = asking('deposit', { vault_id: idOf({}, 18), amount: '1.5' });
     await expectRefused(asEther, { 'six decimals': deposits() });
     await expect(asEther(deposits(units * 10n ** 12n))).resolves.toBeDefined();
@@ -209,7 +209,7 @@ test('rewards are claimed from the distributor of the signer for the wallet', as
     'another chain': claims([own], distributor, { chain_id: 1 }),
     'another call': onBase({ to: distributor, data: tokenCall('approve', thief, 1n) }),
   });
-  await expectRefused(signs, { 'somebody else': claims([own, thief]) }, 'the address of');
+  await expectRefused(signs, { 'another account': claims([own, thief]) }, 'the address of');
   const elsewhere = asking('incentive/claim', { chain: 'ethereum' });
   const task = claims([own], distributor, { chain_id: 1 });
   await expectRefused(elsewhere, { 'no distributor': task }, 'no distributor of rewards on `eip155:1`');

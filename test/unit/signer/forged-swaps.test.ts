@@ -256,7 +256,7 @@ describe('wrapping', () => {
     });
   });
 
-  test('for somebody else is passed on to that address', async () => {
+  test('for another account is passed on to that address', async () => {
     const signs = swapping(wrapping({ destination_address: friend }));
     const pass = { to: wrapped, data: tokenCall('transfer', friend, million) };
     await expect(signs(onBase(pass))).resolves.toBeDefined();

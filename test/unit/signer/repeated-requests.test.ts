@@ -180,7 +180,7 @@ test('a method in the body of another operation than rpc says nothing', async ()
   await expect(signs(evidence, swaps(3))).rejects.toMatchObject(spent);
 });
 
-test('a nonce of another chain, or of another lane, is none of a swap', async () => {
+test('a swap is signed for no nonce of another chain or of another lane', async () => {
   const evidence = asks({ path: '/swap', body: swap().body });
   for (const change of [{ chain_id: 2 }, { type: 118, nonce_key: 1 }])
     await expect(signs(evidence, swaps(0, change))).rejects.toThrow('something else');

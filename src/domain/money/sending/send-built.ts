@@ -1,5 +1,5 @@
 import { FeeAboveCeilingError } from '../../../actions/filled-fees.ts';
-import { NotComparableError } from '../../../authorization/building-settings.ts';
+import { NotComparableError } from '../../../authorization/requested/building-settings.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';

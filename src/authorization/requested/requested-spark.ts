@@ -1,6 +1,11 @@
-import { readInvoice } from '../signing/lightning-invoice.ts';
-import { isIdentityKey, type SparkNetworkName, sparkAddress, sparkDepositAddress } from '../signing/spark.ts';
-import type { SparkOperation } from '../signing/spark-operation.ts';
+import { readInvoice } from '../../signing/lightning-invoice.ts';
+import {
+  isIdentityKey,
+  type SparkNetworkName,
+  sparkAddress,
+  sparkDepositAddress,
+} from '../../signing/spark.ts';
+import type { SparkOperation } from '../../signing/spark-operation.ts';
 import type { Fields } from './completed-fields.ts';
 
 // What the server makes of a request for an operation on Spark, compared with what the request says.

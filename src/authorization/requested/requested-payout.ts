@@ -1,6 +1,6 @@
-import { type PayoutTerms, payoutAction, readPayoutTerms } from '../actions/payout-terms.ts';
-import { RequestTermsError } from '../actions/request-terms-error.ts';
-import type { CreateFiatPayoutRequest } from '../generated/schemas.ts';
+import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
+import { RequestTermsError } from '../../actions/request-terms-error.ts';
+import type { CreateFiatPayoutRequest } from '../../generated/schemas.ts';
 import type { BuiltPart } from './built-part.ts';
 import type { Fields } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';

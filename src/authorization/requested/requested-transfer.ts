@@ -1,22 +1,22 @@
-import { ethereumTransfer, type Movement, tronTransfer } from '../actions/build-transfer.ts';
-import { RequestTermsError } from '../actions/request-terms-error.ts';
+import { ethereumTransfer, type Movement, tronTransfer } from '../../actions/build-transfer.ts';
+import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import {
   fixesArrival,
   readTransferTerms,
   type TransferTerms,
   transferAction,
-} from '../actions/transfer-terms.ts';
-import { readChainAddress } from '../assets/chain-address.ts';
-import { fromRaw, toRaw } from '../assets/decimal.ts';
-import { bytesToBase58, equalBytes, hexToBytes } from '../crypto/encoding.ts';
-import type { TransferRequest } from '../generated/schemas.ts';
-import type { PolicyAction } from '../policy/action.ts';
-import { decodeTokenCall } from '../signing/ethereum/token-calls.ts';
-import { parseHexBytes, parseQuantity, type Quantity } from '../signing/fields.ts';
-import { encodeSolanaTransfer } from '../signing/solana/encode-transfer.ts';
-import { decodeSolanaInstructions } from '../signing/solana/instructions.ts';
-import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../signing/solana/wire.ts';
+} from '../../actions/transfer-terms.ts';
+import { readChainAddress } from '../../assets/chain-address.ts';
+import { fromRaw, toRaw } from '../../assets/decimal.ts';
+import { bytesToBase58, equalBytes, hexToBytes } from '../../crypto/encoding.ts';
+import type { TransferRequest } from '../../generated/schemas.ts';
+import type { PolicyAction } from '../../policy/action.ts';
+import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import { parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
+import { encodeSolanaTransfer } from '../../signing/solana/encode-transfer.ts';
+import { decodeSolanaInstructions } from '../../signing/solana/instructions.ts';
+import { parseSolanaWire } from '../../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
 import { NotComparableError } from './building-settings.ts';
 import { completedOnEthereum, completedOnTron, type Fields, isCompletedBy } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';

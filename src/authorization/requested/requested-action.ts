@@ -1,24 +1,24 @@
-import { batchUnits, operationUnits } from '../actions/account-calls.ts';
-import { decodeRpcAction, transactionUnits } from '../actions/decode-action.ts';
-import { decodeRawSignAction, decodeTronUnits } from '../actions/decode-raw-bytes.ts';
-import { decodeSolanaUnits } from '../actions/decode-solana-units.ts';
-import { exportAction } from '../actions/export-action.ts';
-import { callingAccount, unfoldBatches } from '../actions/unfold-batches.ts';
-import type { WalletRpcRequest } from '../generated/schemas.ts';
-import type { ActionUnit, PolicyAction } from '../policy/action.ts';
-import { type ChainType, requireRpcMethod } from '../signing/chains.ts';
-import { decodeEthereumTransaction } from '../signing/ethereum/decode-transaction.ts';
+import { batchUnits, operationUnits } from '../../actions/account-calls.ts';
+import { decodeRpcAction, transactionUnits } from '../../actions/decode-action.ts';
+import { decodeRawSignAction, decodeTronUnits } from '../../actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../actions/decode-solana-units.ts';
+import { exportAction } from '../../actions/export-action.ts';
+import { callingAccount, unfoldBatches } from '../../actions/unfold-batches.ts';
+import type { WalletRpcRequest } from '../../generated/schemas.ts';
+import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../signing/ethereum/sign-transaction.ts';
-import type { RawSignParams } from '../signing/raw-sign.ts';
-import { encodeTronRawData, type TronRawData } from '../signing/tron/raw-data.ts';
+} from '../../signing/ethereum/sign-transaction.ts';
+import type { RawSignParams } from '../../signing/raw-sign.ts';
+import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
+import type { KnownAction } from '../provable-rules.ts';
+import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuiltPart } from './built-part.ts';
-import type { KnownAction } from './provable-rules.ts';
 import type { SignTask, WalletTask } from './requested-task.ts';
 import { requestedTransferAction } from './requested-transfer.ts';
-import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
 /** Paths whose transactions the server builds, with the method under which policies evaluate them. */
 const methodsOfPaths: Readonly<Record<string, string>> = {

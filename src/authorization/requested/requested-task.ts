@@ -1,6 +1,7 @@
-import { p256PublicKeyPoint, parseP256PublicKey } from '../crypto/p256.ts';
-import { type ChainType, rpcMethodsOf } from '../signing/chains.ts';
-import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import { p256PublicKeyPoint, parseP256PublicKey } from '../../crypto/p256.ts';
+import { type ChainType, rpcMethodsOf } from '../../signing/chains.ts';
+import { parseQuantity, type Quantity } from '../../signing/fields.ts';
+import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuildingSettings } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
 import {
@@ -16,7 +17,6 @@ import { partOfPayout } from './requested-payout.ts';
 import { isSparkOf } from './requested-spark.ts';
 import { partOfSwap } from './requested-swap.ts';
 import { isTransferOf } from './requested-transfer.ts';
-import { type EvidentRequest, UnauthorizedUseError } from './signed-evidence.ts';
 
 /** What a wallet's key is to be used for. */
 export type WalletTask =

@@ -5,11 +5,11 @@ import {
   feeExcess,
   type OperationFees,
   operationFeeExcess,
-} from '../actions/filled-fees.ts';
-import { ceilingsOf, type EvmCeilings } from '../assets/fee-ceilings.ts';
-import { parseQuantity, type Quantity } from '../signing/fields.ts';
+} from '../../actions/filled-fees.ts';
+import { ceilingsOf, type EvmCeilings } from '../../assets/fee-ceilings.ts';
+import { parseQuantity, type Quantity } from '../../signing/fields.ts';
+import type { EvidentRequest } from '../signed-evidence.ts';
 import type { WalletTask } from './requested-task.ts';
-import type { EvidentRequest } from './signed-evidence.ts';
 
 /** What the operator has configured in place of the default ceilings, by chain. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;

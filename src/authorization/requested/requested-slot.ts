@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
-import { operationFee, transactionFee } from '../actions/filled-fees.ts';
-import { ceilingsOf } from '../assets/fee-ceilings.ts';
-import { canonicalJson } from '../crypto/canonical-json.ts';
-import { parseQuantity, type Quantity } from '../signing/fields.ts';
+import { operationFee, transactionFee } from '../../actions/filled-fees.ts';
+import { ceilingsOf } from '../../assets/fee-ceilings.ts';
+import { canonicalJson } from '../../crypto/canonical-json.ts';
+import { parseQuantity, type Quantity } from '../../signing/fields.ts';
+import type { EvidentRequest } from '../signed-evidence.ts';
 import type { BuiltPart } from './built-part.ts';
 import type { Fields } from './completed-fields.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
 import type { SignTask, WalletTask } from './requested-task.ts';
-import type { EvidentRequest } from './signed-evidence.ts';
 
 /** A signature that may be asked for again for the same request. */
 export interface SpendingTask {

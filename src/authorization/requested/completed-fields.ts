@@ -1,4 +1,4 @@
-import { canonicalJson } from '../crypto/canonical-json.ts';
+import { canonicalJson } from '../../crypto/canonical-json.ts';
 
 // What a server may fill in of a transaction that its owner has asked for.
 

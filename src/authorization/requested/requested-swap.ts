@@ -1,11 +1,11 @@
-import { RequestTermsError } from '../actions/request-terms-error.ts';
-import { readSwapTerms, type SwapTerms, swapAction } from '../actions/swap-terms.ts';
-import { equalBytes } from '../crypto/encoding.ts';
-import type { ExecuteWalletSwapRequest } from '../generated/schemas.ts';
-import type { BatchCall } from '../signing/ethereum/batch-executor.ts';
-import type { AbiValue } from '../signing/ethereum/contracts/contract-abi.ts';
-import { swapRouter, wrappedNative } from '../signing/ethereum/contracts/swap-router.ts';
-import { decodeTokenCall } from '../signing/ethereum/token-calls.ts';
+import { RequestTermsError } from '../../actions/request-terms-error.ts';
+import { readSwapTerms, type SwapTerms, swapAction } from '../../actions/swap-terms.ts';
+import { equalBytes } from '../../crypto/encoding.ts';
+import type { ExecuteWalletSwapRequest } from '../../generated/schemas.ts';
+import type { BatchCall } from '../../signing/ethereum/batch-executor.ts';
+import type { AbiValue } from '../../signing/ethereum/contracts/contract-abi.ts';
+import { swapRouter, wrappedNative } from '../../signing/ethereum/contracts/swap-router.ts';
+import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, NotComparableError, type RouterSettings } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
 import type { Fields } from './completed-fields.ts';
@@ -20,7 +20,7 @@ interface SwapCall {
   readonly kind: 'approve' | 'swap' | 'wrap' | 'pass on';
   /** The most that it spends or allows, in base units of the source. */
   readonly spent: bigint;
-  /** Who receives what it delivers; undefined where nobody is named. */
+  /** Who receives what it delivers; undefined where the call names none. */
   readonly recipient?: string;
 }
 

@@ -1,10 +1,10 @@
-import { bytesToBase58 } from '../crypto/encoding.ts';
-import { type BatchCall, encodeBatch } from '../signing/ethereum/batch-executor.ts';
-import { encodeAccountCalls } from '../signing/ethereum/simple-account.ts';
-import { parseEvmAddress, parseHexBytes, parseQuantity, type Quantity } from '../signing/fields.ts';
-import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction } from '../signing/solana/wire.ts';
-import { withFeePayer } from '../signing/solana/with-fee-payer.ts';
+import { bytesToBase58 } from '../../crypto/encoding.ts';
+import { type BatchCall, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
+import { encodeAccountCalls } from '../../signing/ethereum/simple-account.ts';
+import { parseEvmAddress, parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
+import { parseSolanaWire } from '../../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
+import { withFeePayer } from '../../signing/solana/with-fee-payer.ts';
 
 // What the server makes of the transactions and calls that a body contains, made again by the signer.
 

@@ -1,4 +1,4 @@
-import type { PolicyAction } from '../policy/action.ts';
+import type { PolicyAction } from '../../policy/action.ts';
 
 /** What a task is of an action that the server builds from a signed request. */
 export interface BuiltPart {

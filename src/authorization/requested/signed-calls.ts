@@ -1,6 +1,6 @@
-import { equalBytes } from '../crypto/encoding.ts';
-import { type BatchCall, decodeBatch, encodeBatch } from '../signing/ethereum/batch-executor.ts';
-import { parseHexBytes, parseQuantity, type Quantity } from '../signing/fields.ts';
+import { equalBytes } from '../../crypto/encoding.ts';
+import { type BatchCall, decodeBatch, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
+import { parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 
