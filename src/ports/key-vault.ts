@@ -37,7 +37,7 @@ export interface NewWalletKey extends WalletKeyFacts {
 }
 
 /** A wallet's key under another authority. */
-interface ChangedKey {
+export interface ChangedKey {
   readonly sealed: SealedKey;
   readonly authority: WalletAuthority;
 }
@@ -143,6 +143,8 @@ export interface KeyVault {
    * UnauthorizedUseError.
    */
   changeAuthority(sealed: SealedKey, binding: SealBinding, use: AuthorizedUse): Promise<ChangedKey>;
+  /** Seals a wallet's key that is sealed without an authority under one. Throws for a key that has one. */
+  sealUnderAuthority(sealed: SealedKey, binding: SealBinding, authority: WalletAuthority): Promise<SealedKey>;
   /**
    * Draws the secret of a policy and seals it under the policy's content. `name` is what wallets pin: no other secret
    * has it, and this one never leaves the vault.

@@ -199,6 +199,7 @@ const layers: Record<string, string[][]> = {
     ['policies'],
   ],
   wallets: [
+    ['wallet-authorities'],
     ['wallets'],
     ['balances', 'custodial-wallets', 'users', 'wallet-automations', 'wallet-uses'],
     ['accounts', 'allowlist', 'recovery'],

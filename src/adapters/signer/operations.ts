@@ -39,6 +39,7 @@ export const operationNames = [
   'changePolicy',
   'sealQuorumChange',
   'createVoucherKey',
+  'sealUnderAuthority',
 ] as const satisfies readonly (keyof KeyVault)[];
 type OperationName = (typeof operationNames)[number];
 
@@ -71,6 +72,10 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
       const result = await call('changeAuthority', partsOf(sealed), json);
       const { authority } = result.json as { authority: WalletAuthority };
       return { sealed: sealedOf(result), authority };
+    },
+    async sealUnderAuthority(sealed, binding, authority) {
+      const json = { key: sealed.masterKeyId, binding, authority };
+      return sealedOf(await call('sealUnderAuthority', partsOf(sealed), json));
     },
     async sealPolicy(binding, content) {
       const result = await call('sealPolicy', [], { binding, content });
@@ -165,6 +170,13 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
       use,
     );
     return sealedMessage(sealed, { authority });
+  },
+  async sealUnderAuthority(vault, message) {
+    const authority = authorityOf(message.json);
+    if (authority === undefined) throw new MessageError('expected the authority of a wallet');
+    return sealedMessage(
+      await vault.sealUnderAuthority(sealedIn(message), bindingOf(message.json), authority),
+    );
   },
   async sealPolicy(vault, { json }) {
     const { content } = json as { content: Parameters<KeyVault['sealPolicy']>[1] };

@@ -202,6 +202,14 @@ export function vaultOn(
         ),
       };
     },
+    // NOTE: without evidence: the caller, who has such a key used for anything, could as well export it and import it
+    // under an authority.
+    async sealUnderAuthority(sealed, binding, authority) {
+      chainTypeOf(binding);
+      return envelopes.withSecret(sealed, bindingUnder(binding, undefined), (secret) =>
+        envelopes.seal(secret, bindingUnder(binding, authority)),
+      );
+    },
 
     async sealPolicy(binding, content) {
       // Not from the entropy of keys: a seeded sandbox draws the same ones whether policies have owners or not.

@@ -1,5 +1,8 @@
+import {
+  authorityOfNewWallet,
+  type NewAuthority,
+} from '../../domain/wallets/wallet-authorities/new-authority.ts';
 import { createPreparedWallet } from '../../domain/wallets/wallets/create-wallet.ts';
-import { authorityOfNewWallet, type NewAuthority } from '../../domain/wallets/wallets/wallet-authority.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 

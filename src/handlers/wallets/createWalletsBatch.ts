@@ -1,5 +1,8 @@
+import {
+  authoritiesOfNewWallets,
+  type NewAuthority,
+} from '../../domain/wallets/wallet-authorities/new-authority.ts';
 import { createWalletsBatch } from '../../domain/wallets/wallets/create-wallets-batch.ts';
-import { authoritiesOfNewWallets, type NewAuthority } from '../../domain/wallets/wallets/wallet-authority.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
 export const prepare: Preparation<'createWalletsBatch', readonly NewAuthority[]> = ({ body }, context) =>

@@ -69,6 +69,18 @@ test('it can have an owner, a policy and signers', async () => {
   expect(refused.status).toBe(400);
 });
 
+test('its owner changes like that of any other wallet', async () => {
+  await using sandbox = await startSandbox();
+  const { body: made } = await call(sandbox, 'createCustodialWallet', { body: customer });
+  const path = { wallet_id: made.id };
+  const owned = await call(sandbox, 'updateWallet', {
+    ...{ path, body: { owner: { public_key: aliceKey.publicKey } } },
+  });
+  expect(owned.body.owner_id).toMatch(/^[a-z][0-9a-z]{23}$/);
+  const body = { owner: { public_key: bobKey.publicKey } };
+  expect(await refusal(sandbox, 'updateWallet', { path, body })).toMatchObject({ status: 401 });
+});
+
 test('no operation uses its key', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createCustodialWallet', { body: customer });

@@ -3,7 +3,7 @@ import type { WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { NewWalletKey } from '../../../ports/key-vault.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import { type NewAuthority, type SealedFor, sealedFor } from './wallet-authority.ts';
+import { type NewAuthority, type SealedFor, sealedFor } from '../wallet-authorities/new-authority.ts';
 
 /** A new key, sealed for the wallet that will have it. */
 export interface KeyOfWallet extends NewWalletKey, SealedFor {

@@ -1,10 +1,10 @@
 import type { CreateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { authorityWithOwner, type NewAuthority } from '../wallet-authorities/new-authority.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { createWalletKey, type KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
-import { authorityWithOwner, type NewAuthority } from './wallet-authority.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 /**

@@ -4,9 +4,9 @@ import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../gen
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
+import type { NewAuthority } from '../wallet-authorities/new-authority.ts';
 import { createWallet } from './create-wallet.ts';
 import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from './create-wallet-key.ts';
-import type { NewAuthority } from './wallet-authority.ts';
 import { walletView } from './wallet-view.ts';
 
 /**

@@ -7,10 +7,10 @@ import { InvalidImportedKeyError } from '../../../signing/signing-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { walletImportBinding, walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
+import { authorityOfNewWallet, type NewAuthority, sealedFor } from '../wallet-authorities/new-authority.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import type { KeyOfWallet } from './create-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
-import { authorityOfNewWallet, type NewAuthority, sealedFor } from './wallet-authority.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
 import type { WalletRow } from './wallet-row.ts';
 

@@ -45,10 +45,9 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  const names = [input.additional_signers, input.policy_ids];
-  if (row.owner_id !== wallet.owner_id || names.some((given) => given !== undefined)) {
-    await changeAuthority(context, wallet, row);
-  }
+  // An owner who is named again is verified from then on, if the key has no authority yet.
+  const names = [input.owner, input.owner_id, input.additional_signers, input.policy_ids];
+  if (names.some((given) => given !== undefined)) await changeAuthority(context, wallet, row);
   if (row.owner_id !== wallet.owner_id) {
     await endAttachments(context.em, wallet.id);
     await endCards(context, wallet.id);

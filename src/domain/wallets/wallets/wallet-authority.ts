@@ -1,211 +1,29 @@
-import { hash } from 'node:crypto';
-import { baseOfKey, baseOfUser, quorumReference } from '../../../authorization/quorum-records.ts';
-import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import {
-  ifPinned,
-  noPolicies,
   type PolicyPin,
-  policiesAfter,
   policyOfParty,
   type WalletPolicies,
 } from '../../../authorization/wallet-policies.ts';
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { ApiError } from '../../../errors.ts';
-import type { AdditionalSignerInput, WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { ChangedKey } from '../../../ports/key-vault.ts';
 import { knownUsers, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import { withRecordedOwner } from '../../access/key-quorums/recorded-owner.ts';
-import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
-import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
 import { evidenceOf, signerOf } from '../../access/owners/request-evidence.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
-import { findWalletKey } from './find-wallet-key.ts';
+import {
+  authorityUnder,
+  type PartyFields,
+  policiesOf,
+  policyIdsOf,
+} from '../wallet-authorities/new-authority.ts';
+import { findWalletKey, type StoredWalletKey } from './find-wallet-key.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 // HOT: the authorized use is built for every signature of a wallet with an authority.
-
-/** Who will own a new wallet; undefined for one whose key is sealed without an authority. */
-export type NewAuthority =
-  | { readonly ownerId: string; readonly authority: WalletAuthority }
-  | {
-      /** Its key quorum is made with the wallet. */
-      readonly newOwner: NewOwner;
-      readonly signers: readonly string[];
-      readonly policies: WalletPolicies | undefined;
-    }
-  | undefined;
-
-type NewOwner =
-  | {
-      /** Canonical base64 SubjectPublicKeyInfo. */
-      readonly publicKey: string;
-    }
-  | { readonly userId: string; readonly users: PinnedUsers };
-
-/** What the key of a new wallet is sealed under, and the key quorum that must own the wallet then. */
-export interface SealedFor {
-  readonly authority?: WalletAuthority | undefined;
-  readonly ownerId?: string | undefined;
-  /** Set if the key quorum is made with the wallet. */
-  readonly newOwnerId?: string | undefined;
-}
-
-interface AuthorityFields extends OwnerFields {
-  readonly policy_ids?: readonly string[] | undefined;
-  readonly additional_signers?: AdditionalSignerInput | undefined;
-}
-
-/**
- * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
- *
- * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the vault does
- * not vouch for, or by the default key quorum of an organization; and for a body that will be refused.
- */
-export async function authorityOfNewWallet(
-  context: AuthorityContext,
-  fields: AuthorityFields,
-): Promise<NewAuthority> {
-  const { owner, owner_id: ownerId } = fields;
-  if (owner != null && 'public_key' in owner && ownerId === undefined) {
-    const key = readKey(owner.public_key);
-    if (key === undefined) return undefined;
-    const known = await findQuorumOf(context, 'public_key', key);
-    if (known !== undefined) return authorityOf(context, known, fields);
-    return authorityWithNewOwner(context, { publicKey: key }, fields);
-  }
-  if (owner != null && 'user_id' in owner && ownerId === undefined) {
-    return authorityOfUser(context, owner.user_id, fields);
-  }
-  if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
-  return authorityOf(context, ownerId, fields);
-}
-
-type AuthorityContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
-
-async function authorityWithNewOwner(
-  context: AuthorityContext,
-  newOwner: NewOwner,
-  fields: AuthorityFields,
-): Promise<NewAuthority> {
-  const signers = await referencesOf(context, signerIdsOf(fields));
-  if (signers === undefined) return undefined;
-  return { newOwner, signers, policies: ifPinned(await policiesOf(context, fields)) };
-}
-
-/** CHOICE: the user's key quorum may be from before its app's login was configured; then nothing can be verified. */
-async function authorityOfUser(
-  context: AuthorityContext,
-  userId: string,
-  fields: AuthorityFields,
-): Promise<NewAuthority> {
-  const users = await pinUsers(context, [userId]);
-  if (users === undefined) return undefined;
-  const known = await findQuorumOf(context, 'user', userId);
-  if (known === undefined) return authorityWithNewOwner(context, { userId, users }, fields);
-  const [record] = await loadQuorumRecords(context, [known]);
-  return record?.base.users === undefined ? undefined : authorityOf(context, known, fields);
-}
-
-function signerIdsOf({ additional_signers: signers = [] }: AuthorityFields): string[] {
-  return signers.map((signer) => signer.signer_id);
-}
-
-/** Undefined when one of these key quorums does not exist. */
-async function authorityOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
-  ownerId: string,
-  fields: AuthorityFields,
-): Promise<NewAuthority> {
-  const [owner, ...signers] = (await referencesOf(context, [ownerId, ...signerIdsOf(fields)])) ?? [];
-  if (owner === undefined) return undefined;
-  const policies = ifPinned(await policiesOf(context, fields));
-  return { ownerId, authority: { owner, signers, isAutomated: false, policies } };
-}
-
-/** The policies that a body or a row names, as far as they can be pinned. */
-async function policiesOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
-  fields: Pick<AuthorityFields, 'policy_ids' | 'additional_signers'>,
-): Promise<WalletPolicies> {
-  const { policy_ids = [], additional_signers = [] } = fields;
-  const pins = await findPins(context, policyIdsOf(fields));
-  const find = (id: string) => pins.find((pin) => pin.id === id) ?? null;
-  return policiesAfter(noPolicies(0), { policy_ids, additional_signers }, find);
-}
-
-function policyIdsOf({
-  policy_ids: own = [],
-  additional_signers: signers = [],
-}: Pick<AuthorityFields, 'policy_ids' | 'additional_signers'>): string[] {
-  return [...own, ...signers.flatMap(({ override_policy_ids: ids = [] }) => ids)];
-}
-
-/** The authority of a wallet whose id is known. */
-export function sealedFor(appId: string, walletId: string, planned: NewAuthority): SealedFor {
-  if (planned === undefined) return {};
-  if ('authority' in planned) return planned;
-  const newOwnerId = quorumIdWith(walletId);
-  const owner = quorumReference(baseOfNewOwner(appId, newOwnerId, planned.newOwner));
-  const { signers, policies } = planned;
-  const authority = { owner, signers, isAutomated: false, policies };
-  return { authority, ownerId: newOwnerId, newOwnerId };
-}
-
-function baseOfNewOwner(appId: string, id: string, owner: NewOwner) {
-  return 'publicKey' in owner
-    ? baseOfKey(appId, id, owner.publicKey)
-    : baseOfUser(appId, id, owner.userId, owner.users);
-}
-
-/** The id of a key quorum that is made with a wallet: known before it is stored, and as random as the wallet's. */
-function quorumIdWith(walletId: string): string {
-  const digits = BigInt(`0x${hash('sha256', `key quorum made with ${walletId}`)}`).toString(36);
-  return `q${digits.slice(-23)}`;
-}
-
-/** The authority with another owner: the one that was expected is not the owner any more. */
-export async function authorityWithOwner(
-  context: Pick<PreparationContext, 'app' | 'em'>,
-  authority: WalletAuthority,
-  ownerId: string,
-): Promise<NewAuthority> {
-  const [owner] = (await referencesOf(context, [ownerId])) ?? [];
-  return owner === undefined ? undefined : { ownerId, authority: { ...authority, owner } };
-}
-
-/** `authorityOfNewWallet` of each. */
-export async function authoritiesOfNewWallets(
-  context: AuthorityContext,
-  wallets: readonly AuthorityFields[],
-): Promise<NewAuthority[]> {
-  const authorities: NewAuthority[] = [];
-  for (const wallet of wallets) authorities.push(await authorityOfNewWallet(context, wallet));
-  return authorities;
-}
-
-function readKey(key: string): string | undefined {
-  try {
-    return parseP256PublicKey(key);
-  } catch (error) {
-    if (error instanceof InvalidPublicKeyError) return undefined;
-    throw error;
-  }
-}
-
-/** Undefined when one of them does not exist. */
-async function referencesOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
-  ids: readonly string[],
-): Promise<string[] | undefined> {
-  if (ids.length === 0) return [];
-  const records = await loadQuorumRecords(context, [...new Set(ids)]);
-  const byId = new Map(records.map((record) => [record.base.id, record]));
-  const found = ids.flatMap((id) => byId.get(id) ?? []);
-  return found.length < ids.length ? undefined : found.map(({ base }) => quorumReference(base));
-}
 
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
@@ -277,7 +95,7 @@ function partiesOf(wallet: PartyColumns): string[] {
   return [...new Set(wallet.owner_id === null ? ids : [wallet.owner_id, ...ids])];
 }
 
-function policyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers'>) {
+function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers'>): PartyFields {
   return {
     policy_ids: wallet.policy_id === null ? [] : [wallet.policy_id],
     additional_signers: signersOf(wallet),
@@ -294,18 +112,13 @@ export async function changeAuthority(
   before: WalletRow,
   after: WalletRow,
 ): Promise<void> {
-  const { authority, ...sealed } = await findWalletKey(context, before);
-  if (authority === null) return;
-  // The new owner first: of two key quorums of one key, the body names this one.
-  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
-  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
-  const pins = {
-    before: await policiesOf(context, policyFieldsOf(before)),
-    named: await findPins(context, policyIdsOf(policyFieldsOf(after))),
-  };
-  const changed = await askForUse(context, { ...use, pins }, (shown) =>
-    context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
-  );
+  if (before.custody_provider !== null) return;
+  const key = await findWalletKey(context, before);
+  const changed =
+    key.authority === null
+      ? await firstAuthority(context, key, { before, after })
+      : await agreedAuthority(context, { ...key, authority: key.authority }, { before, after });
+  if (changed === undefined) return;
   await context.em
     .getKysely<Tables>()
     .updateTable('wallet_keys')
@@ -317,4 +130,59 @@ export async function changeAuthority(
     })
     .where('wallet_id', '=', before.id)
     .execute();
+}
+
+interface Change {
+  readonly before: WalletRow;
+  readonly after: WalletRow;
+}
+
+/** The key under the authority that the vault works out from the request, which the owner from before has signed. */
+async function agreedAuthority(
+  context: OperationContext,
+  { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
+  { before, after }: Change,
+): Promise<ChangedKey> {
+  // The new owner first: of two key quorums of one key, the body names this one.
+  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
+  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
+  const pins = {
+    before: await policiesOf(context, partyFieldsOf(before)),
+    named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
+  };
+  return askForUse(context, { ...use, pins }, (shown) =>
+    context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
+  );
+}
+
+/**
+ * A key without an authority under the one that it has from now on; undefined for a wallet that still has no owner who
+ * holds keys.
+ */
+async function firstAuthority(
+  context: OperationContext,
+  { authority: _, ...sealed }: StoredWalletKey,
+  { before, after }: Change,
+): Promise<ChangedKey | undefined> {
+  const { owner_id: ownerId } = after;
+  const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
+  if (found === undefined) return undefined;
+  // What is attached ends with a change of the owner.
+  const isAutomated = ownerId === before.owner_id && (await isAttached(context, after.id));
+  const authority = { ...found, isAutomated };
+  return {
+    authority,
+    sealed: await context.vault.sealUnderAuthority(sealed, walletKeyBinding(before), authority),
+  };
+}
+
+async function isAttached({ em }: OperationContext, walletId: string): Promise<boolean> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_attachments')
+    .select('id')
+    .where('wallet_id', '=', walletId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }

@@ -1,0 +1,229 @@
+import { hash } from 'node:crypto';
+import {
+  baseOfKey,
+  baseOfUser,
+  type QuorumRecord,
+  quorumReference,
+} from '../../../authorization/quorum-records.ts';
+import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
+import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import {
+  ifPinned,
+  noPolicies,
+  policiesAfter,
+  type WalletPolicies,
+} from '../../../authorization/wallet-policies.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import type { AdditionalSignerInput } from '../../../generated/schemas.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
+import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
+import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
+import { findPins } from '../../access/policies/policy-seals.ts';
+
+interface KnownOwner {
+  readonly ownerId: string;
+  readonly authority: WalletAuthority;
+}
+
+/** Who will own a new wallet; undefined for one whose key is sealed without an authority. */
+export type NewAuthority =
+  | KnownOwner
+  | {
+      /** Its key quorum is made with the wallet. */
+      readonly newOwner: NewOwner;
+      readonly signers: readonly string[];
+      readonly policies: WalletPolicies | undefined;
+    }
+  | undefined;
+
+type NewOwner =
+  | {
+      /** Canonical base64 SubjectPublicKeyInfo. */
+      readonly publicKey: string;
+    }
+  | { readonly userId: string; readonly users: PinnedUsers };
+
+/** What the key of a new wallet is sealed under, and the key quorum that must own the wallet then. */
+export interface SealedFor {
+  readonly authority?: WalletAuthority | undefined;
+  readonly ownerId?: string | undefined;
+  /** Set if the key quorum is made with the wallet. */
+  readonly newOwnerId?: string | undefined;
+}
+
+/** Whom and what a wallet's authority names beside the owner. */
+export interface PartyFields {
+  readonly policy_ids?: readonly string[] | undefined;
+  readonly additional_signers?: AdditionalSignerInput | undefined;
+}
+
+interface AuthorityFields extends OwnerFields, PartyFields {}
+
+/**
+ * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
+ *
+ * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the vault does
+ * not vouch for, or by the default key quorum of an organization; and for a body that will be refused.
+ */
+export async function authorityOfNewWallet(
+  context: AuthorityContext,
+  fields: AuthorityFields,
+): Promise<NewAuthority> {
+  const { owner, owner_id: ownerId } = fields;
+  if (owner != null && 'public_key' in owner && ownerId === undefined) {
+    const key = readKey(owner.public_key);
+    if (key === undefined) return undefined;
+    const known = await findQuorumOf(context, 'public_key', key);
+    if (known !== undefined) return authorityOf(context, known, fields);
+    return authorityWithNewOwner(context, { publicKey: key }, fields);
+  }
+  if (owner != null && 'user_id' in owner && ownerId === undefined) {
+    return authorityOfUser(context, owner.user_id, fields);
+  }
+  if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
+  return authorityOf(context, ownerId, fields);
+}
+
+type AuthorityContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+
+async function authorityWithNewOwner(
+  context: AuthorityContext,
+  newOwner: NewOwner,
+  fields: AuthorityFields,
+): Promise<NewAuthority> {
+  const signers = await referencesOf(context, signerIdsOf(fields));
+  if (signers === undefined) return undefined;
+  return { newOwner, signers, policies: ifPinned(await policiesOf(context, fields)) };
+}
+
+/** CHOICE: the user's key quorum may be from before its app's login was configured; then nothing can be verified. */
+async function authorityOfUser(
+  context: AuthorityContext,
+  userId: string,
+  fields: AuthorityFields,
+): Promise<NewAuthority> {
+  const users = await pinUsers(context, [userId]);
+  if (users === undefined) return undefined;
+  const known = await findQuorumOf(context, 'user', userId);
+  if (known === undefined) return authorityWithNewOwner(context, { userId, users }, fields);
+  const [record] = await loadQuorumRecords(context, [known]);
+  return record?.base.users === undefined ? undefined : authorityOf(context, known, fields);
+}
+
+function signerIdsOf({ additional_signers: signers = [] }: PartyFields): string[] {
+  return signers.map((signer) => signer.signer_id);
+}
+
+/** Undefined when one of these key quorums does not exist. */
+async function authorityOf(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  ownerId: string,
+  fields: PartyFields,
+): Promise<KnownOwner | undefined> {
+  const [owner, ...signers] = (await referencesOf(context, [ownerId, ...signerIdsOf(fields)])) ?? [];
+  if (owner === undefined) return undefined;
+  const policies = ifPinned(await policiesOf(context, fields));
+  return { ownerId, authority: { owner, signers, isAutomated: false, policies } };
+}
+
+/**
+ * The authority of a wallet whose owner exists already; undefined if the vault could verify nothing of the owner, whose
+ * members are users that the server names the keys of.
+ */
+export async function authorityUnder(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  ownerId: string,
+  fields: PartyFields,
+): Promise<WalletAuthority | undefined> {
+  const [record] = await loadQuorumRecords(context, [ownerId]);
+  if (record === undefined || !hasKeys(record)) return undefined;
+  return (await authorityOf(context, ownerId, fields))?.authority;
+}
+
+function hasKeys({ base, changes }: QuorumRecord): boolean {
+  const { users, publicKeys, quorums } = base;
+  return users !== undefined || publicKeys.length > 0 || quorums.length > 0 || changes.length > 0;
+}
+
+/** The policies that a body or a row names, as far as they can be pinned. */
+export async function policiesOf(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  fields: PartyFields,
+): Promise<WalletPolicies> {
+  const { policy_ids = [], additional_signers = [] } = fields;
+  const pins = await findPins(context, policyIdsOf(fields));
+  const find = (id: string) => pins.find((pin) => pin.id === id) ?? null;
+  return policiesAfter(noPolicies(0), { policy_ids, additional_signers }, find);
+}
+
+export function policyIdsOf({
+  policy_ids: own = [],
+  additional_signers: signers = [],
+}: PartyFields): string[] {
+  return [...own, ...signers.flatMap(({ override_policy_ids: ids = [] }) => ids)];
+}
+
+/** The authority of a wallet whose id is known. */
+export function sealedFor(appId: string, walletId: string, planned: NewAuthority): SealedFor {
+  if (planned === undefined) return {};
+  if ('authority' in planned) return planned;
+  const newOwnerId = quorumIdWith(walletId);
+  const owner = quorumReference(baseOfNewOwner(appId, newOwnerId, planned.newOwner));
+  const { signers, policies } = planned;
+  const authority = { owner, signers, isAutomated: false, policies };
+  return { authority, ownerId: newOwnerId, newOwnerId };
+}
+
+function baseOfNewOwner(appId: string, id: string, owner: NewOwner) {
+  return 'publicKey' in owner
+    ? baseOfKey(appId, id, owner.publicKey)
+    : baseOfUser(appId, id, owner.userId, owner.users);
+}
+
+/** The id of a key quorum that is made with a wallet: known before it is stored, and as random as the wallet's. */
+function quorumIdWith(walletId: string): string {
+  const digits = BigInt(`0x${hash('sha256', `key quorum made with ${walletId}`)}`).toString(36);
+  return `q${digits.slice(-23)}`;
+}
+
+/** The authority with another owner: the one that was expected is not the owner any more. */
+export async function authorityWithOwner(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  authority: WalletAuthority,
+  ownerId: string,
+): Promise<NewAuthority> {
+  const [owner] = (await referencesOf(context, [ownerId])) ?? [];
+  return owner === undefined ? undefined : { ownerId, authority: { ...authority, owner } };
+}
+
+/** `authorityOfNewWallet` of each. */
+export async function authoritiesOfNewWallets(
+  context: AuthorityContext,
+  wallets: readonly AuthorityFields[],
+): Promise<NewAuthority[]> {
+  const authorities: NewAuthority[] = [];
+  for (const wallet of wallets) authorities.push(await authorityOfNewWallet(context, wallet));
+  return authorities;
+}
+
+function readKey(key: string): string | undefined {
+  try {
+    return parseP256PublicKey(key);
+  } catch (error) {
+    if (error instanceof InvalidPublicKeyError) return undefined;
+    throw error;
+  }
+}
+
+/** Undefined when one of them does not exist. */
+async function referencesOf(
+  context: Pick<PreparationContext, 'app' | 'em'>,
+  ids: readonly string[],
+): Promise<string[] | undefined> {
+  if (ids.length === 0) return [];
+  const records = await loadQuorumRecords(context, [...new Set(ids)]);
+  const byId = new Map(records.map((record) => [record.base.id, record]));
+  const found = ids.flatMap((id) => byId.get(id) ?? []);
+  return found.length < ids.length ? undefined : found.map(({ base }) => quorumReference(base));
+}
