@@ -15,6 +15,22 @@ export interface WalletEntity {
   readonly type: 'user' | 'organization';
 }
 
+/** The key quorum that owns a new wallet of this entity if no other owner is named; undefined without one. */
+export async function defaultOwnerOf(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  entity: WalletEntity | undefined,
+): Promise<string | undefined> {
+  if (entity?.type !== 'organization') return undefined;
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('organizations')
+    .select('default_key_quorum_id as ownerId')
+    .where('id', '=', entity.id)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  return row?.ownerId;
+}
+
 /**
  * Ensures that a user or organization exists and can have one more wallet, and locks it until the transaction ends.
  *

@@ -19,6 +19,7 @@ import type { PreparationContext } from '../../../operation-context.ts';
 import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
 import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
+import { defaultOwnerOf, type WalletEntity } from '../../access/organizations/wallet-entity.ts';
 import { findPins } from '../../access/policies/policy-seals.ts';
 
 interface KnownOwner {
@@ -58,13 +59,15 @@ export interface PartyFields {
   readonly additional_signers?: AdditionalSignerInput | undefined;
 }
 
-interface AuthorityFields extends OwnerFields, PartyFields {}
+interface AuthorityFields extends OwnerFields, PartyFields {
+  readonly entity?: WalletEntity | undefined;
+}
 
 /**
  * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
  *
- * Result: undefined for a wallet whose owner holds no keys: without an owner, owned by a user whose keys the vault does
- * not vouch for, or by the default key quorum of an organization; and for a body that will be refused.
+ * Result: undefined for a wallet whose owner holds no keys: without an owner, or owned by a user whose keys the vault does
+ * not vouch for; and for a body that will be refused.
  */
 export async function authorityOfNewWallet(
   context: AuthorityContext,
@@ -81,8 +84,9 @@ export async function authorityOfNewWallet(
   if (owner != null && 'user_id' in owner && ownerId === undefined) {
     return authorityOfUser(context, owner.user_id, fields);
   }
-  if (typeof ownerId !== 'string' || owner !== undefined) return undefined;
-  return authorityOf(context, ownerId, fields);
+  if (owner !== undefined || ownerId === null) return undefined;
+  const known = ownerId ?? (await defaultOwnerOf(context, fields.entity));
+  return known === undefined ? undefined : authorityOf(context, known, fields);
 }
 
 type AuthorityContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
