@@ -12,6 +12,7 @@ import { getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { createUser } from '../users/create-user.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from '../users/linked-account-kinds.ts';
+import { sealUnderUsers } from '../wallet-authorities/seal-under-users.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { createWalletKeys, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
@@ -40,7 +41,7 @@ export async function createWalletsWithRecovery(
   { wallets, primary_signer: primary, recovery_user: recovery }: CreateWalletsWithRecoveryRequest,
 ): Promise<CreateWalletsWithRecoveryResponse> {
   const accounts = readAccounts(recovery.linked_accounts);
-  const keys = await createWalletKeys(
+  const drawn = await createWalletKeys(
     context,
     wallets.map((wallet) => wallet.chain_type),
   );
@@ -49,6 +50,7 @@ export async function createWalletsWithRecovery(
     inputs: recovery.linked_accounts,
   });
   const ownerId = await ownerOf(context, users);
+  const keys = await sealUnderUsers(context, drawn, { ownerId, wallets });
   const created: WalletRow[] = [];
   for (const [index, input] of wallets.entries()) {
     const key = Promise.resolve(keys[index] as KeyOfWallet);

@@ -8,6 +8,7 @@ import { findSmartAccountFactory } from '../../access/apps/smart-account-factory
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { sealUnderUsers } from '../wallet-authorities/seal-under-users.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
@@ -62,10 +63,11 @@ export interface UserWithWallets {
 export async function addWallets(
   context: OperationContext,
   user: StoredUser,
-  { inputs, keys }: PreparedWallets,
+  { inputs, keys: drawn }: PreparedWallets,
 ): Promise<UserWithWallets> {
   if (inputs.length === 0) return { user, made: [] };
-  const owner_id = await resolveOwner(context, { owner: { user_id: user.row.id } });
+  const owner_id = (await resolveOwner(context, { owner: { user_id: user.row.id } }))!;
+  const keys = await sealUnderUsers(context, drawn, { ownerId: owner_id, wallets: inputs });
   const accounts: NewAccount[] = [];
   const takeIndex = countIndexes(user);
   for (const [index, { create_smart_wallet, ...input }] of inputs.entries()) {
