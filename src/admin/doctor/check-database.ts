@@ -3,6 +3,7 @@ import type { ServeConfig } from '../../config.ts';
 import type { VaultSettings } from '../../config-signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
+import { findLostWallets } from '../../domain/wallets/wallet-authorities/lost-wallets.ts';
 import { checkMasterKey } from '../../domain/wallets/wallets/check-master-key.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
@@ -33,6 +34,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
       skewFinding(skewMs),
       schema,
       ...(schema.state === 'ok' ? await restoreFindings(database) : []),
+      ...(schema.state === 'ok' ? [await ownersFinding(database)] : []),
       await masterKeyFinding(vault, schema.state === 'ok' ? database : undefined),
     ];
   } catch (error) {
@@ -120,6 +122,17 @@ async function restoreFindings(database: Database): Promise<Finding[]> {
   if (restore === undefined || restore.releasedAtMs !== null) return [];
   const text = `they are held since ${new Date(restore.noticedAtMs).toISOString()}, because the database was restored (${restore.cause})`;
   return [fault('changes', text, 'follow "After a restore" in docs/backups.md: `custos restored report`')];
+}
+
+/** Wallets that their owners have lost: the server itself notices each only when it is used. */
+async function ownersFinding(database: Database): Promise<Finding> {
+  const { examined, hasMore, lost, named } = await findLostWallets(database.orm.em.fork());
+  const known = `${examined} wallet(s) whose owner the signer verifies${hasMore ? ', and there are more' : ''}`;
+  if (lost === 0) return ok('owners', `no owner is missing among ${known}`);
+  const names = named.map(({ id, appId }) => `\`${id}\` of the app \`${appId}\``).join(', ');
+  const more = lost > named.length ? ` and ${lost - named.length} more` : '';
+  const text = `${lost} of ${known}, cannot be used by it, because the key quorum that the signer knows was deleted: ${names}${more}`;
+  return warning('owners', text, 'take the rows of that key quorum from a backup, see docs/production.md');
 }
 
 /** Seals and opens something; if the database can be read, also opens what is stored there. */

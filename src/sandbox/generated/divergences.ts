@@ -827,7 +827,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
-    "path": "src/domain/wallets/wallets/wallet-authority.ts",
+    "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
   ]
@@ -877,7 +877,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
-    "path": "src/domain/wallets/wallets/wallet-authority.ts",
+    "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
   ]
@@ -2255,7 +2255,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
-    "path": "src/domain/wallets/wallets/wallet-authority.ts",
+    "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
   ]

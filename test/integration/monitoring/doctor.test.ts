@@ -9,7 +9,11 @@ import { examineProduction } from '../../../src/admin/doctor/examine-production.
 import { readKeysConfig, readServeConfig } from '../../../src/config.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
+import { openOperations } from '../../support/run-operations.ts';
 import { startScriptedNode } from '../../support/scripted-node.ts';
+import { keptWallets } from '../../support/signer/kept-wallets.ts';
+import { keyOf } from '../../support/signer/login-clients.ts';
+import { newOwner } from '../../support/signer/owner.ts';
 
 const folder = temporaryFolder();
 let env: Record<string, string>;
@@ -45,6 +49,9 @@ describe('custos doctor --serve', () => {
     expect(of('TLS')).toEqual([expect.stringMatching(/^ok: the certificate is valid until 20/)]);
     expect(of('public URL')).toEqual([expect.stringMatching(/^ok: `https:\/\/localhost` resolves to /)]);
     expect(of('schema')).toEqual(['ok: it is that of this version']);
+    expect(of('owners')).toEqual([
+      'ok: no owner is missing among 0 wallet(s) whose owner the signer verifies',
+    ]);
     expect(of('master key')).toEqual(['ok: it seals and opens, and opens what is stored']);
     expect(of('clock')).toEqual([expect.stringMatching(/^ok: that of the database is 0\.\d s/)]);
     expect(of('connections')).toEqual([expect.stringMatching(/^ok: 14 connections for 1 process/)]);
@@ -78,6 +85,22 @@ describe('custos doctor --serve', () => {
     await (await startProduction({ DATABASE_URL: url })).close();
     expect((await examine({ DATABASE_URL: url }))('master key')).toEqual([
       expect.stringMatching(/^fault: master key `\w+` is not configured/),
+    ]);
+  });
+
+  test('finds wallets whose owner cannot use them any more', async () => {
+    await using server = await openOperations('postgres');
+    const wallets = keptWallets(server);
+    const owner = keyOf(newOwner());
+    const known = await wallets.quorumOf(owner);
+    const walletId = await wallets.made('createWallet', { chain_type: 'ethereum', owner_id: known });
+    // As an earlier version has left it.
+    await wallets.write('wallets', ['id', walletId], { owner_id: await wallets.quorumOf(owner) });
+    await wallets.done('deleteKeyQuorum', { path: { key_quorum_id: known } }, owner);
+    expect((await examine({ DATABASE_URL: server.database.url! }))('owners')).toEqual([
+      expect.stringMatching(
+        new RegExp(`^warning: 1 of 1 wallet.* was deleted: \`${walletId}\` of the app \`${server.app.id}\`$`),
+      ),
     ]);
   });
 

@@ -8,7 +8,7 @@ import { newOwner } from './owner.ts';
 type Rows = Record<string, Record<string, unknown>>;
 type Named = readonly [column: string, value: string];
 
-export const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
 /** Wallets of one app, and someone who can write to its database. */
 export function keptWallets(server: TestOperations) {
@@ -37,7 +37,7 @@ export function keptWallets(server: TestOperations) {
     );
   }
 
-  /** Expects that the wallet is used by its owner, and by nobody who can only write to the database. */
+  /** Expects that its owner uses the wallet, and that someone who can only write to the database does not. */
   async function expectKept(walletId: string, by: Key): Promise<void> {
     expect(await signs(walletId, by)).toBe(200);
     expect(await signs(walletId, thief)).toBe(401);

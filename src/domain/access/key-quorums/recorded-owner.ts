@@ -26,14 +26,14 @@ export async function withRecordedOwner<T>(
     return await ask(quorums);
   } catch (error) {
     if (!(error instanceof UnauthorizedUseError) || owner === null) throw error;
-    const recorded = await recordedOwner(context, owner, quorums);
+    const recorded = await findRecordedOwner(context, owner, quorums);
     if (recorded === undefined) throw error;
     return ask([...quorums, recorded]);
   }
 }
 
 /** A key quorum of one key, which is also the only one of a known key quorum; undefined if the owner is known already. */
-async function recordedOwner(
+export async function findRecordedOwner(
   context: Pick<OperationContext, 'app' | 'em'>,
   owner: string,
   quorums: readonly QuorumRecord[],

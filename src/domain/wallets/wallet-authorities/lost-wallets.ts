@@ -1,0 +1,110 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type QuorumRecord, quorumReference } from '../../../authorization/quorum-records.ts';
+import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
+import { findRecordedOwner } from '../../access/key-quorums/recorded-owner.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: reads the keys of all wallets; the entity manager would make entities of them. No bench case covers it.
+
+/** How many wallets are read at once. */
+const PAGE = 500;
+
+/** CHOICE: how many wallets are examined, so that it ends in time: most have an owner of their own. */
+const MAX_EXAMINED = 100_000;
+
+/** How many are named. */
+const MAX_NAMED = 20;
+
+interface Examined {
+  /** Wallets whose owner the vault verifies. */
+  readonly examined: number;
+  /** Whether there are more than were examined. */
+  readonly hasMore: boolean;
+  /** Those whose owner cannot use them any more. */
+  readonly lost: number;
+  /** The first of these. */
+  readonly named: readonly { readonly id: string; readonly appId: string }[];
+}
+
+interface Row {
+  readonly id: string;
+  readonly app_id: string;
+  readonly owner_id: string | null;
+  readonly additional_signers: string;
+  readonly authority: string | null;
+}
+
+/**
+ * Finds wallets whose owner cannot use them any more, because the key quorum that the vault knows as their owner was
+ * deleted: an earlier version left the database with another one of the same key. Archived wallets are left out.
+ */
+export async function findLostWallets(em: SqlEntityManager, most = MAX_EXAMINED): Promise<Examined> {
+  const known = new Map<string, string>();
+  const named: { id: string; appId: string }[] = [];
+  let [examined, lost, after] = [0, 0, ''];
+  for (;;) {
+    const rows = await readPage(em, after);
+    await readOwners(em, rows, known);
+    for (const row of rows) {
+      if (examined === most) return { examined, hasMore: true, lost, named };
+      examined += 1;
+      if (await hasOwner(em, row, known)) continue;
+      lost += 1;
+      if (named.length < MAX_NAMED) named.push({ id: row.id, appId: row.app_id });
+    }
+    if (rows.length < PAGE) return { examined, hasMore: false, lost, named };
+    after = rows.at(-1)!.id;
+  }
+}
+
+function readPage(em: SqlEntityManager, after: string): Promise<Row[]> {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('wallet_keys as key')
+    .innerJoin('wallets as wallet', 'wallet.id', 'key.wallet_id')
+    .select(['wallet.id', 'wallet.app_id', 'wallet.owner_id', 'wallet.additional_signers', 'key.authority'])
+    .where('key.authority', 'is not', null)
+    .where('wallet.archived_at_ms', 'is', null)
+    .where('key.wallet_id', '>', after)
+    .orderBy('key.wallet_id')
+    .limit(PAGE)
+    .execute();
+}
+
+/**
+ * Reads the owners of these wallets together.
+ *
+ * @param known gets the references of key quorums by their ids.
+ */
+async function readOwners(
+  em: SqlEntityManager,
+  rows: readonly Row[],
+  known: Map<string, string>,
+): Promise<void> {
+  for (const [id, ofApp] of Map.groupBy(rows, (row) => row.app_id)) {
+    const owners = ofApp.flatMap(({ owner_id: owner }) => owner ?? []).filter((owner) => !known.has(owner));
+    const records = await loadQuorumRecords({ app: { id }, em }, [...new Set(owners)]);
+    for (const { base } of records) known.set(base.id, quorumReference(base));
+  }
+}
+
+/** Whether the server finds the key quorum that the vault knows as the owner, as it does for a use of the wallet. */
+async function hasOwner(
+  em: SqlEntityManager,
+  row: Row,
+  known: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  const { owner } = JSON.parse(row.authority!) as WalletAuthority;
+  if (owner === null || (row.owner_id !== null && known.get(row.owner_id) === owner)) return true;
+  const context = { app: { id: row.app_id }, em };
+  const signers = JSON.parse(row.additional_signers) as WalletAdditionalSigner;
+  const ids = [row.owner_id, ...signers.map(({ signer_id: id }) => id)].filter((id) => id !== null);
+  const records = await loadQuorumRecords(context, [...new Set(ids)]);
+  return isAmong(records, owner) || (await findRecordedOwner(context, owner, records)) !== undefined;
+}
+
+function isAmong(records: readonly QuorumRecord[], owner: string): boolean {
+  return records.some(({ base }) => quorumReference(base) === owner);
+}
