@@ -127,6 +127,49 @@ test('a database that names another owner does not give the wallet away', async 
   }
 });
 
+test('a wallet gets its first owner, is given up and owned again, and a database names another one', async () => {
+  const [owner, thief] = [newOwner(), newOwner()];
+  const made = await call('/v1/wallets', { chain_type: 'ethereum' });
+  const wallet = made.body as { id: string; address: string };
+  const path = `/v1/wallets/${wallet.id}`;
+  const signed = (by: Owner, asked: { path: string; method: 'POST' | 'PATCH'; body: object }) => {
+    const expiryMs = Date.now() + 60_000;
+    const payload = payloadOf({ ...asked, appId: server.app.id, expiryMs });
+    const headers = {
+      'service-request-expiry': String(expiryMs),
+      'service-authorization-signature': signPayload(by, payload),
+    };
+    return call(asked.path, asked.body, headers, asked.method === 'PATCH' ? 'PATCH' : undefined);
+  };
+  const sign = (by: Owner) => signed(by, { path: `${path}/rpc`, method: 'POST', body: hello });
+  const change = { path, method: 'PATCH', body: { owner: null } } as const;
+  const named = { owner: { public_key: owner.publicKey } };
+  for (const free of [async () => expectSigns(wallet), async () => void (await signed(owner, change))]) {
+    await free();
+    const owned = await call(path, named, {}, 'PATCH');
+    expect(owned, JSON.stringify(owned.body)).toMatchObject({ status: 200 });
+    expect((await call(`${path}/rpc`, hello)).status).toBe(401);
+    expect((await sign(owner)).status).toBe(200);
+  }
+  const quorum = await call('/v1/key_quorums', { public_keys: [thief.publicKey] });
+  const client = new Client({ connectionString: server.databaseUrl });
+  await client.connect();
+  try {
+    const { id } = quorum.body as { id: string };
+    await client.query('update wallets set owner_id = $1 where id = $2', [id, wallet.id]);
+    // The server believes its database, and the signer does not.
+    expect((await sign(thief)).status).toBe(500);
+    await client.query('update wallets set owner_id = null where id = $1', [wallet.id]);
+    expect((await call(`${path}/rpc`, hello)).status).toBe(500);
+    const theft = { owner: { public_key: thief.publicKey } };
+    expect((await call(path, theft, {}, 'PATCH')).status).toBe(500);
+    await client.query('update wallet_keys set authority = null where wallet_id = $1', [wallet.id]);
+    expect((await call(path, theft, {}, 'PATCH')).status).toBe(500);
+  } finally {
+    await client.end();
+  }
+});
+
 test('a database that names another key of a user does not give the wallet away', async () => {
   const made = await call('/v1/users', { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'ann' }] });
   const user = made.body as { id: string };
