@@ -13,9 +13,9 @@ import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { quorumChangesBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
-import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorums } from '../owners/load-quorums.ts';
+import { knownQuorumRows } from '../owners/quorum-rows.ts';
 import { evidenceOf } from '../owners/request-evidence.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { findVoucherKey } from './voucher-keys.ts';
@@ -199,40 +199,12 @@ interface QuorumRow {
   readonly users: { readonly voucher: string; readonly subjects: Record<string, string> } | undefined;
 }
 
-interface SelectedRow {
-  readonly id: string;
-  readonly authorization_threshold: number | null;
-  readonly kind: string | null;
-  readonly member: string | null;
-  readonly has_changes: unknown;
-  readonly voucher: string | null;
-  readonly subject: string | null;
-}
-
-const selectQuorums = prepareQueryOfIds<SelectedRow>((database, { ids, appId }) =>
-  database
-    .selectFrom('key_quorums as quorum')
-    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select(['quorum.id', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
-    .select(['quorum.voucher', 'row.subject'])
-    .select(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('key_quorum_changes as change')
-          .select('change.position')
-          .whereRef('change.key_quorum_id', '=', 'quorum.id'),
-      ).as('has_changes'),
-    )
-    .where('quorum.id', 'in', ids)
-    .where('quorum.app_id', '=', appId)
-    .orderBy('row.position'),
-);
-
 async function readQuorums(context: RecordContext, ids: readonly string[]): Promise<QuorumRow[]> {
-  const rows = await selectQuorums(context, ids);
+  const rows = await knownQuorumRows(context, ids);
   const found = new Map<string, QuorumRow>();
-  for (const { id, authorization_threshold: threshold, kind, member, has_changes, ...pinned } of rows) {
+  for (const { id, threshold, kind, member, hasChanges, ...pinned } of rows) {
     const users = pinned.voucher === null ? undefined : { voucher: pinned.voucher, subjects: {} };
-    const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(has_changes), users };
+    const empty = { publicKeys: [], userIds: [], quorums: [], hasChanges: Boolean(hasChanges), users };
     const quorum: QuorumRow = found.get(id) ?? { id, threshold, ...empty };
     found.set(id, quorum);
     if (member === null) continue;

@@ -1,4 +1,5 @@
 import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
+import { forgetQuorumRows } from '../owners/quorum-rows.ts';
 import type { KeyQuorumContext, MemberKind, StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 
@@ -25,6 +26,7 @@ export async function storeMembers(
   }
   await em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: quorum.id });
   await em.insertMany(KeyQuorumMemberEntity, rows);
+  forgetQuorumRows({ em });
 }
 
 function rowsOf(kind: MemberKind, members: readonly string[]): { kind: MemberKind; member: string }[] {

@@ -1,8 +1,9 @@
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { inParts, prepareQueryOfIds } from '../../query-of-ids.ts';
+import { inParts } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
+import { readQuorumRows } from './quorum-rows.ts';
 
 // HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
 
@@ -126,42 +127,9 @@ function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
   return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
 }
 
-interface QuorumRow {
-  readonly id: string;
-  readonly displayName: string | null;
-  readonly threshold: number | null;
-  readonly voucher: string | null;
-  readonly voucherKeyId: string | null;
-  readonly kind: string | null;
-  readonly member: string | null;
-  readonly subject: string | null;
-}
-
-const selectQuorums = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
-  database
-    .selectFrom('key_quorums as quorum')
-    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .leftJoin('voucher_keys as key', (join) =>
-      join.onRef('key.app_id', '=', 'quorum.app_id').onRef('key.name', '=', 'quorum.voucher'),
-    )
-    .select([
-      'quorum.id',
-      'quorum.display_name as displayName',
-      'quorum.authorization_threshold as threshold',
-      'quorum.voucher',
-      'key.id as voucherKeyId',
-      'row.kind',
-      'row.member',
-      'row.subject',
-    ])
-    .where('quorum.id', 'in', ids)
-    .where('quorum.app_id', '=', appId)
-    .orderBy('row.position'),
-);
-
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
-  const rows = await selectQuorums(context, ids);
+  const rows = await readQuorumRows(context, ids);
   for (const { id, displayName, threshold, voucher, voucherKeyId, kind, member, subject } of rows) {
     const pinned = { isPinned: voucher !== null, hasVoucherKey: voucherKeyId !== null };
     const quorum = quorums.get(id) ?? { id, displayName, threshold, ...pinned, members: [] };

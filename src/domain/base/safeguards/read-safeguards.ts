@@ -17,21 +17,29 @@ export async function readSafeguards({
   em,
   safeguards: defaults,
 }: Pick<OperationContext, 'app' | 'em' | 'safeguards'>): Promise<Safeguards> {
-  const before = readBefore.get(em);
+  const reader: SqlEntityManager & Reader = em;
+  const before = reader[readBefore];
   if (before?.appId === app.id) return withSettings(defaults, before.settings);
   const {
     rows: [row],
   } = await selectSettings(em, { appId: app.id });
   assert(row !== undefined, `app ${app.id} has sent a request and does not exist`);
-  if (em.isInTransaction()) readBefore.set(em, { appId: app.id, settings: row.settings });
+  if (em.isInTransaction()) reader[readBefore] = { appId: app.id, settings: row.settings };
   return withSettings(defaults, row.settings);
 }
 
 /**
  * What a transaction has read, so that all its steps judge by the same settings. No request changes its own app's and
  * then reads them.
+ *
+ * HOT: on the entity manager and not in a WeakMap: V8 keeps the values of one that is old until a full garbage
+ * collection.
  */
-const readBefore = new WeakMap<SqlEntityManager, { readonly appId: string; readonly settings: string }>();
+const readBefore = Symbol('the settings that were read before');
+
+interface Reader {
+  [readBefore]?: { readonly appId: string; readonly settings: string };
+}
 
 /** What settings, as they are stored, make of the defaults of a server. */
 const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
