@@ -7,7 +7,7 @@ import type { RawSignParams } from '../../../signing/raw-sign.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
-import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 
 /**
  * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
@@ -20,7 +20,7 @@ export async function rawSignWithWallet(
   walletId: string,
   request: RawSignRequest,
 ): Promise<RawSignResponse> {
-  const wallet = await findWallet(context, walletId);
+  const wallet = await findWalletWithKey(context, walletId);
   if (wallet.custody_provider !== null)
     throw new ApiError('not_supported', 'a custodial wallet does not support raw_sign');
   const chainType = wallet.chain_type as ChainType;

@@ -11,7 +11,7 @@ import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { isSparkQuestion } from '../../money/spark/ask-spark.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
-import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
 import { fillAuthorizationNonce } from './authorization-nonce.ts';
 import { exportWallet } from './export-wallet.ts';
@@ -41,7 +41,7 @@ export async function signWithWallet(
   context: OperationContext,
   { walletId, request, prepared }: RpcInput,
 ): Promise<WalletRpcResponse> {
-  const wallet = await findWallet(context, walletId);
+  const wallet = await findWalletWithKey(context, walletId);
   if (wallet.custody_provider !== null)
     throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
   try {

@@ -12,23 +12,26 @@ export interface StoredWalletKey extends SealedKey {
   readonly authority: string | null;
 }
 
+/** The columns of `wallet_keys` that a use needs, as members of `StoredWalletKey`. */
+export const walletKeyColumns = [
+  'wallet_keys.sealed_secret as sealedSecret',
+  'wallet_keys.wrapped_data_key as wrappedDataKey',
+  'wallet_keys.master_key_id as masterKeyId',
+  'wallet_keys.authority',
+] as const;
+
 const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database, { walletId }) =>
-  database
-    .selectFrom('wallet_keys')
-    .select([
-      'sealed_secret as sealedSecret',
-      'wrapped_data_key as wrappedDataKey',
-      'master_key_id as masterKeyId',
-      'authority',
-    ])
-    .where('wallet_id', '=', walletId),
+  database.selectFrom('wallet_keys').select(walletKeyColumns).where('wallet_id', '=', walletId),
 );
 
-/** The sealed key of a wallet. */
+/** The sealed key of a wallet, which `findWalletWithKey` may have read with it. */
 export async function findWalletKey(
   { em }: Pick<OperationContext, 'em'>,
-  wallet: Pick<WalletRow, 'id'>,
+  wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
 ): Promise<StoredWalletKey> {
+  const { sealedSecret, wrappedDataKey, masterKeyId, authority } = wallet;
+  if (sealedSecret != null && wrappedDataKey != null && masterKeyId != null && authority !== undefined)
+    return { sealedSecret, wrappedDataKey, masterKeyId, authority };
   const {
     rows: [sealed],
   } = await selectKey(em, { walletId: wallet.id });
