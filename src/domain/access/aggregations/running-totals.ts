@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -95,11 +95,13 @@ export async function beginRunningTotals(
   walletId: string,
   action: PolicyAction,
 ): Promise<UnlockedTotals> {
-  const rows = await aggregationsFor(context, action.method);
+  const place = `${walletId} ${action.method}`;
+  const { rows, known } = await aggregationsWithSum(context, action.method, lastGroups.get(place));
   const { totals, entries } = await readTotals(context, walletId, action, {
     hold: async () => undefined,
-    rows,
+    ...{ rows, known },
   });
+  noteGroup(place, entries);
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),
     async lock() {
@@ -134,6 +136,80 @@ export async function aggregationsFor(
   return (await selectAggregations(em, { appId: app.id })).rows;
 }
 
+/** One group of an aggregation. */
+interface Group {
+  readonly aggregationId: string;
+  readonly groupKey: string;
+}
+
+/** The group that a wallet has last added to, by wallet and method: mostly it adds to the same one again. */
+const lastGroups = new LRUCache<string, Group>({ max: 10_000 });
+
+function noteGroup(place: string, entries: readonly Entry[]): void {
+  const [first] = entries;
+  if (first === undefined || entries.some((entry) => !isSameGroup(entry, first))) return;
+  const { aggregationId, groupKey } = first;
+  lastGroups.set(place, { aggregationId, groupKey });
+}
+
+function isSameGroup(one: Group, other: Group): boolean {
+  return one.aggregationId === other.aggregationId && one.groupKey === other.groupKey;
+}
+
+/** A group and what was recorded for it. */
+interface GroupSum extends Group {
+  readonly sum: bigint;
+}
+
+interface SumInput extends Group {
+  readonly appId: string;
+  readonly nowMs: number;
+}
+
+const selectAggregationsWithSum = prepareQuery<SumInput, CountedAggregation & { sum: string | null }>(
+  (database, { appId, aggregationId, groupKey, nowMs }) =>
+    database
+      .selectFrom('aggregations')
+      .select(['id', 'definition', 'window_seconds'])
+      .select(({ case: when, selectFrom }) =>
+        when()
+          .when('aggregations.id', '=', aggregationId)
+          .then(
+            selectFrom('aggregation_records as record')
+              .whereRef('record.aggregation_id', '=', 'aggregations.id')
+              .where('record.group_key', '=', groupKey)
+              .where(
+                'record.recorded_at_ms',
+                '>',
+                sql<number>`cast(${nowMs} as bigint) - cast(aggregations.window_seconds as bigint) * ${sql.lit(MS_PER_SECOND)}`,
+              )
+              .select(exactSum(database, 'record.amount').as('sum')),
+          )
+          .end()
+          .as('sum'),
+      )
+      .where('app_id', '=', appId)
+      .orderBy('id'),
+);
+
+/**
+ * `aggregationsFor`, and what was recorded for a group that the action probably adds to: its own statement costs
+ * PostgreSQL another round trip.
+ */
+async function aggregationsWithSum(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  method: string,
+  group: Group | undefined,
+): Promise<{ rows: readonly CountedAggregation[]; known?: GroupSum }> {
+  if (group === undefined || !COUNTED_METHODS.has(method)) {
+    return { rows: await aggregationsFor(context, method) };
+  }
+  const { app, em, nowMs } = context;
+  const { rows } = await selectAggregationsWithSum(em, { ...group, appId: app.id, nowMs });
+  const row = rows.find(({ id }) => id === group.aggregationId);
+  return row === undefined ? { rows } : { rows, known: { ...group, sum: BigInt(row.sum ?? 0) } };
+}
+
 type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
 
 interface ReadOptions {
@@ -141,17 +217,19 @@ interface ReadOptions {
   readonly hold: Hold;
   /** The result of `aggregationsFor`; read if absent. */
   readonly rows?: readonly CountedAggregation[] | undefined;
+  /** A sum that was read together with `rows`. */
+  readonly known?: GroupSum | undefined;
 }
 
 async function readTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
   action: PolicyAction,
-  { hold, rows: known }: ReadOptions,
+  options: ReadOptions,
 ): Promise<{ totals: ReadonlyMap<string, bigint | 'unreadable'>; entries: readonly Entry[] }> {
   const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
-  const rows = known ?? (await aggregationsFor(context, action.method));
+  const rows = options.rows ?? (await aggregationsFor(context, action.method));
   if (action.units.length > MAX_COUNTED_UNITS && rows.some((row) => counts(row, action.method))) {
     throw invalidField(
       '/params',
@@ -171,7 +249,7 @@ async function readTotals(
     if (groups > MAX_GROUPS) {
       throw invalidField('/params', `expected at most ${MAX_GROUPS} groups of running totals, got more`);
     }
-    totals.set(row.id, await totalWith(context, row, added, hold));
+    totals.set(row.id, await totalWith(context, row, added, options));
   }
   return { totals, entries };
 }
@@ -209,7 +287,7 @@ async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
   added: readonly Entry[],
-  hold: Hold,
+  { hold, known }: Pick<ReadOptions, 'hold' | 'known'>,
 ): Promise<bigint | 'unreadable'> {
   const byGroup = new Map<string, bigint>();
   for (const { groupKey, amount } of added) {
@@ -218,7 +296,8 @@ async function totalWith(
   let largest = 0n;
   for (const groupKey of [...byGroup.keys()].sort()) {
     await hold(row.id, groupKey);
-    const recorded = await sumRecorded(context, row, groupKey);
+    const isKnown = known !== undefined && isSameGroup(known, { aggregationId: row.id, groupKey });
+    const recorded = isKnown ? known.sum : await sumRecorded(context, row, groupKey);
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;
   }
