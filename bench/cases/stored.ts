@@ -12,11 +12,13 @@ import {
 } from '../measure/rounds.ts';
 import { atLeast, atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
+import { quorumSignedRequests } from '../requests-signed.ts';
 import { bundleOwn } from '../servers/bundle-own.ts';
 import { launchCustos } from '../servers/custos.ts';
 import { launchOwn, launchProgram, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
-const operations = ['getWallet', 'createWallet', 'personal_sign'] as const;
+const signed = 'personal_sign, 2 of 3 signed';
+const operations = ['getWallet', 'createWallet', 'personal_sign', signed] as const;
 const names = {
   bare: 'bare',
   // The limit of the memory.
@@ -31,7 +33,8 @@ const names = {
 
 /** Complete requests including keys, vault, records and SQLite; commits are on the disk before they are answered. */
 export const stored: BenchCase = {
-  about: 'GET wallet, POST wallets, personal_sign on SQLite: bare node:http, fastify, Custos; memory',
+  about:
+    'GET wallet, POST wallets, personal_sign, 2 of 3 signed on SQLite: bare node:http, fastify, Custos; memory',
   needsPeers: true,
   async run(bench) {
     const contestants: Contestant[] = [];
@@ -40,11 +43,12 @@ export const stored: BenchCase = {
       const server = await starting;
       const contestant = { name, server, requests: {} };
       contestants.push(contestant);
-      const requests = await walletRequests(server);
+      const requests = { ...(await walletRequests(server)), [signed]: await quorumSignedRequests(server) };
       contestants[contestants.length - 1] = { ...contestant, requests };
       await requireContract(server, 'getWallet', requests.getWallet[0] as LoadRequest);
       await requireContract(server, 'createWallet', requests.createWallet[0] as LoadRequest);
       await requireContract(server, 'walletRpc', requests.personal_sign[0] as LoadRequest);
+      await requireContract(server, 'walletRpc', requests[signed]?.[0] as LoadRequest);
     };
     const kept = (): string[] => ['--data', temporaryFolder()];
     try {
@@ -74,6 +78,24 @@ function memoryTable(contestants: readonly Contestant[], fresh: number[], loaded
   };
 }
 
+/** What two verifications leave of a server that does nothing else besides. */
+function signedTable(measured: readonly Measured[]): Table {
+  const compared = [names.bare, names.required, names.custos, names.memory];
+  return {
+    title: 'personal_sign: unsigned to 2 of 3 signed',
+    columns: ['server', 'CPU', 'signed to unsigned, requests/s'],
+    rows: compared.map((name) => {
+      const unsignedOnes = pick(measured, name, 'personal_sign');
+      const signedOnes = pick(measured, name, signed);
+      return [
+        name,
+        leastCpu(unsignedOnes) / leastCpu(signedOnes),
+        mostPerSecond(signedOnes) / mostPerSecond(unsignedOnes),
+      ];
+    }),
+  };
+}
+
 function report(measured: readonly Measured[], memory: Table) {
   const cpu = (name: string, request: string): number => leastCpu(pick(measured, name, request));
   const signingToReading = (name: string): number =>
@@ -84,6 +106,7 @@ function report(measured: readonly Measured[], memory: Table) {
       ...operations.map((request) =>
         roundsTable(`${request}, SQLite synced before each answer`, measured, request),
       ),
+      signedTable(measured),
       memory,
       noiseTable(measured),
     ],

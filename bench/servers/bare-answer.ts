@@ -48,7 +48,7 @@ export async function bareAnswer(work: Work, options: OwnOptions): Promise<Answe
       : {};
   return async (request, response, { operation, path }) => {
     const { id, hasBody, successStatus } = operation;
-    const { url = '/', headers } = request;
+    const { method = 'GET', url = '/', headers } = request;
     if (!isAuthorized(headers)) return send(response, 401, { error: 'unauthorized' });
     const body = hasBody ? await readBody(request) : undefined;
     if (!isValid(id, { path, query: queryOf(url), headers, body })) {
@@ -56,7 +56,7 @@ export async function bareAnswer(work: Work, options: OwnOptions): Promise<Answe
     }
     const run = work[id];
     if (run === undefined) return send(response, 501, { error: 'not built' });
-    const result = await run({ path, body });
+    const result = await run({ path, body, method, url, headers });
     if (options.checkResponses && responseValidators[id]?.[successStatus]?.(result) !== true) {
       return send(response, 500, { error: 'the response violates the contract' });
     }

@@ -19,7 +19,8 @@ export function addRoutes(app: Express, work: Work): void {
         return;
       }
       const params = request.params as Record<string, string>;
-      response.status(successStatus).json(await run({ path: params, body: request.body }));
+      const { body, method, url, headers } = request;
+      response.status(successStatus).json(await run({ path: params, body, method, url, headers }));
     });
   }
 }

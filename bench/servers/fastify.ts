@@ -7,6 +7,7 @@ import { announce, chooseWork, readOwnOptions } from './own-server.ts';
 // The part of fastify that is used. Its types are not available: it is installed in `bench/`, outside the type check.
 interface FastifyRequest {
   readonly headers: IncomingHttpHeaders;
+  readonly url: string;
   readonly params: Record<string, string>;
   readonly query: Record<string, string>;
   readonly body: unknown;
@@ -50,7 +51,8 @@ for (const { id, method, path, successStatus } of allOperations) {
     async handler(request, reply) {
       if (run === undefined) return reply.code(501).send({ error: 'not built' });
       reply.code(successStatus);
-      return run({ path: request.params, body: request.body });
+      const { params, body, url, headers } = request;
+      return run({ path: params, body, method, url, headers });
     },
   });
 }

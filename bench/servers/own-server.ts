@@ -6,8 +6,10 @@ import type { Work } from './work.ts';
 /** The options of a server in this folder. */
 export interface OwnOptions {
   readonly port: number;
-  /** `stateless` or `stored`. */
+  /** `stateless`, `stored` or `capped`. */
   readonly work: string;
+  /** The URL of a PostgreSQL database, for the work `capped`. */
+  readonly database: string;
   /** How many keys of new wallets stored work prepares while it is idle, as Custos does. */
   readonly preparedKeys: number;
   /** Check answers against the contract. */
@@ -19,6 +21,7 @@ export function readOwnOptions(): OwnOptions {
     options: {
       port: { type: 'string', default: '0' },
       work: { type: 'string', default: 'stateless' },
+      database: { type: 'string', default: '' },
       'prepared-keys': { type: 'string', default: '0' },
       'check-responses': { type: 'boolean', default: false },
     },
@@ -26,13 +29,15 @@ export function readOwnOptions(): OwnOptions {
   return {
     port: Number(values.port),
     work: values.work,
+    database: values.database,
     preparedKeys: Number(values['prepared-keys']),
     checkResponses: values['check-responses'],
   };
 }
 
 /** The requested work. Loads only what it needs. */
-export async function chooseWork({ work, preparedKeys }: OwnOptions): Promise<Work> {
+export async function chooseWork({ work, database, preparedKeys }: OwnOptions): Promise<Work> {
+  if (work === 'capped') return (await import('./capped-work.ts')).cappedWork(database);
   if (work === 'stored') return (await import('./stored-work.ts')).storedWork(preparedKeys);
   return (await import('./work.ts')).statelessWork;
 }

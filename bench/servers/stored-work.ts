@@ -17,6 +17,7 @@ import { createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
+import { quorumWork } from './signed-work.ts';
 import { statelessWork, type Work } from './work.ts';
 
 /** Opens a SQLite file with the pragmas of the sandbox; creates the schema in a new file. */
@@ -81,29 +82,36 @@ export function storedWork(preparedCount: number): Work {
     'insert into audit_pending (app_id, recorded_at_ms, entry) values (?, ?, ?)',
   );
   const digestKey = createSecretKey(systemEntropy.bytes(32));
-  const record = (operation: string, walletId: string, body: unknown): void => {
+  const record = (
+    operation: string,
+    walletId: string,
+    { body, signers }: { readonly body: unknown; readonly signers?: readonly string[] | undefined },
+  ): void => {
     const request = createHmac('sha256', digestKey).update(JSON.stringify(body)).digest('base64');
     const { appId } = credentials;
-    const by = { app_id: appId, kind: 'app_secret' };
+    const by = { app_id: appId, kind: 'app_secret', signers };
     const entry = { app_id: appId, at_ms: Date.now(), by, ids: { wallet_id: walletId }, operation, request };
     insertRecord.run(appId, entry.at_ms, JSON.stringify(entry));
   };
   const insertAll = database.transaction((wallet: WalletRow, key: readonly unknown[], body: unknown) => {
     insertWallet.run(walletColumns.map((column) => wallet[column]));
     insertKey.run(key);
-    record('createWallet', wallet.id, body);
+    record('createWallet', wallet.id, { body });
   });
+  const quorums = quorumWork(database, ids);
   const findWallet = (id: string | undefined) => selectWallet.get(credentials.appId, id) as WalletRow;
 
   return {
     listWallets: statelessWork.listWallets as () => unknown,
     getWallet: ({ path }) => walletView(findWallet(path.wallet_id)),
+    createKeyQuorum: quorums.createKeyQuorum,
     createWallet: async ({ body }) => {
-      const { chain_type: chainType } = body as CreateWalletRequest;
+      const { chain_type: chainType, owner_id: ownerId = null } = body as CreateWalletRequest;
       const id = ids.cuid2();
       const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
       const { sealed, ...key } = await vault.createWalletKey(binding);
-      const wallet = walletRow({ id, chainType, address: key.address, publicKey: key.publicKey });
+      const { address, publicKey } = key;
+      const wallet = { ...walletRow({ id, chainType, address, publicKey }), owner_id: ownerId };
       const keyRow = [
         ...[wallet.id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
         ...[key.entropyType, key.derivationPath, key.walletIndex],
@@ -112,9 +120,11 @@ export function storedWork(preparedCount: number): Work {
       await sync.reach();
       return walletView(wallet);
     },
-    walletRpc: async ({ path, body }) => {
+    walletRpc: async (input) => {
+      const { path, body } = input;
       const { method, params } = body as WalletRpcRequest & { params: PersonalSignParams };
       const wallet = findWallet(path.wallet_id);
+      const signers = wallet.owner_id === null ? undefined : quorums.signersOf(wallet.owner_id, input);
       const key = selectKey.get(wallet.id) as KeyRow;
       const sealed = {
         sealedSecret: key.sealed_secret,
@@ -123,7 +133,7 @@ export function storedWork(preparedCount: number): Work {
       };
       const task = { method: 'personal_sign', params } as const;
       const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task);
-      record('walletRpc', wallet.id, body);
+      record('walletRpc', wallet.id, { body, signers });
       await sync.reach();
       return { method, data };
     },

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { OperationId } from '../../src/generated/operations.ts';
 import type { CreatePolicyRequest, CreateUserRequest } from '../../src/generated/schemas.ts';
 
@@ -5,6 +6,10 @@ import type { CreatePolicyRequest, CreateUserRequest } from '../../src/generated
 export interface WorkInput {
   readonly path: Readonly<Record<string, string | undefined>>;
   readonly body: unknown;
+  readonly method: string;
+  /** The request target. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** The work of the measured operations, the same on every server. Other operations have none. */
