@@ -1,12 +1,12 @@
 import { Keypair } from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Wallet } from '../../../src/generated/schemas.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
-import { databaseKinds } from '../../support/databases.ts';
-import { openOperations, type TestOperations } from '../../support/run-operations.ts';
-import { behindProtocol, type Task } from '../../support/signer/behind-protocol.ts';
-import { newOwner } from '../../support/signer/owner.ts';
+import type { Wallet } from '../../../../src/generated/schemas.ts';
+import { openSimulatedChains, type SimulatedChains } from '../../../../src/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../../src/simulated/prices.ts';
+import { databaseKinds } from '../../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
+import { behindProtocol, type Task } from '../../../support/signer/behind-protocol.ts';
+import { newOwner } from '../../../support/signer/owner.ts';
 
 /** What the server changes in what it has signed; it is honest by default. */
 let tamper: (task: Task) => Task = (task) => task;

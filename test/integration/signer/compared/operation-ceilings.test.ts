@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { operationFeeExcess } from '../../../src/actions/filled-fees.ts';
-import { ceilingsOf, type EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
-import { planOperation } from '../../../src/domain/money/sending/send-operation.ts';
-import type { Bundler } from '../../../src/ports/chains.ts';
-import { caip2, scriptChain } from '../../support/scripted-chain.ts';
+import { operationFeeExcess } from '../../../../src/actions/filled-fees.ts';
+import { ceilingsOf, type EvmCeilings } from '../../../../src/assets/fee-ceilings.ts';
+import { planOperation } from '../../../../src/domain/money/sending/send-operation.ts';
+import type { Bundler } from '../../../../src/ports/chains.ts';
+import { caip2, scriptChain } from '../../../support/scripted-chain.ts';
 
 // The server refuses what its signer would refuse: all gas of a sponsored operation counts, not that of its calls alone.
 

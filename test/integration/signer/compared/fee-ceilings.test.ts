@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ceilingsOf, type EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
-import type { Wallet } from '../../../src/generated/schemas.ts';
-import { databaseKinds } from '../../support/databases.ts';
-import { openOperations, type TestOperations } from '../../support/run-operations.ts';
-import { caip2, type ScriptedChain, scriptChain } from '../../support/scripted-chain.ts';
-import { behindProtocol, type Task } from '../../support/signer/behind-protocol.ts';
-import { newOwner } from '../../support/signer/owner.ts';
+import { ceilingsOf, type EvmCeilings } from '../../../../src/assets/fee-ceilings.ts';
+import type { Wallet } from '../../../../src/generated/schemas.ts';
+import { databaseKinds } from '../../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
+import { caip2, type ScriptedChain, scriptChain } from '../../../support/scripted-chain.ts';
+import { behindProtocol, type Task } from '../../../support/signer/behind-protocol.ts';
+import { newOwner } from '../../../support/signer/owner.ts';
 
 // A node suggests fees, a server fills them in, and its signer has ceilings of its own.
 
