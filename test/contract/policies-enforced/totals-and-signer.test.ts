@@ -8,6 +8,7 @@ import { allow, payment, type Rule } from './policies.ts';
 // A vault elsewhere may take long to answer. Only PostgreSQL has one.
 
 const shop = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
+const baker = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
 
 /** A vault that signs when the test lets it. */
 function gatedVault() {
@@ -26,7 +27,7 @@ function gatedVault() {
 }
 
 /** Payments of a wallet that may pay 100 in an hour. */
-async function underCap(options: OperationsOptions) {
+async function underCap(options: OperationsOptions, aggregationFields: object = {}) {
   const operations = await openOperations('postgres', options);
   const made = async (id: 'createAggregation' | 'createPolicy' | 'createWallet', body: object) => {
     const { status, body: answer } = await operations.run(id, { body });
@@ -38,6 +39,7 @@ async function underCap(options: OperationsOptions) {
     method: 'eth_signTransaction',
     metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
     window: { type: 'rolling', seconds: 3600 },
+    ...aggregationFields,
   });
   const below = {
     field_source: 'reference',
@@ -50,11 +52,12 @@ async function underCap(options: OperationsOptions) {
   const { external_id: _, ...fields } = acmeWallet;
   const { id } = await made('createWallet', { ...fields, policy_ids: [policy.id] });
   const path = { wallet_id: id };
-  return { operations, path, pay: (value: number) => payFrom(operations, path, value) };
+  const pay = (value: number, to = shop) => payFrom(operations, path, { to, value });
+  return { operations, path, pay };
 }
 
-async function payFrom(operations: TestOperations, path: { wallet_id: string }, value: number) {
-  const { status, body } = await operations.run('walletRpc', { path, body: payment({ to: shop, value }) });
+async function payFrom(operations: TestOperations, path: { wallet_id: string }, transaction: object) {
+  const { status, body } = await operations.run('walletRpc', { path, body: payment(transaction) });
   return status === 200 ? 'signed' : (body as { code: string }).code;
 }
 
@@ -95,4 +98,31 @@ test('those who wait for the totals of a wallet hold no connection', async () =>
   const answers = await Promise.all(many);
   expect(answers.filter((answer) => answer === 'signed')).toHaveLength(5);
   expect(answers.filter((answer) => answer === 'policy_violation')).toHaveLength(1);
+});
+
+test('each receiver has a total of its own, whoever was paid last', async () => {
+  const { operations, pay } = await underCap(
+    { replaceVault: (vault) => ({ ...vault }) },
+    { group_by: [{ field_source: 'ethereum_transaction', field: 'to' }] },
+  );
+  await using _ = operations;
+  expect(await pay(60)).toBe('signed');
+  expect(await pay(41)).toBe('policy_violation');
+  expect(await pay(60, baker)).toBe('signed');
+  expect(await pay(40)).toBe('signed');
+  expect(await pay(1)).toBe('policy_violation');
+  expect(await pay(41, baker)).toBe('policy_violation');
+  expect(await pay(40, baker)).toBe('signed');
+});
+
+test('what was paid before the window does not count', async () => {
+  const { operations, pay } = await underCap({ replaceVault: (vault) => ({ ...vault }) });
+  await using _ = operations;
+  expect(await pay(60)).toBe('signed');
+  operations.clock.nowMs += 1000;
+  expect(await pay(40)).toBe('signed');
+  expect(await pay(1)).toBe('policy_violation');
+  operations.clock.nowMs += 3_599_000;
+  expect(await pay(61)).toBe('policy_violation');
+  expect(await pay(60)).toBe('signed');
 });
