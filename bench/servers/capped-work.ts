@@ -22,8 +22,8 @@ import {
 import type { SigningTask } from '../../src/signing/sign-with-key.ts';
 import {
   type NamedStatement,
-  sendBatch,
   type StatementResult,
+  sendBatch,
 } from '../../src/storage/postgres/statement-batch.ts';
 import { credentials } from './credentials.ts';
 import { walletKeyColumns, walletRow } from './stored-work.ts';
@@ -153,7 +153,7 @@ export function cappedWork(url: string): Work {
         statement('lock', `${aggregationId}:${groupKey}`),
         statement('sum', aggregationId, groupKey, nowMs - windowMs),
       );
-      const { sum } = read[2]?.rows[0] as { sum: string };
+      const [{ sum }] = read[2]!.rows as [{ sum: string }];
       if (BigInt(sum) + amount > most) {
         await send(client, statement('rollback'));
         throw new Error('the cap is exceeded');

@@ -40,7 +40,8 @@ const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, F
 );
 
 /** A wallet that was read together with its key; a custodial one has none. */
-export type WalletWithKey = FoundWallet & (StoredWalletKey | { readonly [Name in keyof StoredWalletKey]: null });
+export type WalletWithKey = FoundWallet &
+  (StoredWalletKey | { readonly [Name in keyof StoredWalletKey]: null });
 
 function selectFoundWithKey(database: Kysely<Tables>) {
   return selectFound(database)
