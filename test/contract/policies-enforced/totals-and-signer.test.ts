@@ -100,7 +100,7 @@ test('those who wait for the totals of a wallet hold no connection', async () =>
   expect(answers.filter((answer) => answer === 'policy_violation')).toHaveLength(1);
 });
 
-test('each receiver has a total of its own, whoever was paid last', async () => {
+test('each receiver has a total of its own, also after another one was paid', async () => {
   const { operations, pay } = await underCap(
     { replaceVault: (vault) => ({ ...vault }) },
     { group_by: [{ field_source: 'ethereum_transaction', field: 'to' }] },

@@ -71,8 +71,8 @@ export const readQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
 };
 
 /**
- * As `readQuorumRows`, without reading again what the unit of work has read last: the server counts the members that
- * have signed by the same rows that it shows to the vault.
+ * As `readQuorumRows`, without reading again what the unit of work has read last: the signers of a request are
+ * counted by the server and shown to the vault by the same rows.
  */
 export const knownQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
   const before = readerOf(context)[lastRead];
