@@ -1,5 +1,5 @@
 import { equalBytes } from '../../crypto/encoding.ts';
-import { type BatchCall, decodeBatch, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
+import { type BatchCall, decodeCanonicalBatch, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
 import { parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
@@ -35,7 +35,8 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
     data: parseHexBytes(String(data), '/transaction/data'),
   };
   const caip2 = caip2Of(chainId);
-  const batch = decodeBatch(call.data);
+  // Not as leniently as the contract: calls that share their bytes would be unfolded to more than there is memory for.
+  const batch = decodeCanonicalBatch(call.data);
   if (batch === undefined) return { caip2, calls: [call] };
   const isPlain = call.value === 0n && equalBytes(encodeBatch(batch), call.data);
   return isPlain ? { caip2, calls: batch, account: to } : undefined;

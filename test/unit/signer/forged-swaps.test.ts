@@ -173,6 +173,17 @@ describe('a swap of an exact amount of tokens', () => {
   });
 });
 
+test('a batch whose calls are the same bytes many times is refused without being unfolded', {
+  timeout: 2_500,
+}, async () => {
+  const [calls, bytes] = [8_000, 200_000];
+  const word = (value: number) => value.toString(16).padStart(64, '0');
+  const one = word(1) + word(0) + word(96) + word(bytes) + '00'.repeat(bytes);
+  const list = word(32) + word(calls) + word(32 * calls).repeat(calls) + one;
+  const data = `0xe9ae5c5301${'00'.repeat(31)}${word(64)}${word(list.length / 2)}${list}`;
+  await expectRefused(swapping(selling()), { 'the batch': onBase({ to: wallet.address, data }) });
+});
+
 test('a swap for an exact amount spends what the server says, and delivers that amount', async () => {
   const signs = swapping(selling({ amount_type: 'exact_output' }));
   const buys = (output: bigint, most: bigint, to = wallet.address) =>
