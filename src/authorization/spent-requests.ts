@@ -130,7 +130,8 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
    * Counts a signature for its request, unless that was signed for the same slot before. The slot is a nonce, or the
    * whole transaction on chains without nonces. The chain accepts one transaction for each slot, so a slot counts for
    * one of the requests only that were signed for it. A request that loses a nonce to another one of the same party can
-   * therefore be signed for the next nonce.
+   * therefore be signed for the next nonce. A nonce that is signed for several roles counts for each of them: what allows a
+   * payment makes no room for another payment.
    *
    * INVARIANT: all requests together take effect no more often than the sum of what each of them may: each slot counts
    * for a request that was signed for it, and for none more than it may have.
@@ -141,14 +142,14 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
    * @throws SpentRequestError, and then nothing is counted.
    */
   function spend(spending: Spending, nowMs: number): void {
-    const { walletId, party, fee } = spending;
+    const { walletId, party, role = 'pays', fee } = spending;
     if (untilOf(spending.expiryMs) < nowMs)
       throw new SpentRequestError('this request has expired; sign it again');
     sweep(nowMs);
     const entry = entryOf(spending);
     const { held, fees } = entry;
     // Short, whatever the length of what a caller has signed.
-    const name = hash('sha256', `${walletId} ${party} ${spending.slot}`, 'base64');
+    const name = hash('sha256', `${walletId} ${party} ${role} ${spending.slot}`, 'base64');
     const slot = slots.get(name) ?? { name, holder: undefined, signedFor: new Set<Entry>() };
     if (!fees.has(slot) && fees.size >= entry.most + MOST_LOST * spending.atOnce) throw repeated(fees.size);
     requireFee(fees, slot, spending);

@@ -76,7 +76,8 @@ const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
   if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
-  return { role: kinds[0] === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
+  // Also in a batch after the wrapping: the recipient is paid by one role only.
+  return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
 }
 
 function routedBy(settings: RouterSettings | undefined, terms: SwapTerms): Routed {

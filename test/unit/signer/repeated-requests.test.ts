@@ -3,7 +3,13 @@ import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
-import { routerCall, smallSwap, tokenCall } from '../../support/signer/built-calls.ts';
+import {
+  batchCall,
+  routerCall,
+  smallSwap,
+  tokenCall,
+  wrappedCall,
+} from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
@@ -11,6 +17,7 @@ import {
   router,
   type SealedWallet,
   useOf,
+  wrapped,
 } from '../../support/signer/compromised-server.ts';
 import { newOwner, signedBy, signPayload } from '../../support/signer/owner.ts';
 
@@ -199,6 +206,40 @@ test('the approvals of a swap are counted apart from it, and as often as it need
   const sells = (n: number) => plain(n, { to: router, value: '0x0', data: sale(token) });
   for (const n of [7, 8, 9]) await expect(signs(evidence, sells(n))).resolves.toBeDefined();
   await expect(signs(evidence, sells(10))).rejects.toMatchObject(spent);
+});
+
+test('approvals of a swap make no room for another payment, also if they were signed for the same nonces', async () => {
+  const token = `0x${'e2'.repeat(20)}`;
+  const source = { caip2: 'eip155:1', asset_address: token };
+  const evidence = asks({ path: '/swap', body: { ...swap().body, source } });
+  const approve = { to: token, value: '0x0', data: tokenCall('approve', router, 0n) };
+  const sell = { to: router, value: '0x0', data: sale(token) };
+  for (const n of [0, 1, 2]) await signs(evidence, plain(n, sell));
+  for (const n of [0, 1, 2]) await signs(evidence, plain(n, approve));
+  await expect(signs(evidence, plain(3, sell))).rejects.toMatchObject(spent);
+  // Nor by another request, which hands its nonces on.
+  const sending = asks({ body: sends() });
+  for (const n of [4, 5, 6]) await signs(sending, plain(n));
+  for (const n of [4, 5, 6]) await signs(evidence, plain(n, approve));
+  await expect(signs(sending, plain(7))).rejects.toMatchObject(spent);
+  await expect(signs(evidence, plain(3, sell))).rejects.toMatchObject(spent);
+});
+
+test('what is passed on after wrapping is paid as often as a request is signed for, alone and in batches', async () => {
+  const base = { caip2: 'eip155:8453', asset_address: 'native' };
+  const destination = { asset_address: wrapped, destination_address: friend };
+  const evidence = asks({ path: '/swap', body: { source: base, destination, base_amount: '5' } });
+  const pass = { to: wrapped, value: '0x0', data: tokenCall('transfer', friend, 5n) };
+  const deposit = { to: wrapped, value: 5n, data: wrappedCall('deposit') };
+  const data = batchCall([deposit, { to: wrapped, data: pass.data }]);
+  const onBase = (n: number, call: object) => plain(n, { chain_id: 8453, ...call });
+  const both = { to: wallet.address, value: '0x0', data };
+  const alone = { to: wrapped, value: '0x5', data: deposit.data };
+  for (const [n, call] of [both, pass, both].entries()) await signs(evidence, onBase(n, call));
+  for (const call of [both, pass]) {
+    await expect(signs(evidence, onBase(3, call))).rejects.toMatchObject(spent);
+  }
+  await expect(signs(evidence, onBase(3, alone))).resolves.toBeDefined();
 });
 
 /** The call of the router that sells one unit of a token. */
