@@ -32,6 +32,19 @@ export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySe
   return Object.entries(asked).every(isKept) && Object.entries(given).every(isAllowed);
 }
 
+/**
+ * Whether there are no other fields.
+ *
+ * INVARIANT: policies judge no field of a body that says nothing of what is signed. The signer reads bodies that no server
+ * has validated.
+ */
+export function hasOnly(fields: object, names: readonly string[]): boolean {
+  return Object.keys(fields).every((name) => names.includes(name));
+}
+
+/** Fields of every wallet action. */
+export const ofActions: readonly string[] = ['nonce', 'reference_id'];
+
 function isSameQuantity(one: unknown, other: unknown): boolean {
   const first = quantityOf(one);
   return first !== undefined && first === quantityOf(other);

@@ -10,7 +10,7 @@ import { feeVault, rewardDistributor, tokenVault } from '../../signing/ethereum/
 import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, NotComparableError } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
-import type { Fields } from './completed-fields.ts';
+import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { type SignedCalls, signedCalls } from './signed-calls.ts';
 
@@ -23,11 +23,17 @@ interface AskedOf extends Pick<BuildingSettings, 'rewardDistributors'> {
 
 type ReadPart = (body: Fields, signed: SignedCalls, asked: AskedOf) => BuiltPart | undefined;
 
-const byOperation: Readonly<Record<string, ReadPart>> = {
-  deposit: partOfDeposit,
-  withdraw: partOfWithdrawal,
-  'fees/collect': partOfCollection,
-  'incentive/claim': partOfClaim,
+interface Operation {
+  readonly read: ReadPart;
+  /** Those of its body. */
+  readonly fields: readonly string[];
+}
+
+const byOperation: Readonly<Record<string, Operation>> = {
+  deposit: { read: partOfDeposit, fields: ['vault_id', 'amount', 'raw_amount'] },
+  withdraw: { read: partOfWithdrawal, fields: ['vault_id', 'amount', 'raw_amount'] },
+  'fees/collect': { read: partOfCollection, fields: ['vault_id'] },
+  'incentive/claim': { read: partOfClaim, fields: ['chain'] },
 };
 
 /**
@@ -43,9 +49,10 @@ export function partOfEarn(
   asked: AskedOf,
 ): BuiltPart | undefined {
   const signed = signedCalls(task);
-  const read = Object.hasOwn(byOperation, operation) ? byOperation[operation] : undefined;
-  if (signed === undefined || read === undefined) return undefined;
-  const part = read(body, signed, asked);
+  const found = Object.hasOwn(byOperation, operation) ? byOperation[operation] : undefined;
+  if (signed === undefined || found === undefined) return undefined;
+  if (!hasOnly(body, [...found.fields, ...ofActions])) return undefined;
+  const part = found.read(body, signed, asked);
   if (part === undefined || signed.account === undefined) return part;
   return { ...part, accounts: [...part.accounts, signed.account] };
 }

@@ -2,7 +2,7 @@ import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../actions/p
 import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import type { CreateFiatPayoutRequest } from '../../generated/schemas.ts';
 import type { BuiltPart } from './built-part.ts';
-import type { Fields } from './completed-fields.ts';
+import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { isOfAsset, movementOf } from './requested-transfer.ts';
 
@@ -35,7 +35,16 @@ function termsOf(chainType: string, body: Fields): PayoutTerms | undefined {
 /** As far as it is read; the server has validated what it accepts. */
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
   const { source, destination } = body;
-  if (typeof source !== 'object' || source === null || typeof destination !== 'object') return false;
-  const { asset, chain, amount } = source as Fields;
-  return [asset, chain, amount].every((text) => typeof text === 'string') && destination !== null;
+  if (!hasOnly(body, ['source', 'destination', ...ofActions])) return false;
+  return areTexts(source, ['asset', 'chain', 'amount']) && areTexts(destination, ['fiat_account_id']);
+}
+
+/** Whether these are fields with these names, all of them texts, and no others. */
+function areTexts(fields: unknown, names: readonly string[]): boolean {
+  return (
+    typeof fields === 'object' &&
+    fields !== null &&
+    hasOnly(fields, names) &&
+    names.every((name) => typeof (fields as Fields)[name] === 'string')
+  );
 }

@@ -8,7 +8,7 @@ import { swapRouter, wrappedNative } from '../../signing/ethereum/contracts/swap
 import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, NotComparableError, type RouterSettings } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
-import type { Fields } from './completed-fields.ts';
+import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { signedCalls } from './signed-calls.ts';
 
@@ -101,15 +101,22 @@ function termsOf(chainType: string, body: Fields): SwapTerms | undefined {
   }
 }
 
+const ofSwap: readonly string[] = [
+  ...['source', 'destination', 'base_amount', 'amount_type', 'slippage_bps', 'fee_configuration'],
+  ...ofActions,
+];
+
 /** As far as it is read; the server has validated what it accepts. */
 function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest {
   const { source, destination, base_amount: amount, amount_type: type, slippage_bps: slippage } = body;
   const areTexts = (fields: unknown, names: readonly string[], others: readonly string[]): boolean =>
     typeof fields === 'object' &&
     fields !== null &&
+    hasOnly(fields, [...names, ...others]) &&
     names.every((name) => typeof (fields as Fields)[name] === 'string') &&
     others.every((name) => ['undefined', 'string'].includes(typeof (fields as Fields)[name]));
   return (
+    hasOnly(body, ofSwap) &&
     areTexts(source, ['caip2', 'asset_address'], []) &&
     areTexts(destination, ['asset_address'], ['caip2', 'destination_address']) &&
     typeof amount === 'string' &&

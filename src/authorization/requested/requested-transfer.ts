@@ -18,7 +18,14 @@ import { decodeSolanaInstructions } from '../../signing/solana/instructions.ts';
 import { parseSolanaWire } from '../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
 import { NotComparableError } from './building-settings.ts';
-import { completedOnEthereum, completedOnTron, type Fields, isCompletedBy } from './completed-fields.ts';
+import {
+  completedOnEthereum,
+  completedOnTron,
+  type Fields,
+  hasOnly,
+  isCompletedBy,
+  ofActions,
+} from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 
 // A transfer is read from the transaction that is to be signed, compared with the body, and built again as the server
@@ -107,14 +114,20 @@ function termsOf(chainType: string, body: Fields): TransferTerms | undefined {
   }
 }
 
+const othersOfTransfer: readonly string[] = [
+  ...['source', 'destination', 'fee_configuration', 'slippage_bps', 'custody_options'],
+  ...ofActions,
+];
+
 /** As far as it is read; the server has validated what it accepts. */
 function isTransferRequest(body: Fields): body is Fields & TransferRequest {
-  const areTexts = (fields: unknown, names: readonly string[]): boolean =>
+  const areTexts = (fields: unknown, names: readonly string[], others: readonly string[] = []): boolean =>
     typeof fields === 'object' &&
     fields !== null &&
+    hasOnly(fields, [...names, ...others]) &&
     names.every((name) => ['undefined', 'string'].includes(typeof (fields as Fields)[name]));
   return (
-    areTexts(body, ['amount', 'amount_type']) &&
+    areTexts(body, ['amount', 'amount_type'], othersOfTransfer) &&
     areTexts(body.source, ['asset', 'asset_address', 'chain', 'amount']) &&
     areTexts(body.destination, ['address', 'asset', 'chain'])
   );

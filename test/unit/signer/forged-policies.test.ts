@@ -6,10 +6,11 @@ import { vaultIdOf } from '../../../src/actions/vault-id.ts';
 import type { PolicyContent, PolicyRecord } from '../../../src/authorization/policy-seals.ts';
 import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
 import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
-import { routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
+import { claimCall, routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
+  distributor,
   ofKey,
   router,
   type SealedWallet,
@@ -455,6 +456,76 @@ describe('what the server builds', () => {
     await expect(attempt([rule('*', [most('10')])], payout, pays)).resolves.toBeDefined();
     await expect(attempt([rule('*', [most('9.9')])], payout, pays)).rejects.toThrow(denied);
   });
+});
+
+test('a body with fields that no server accepts is refused: policies would judge them', async () => {
+  const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
+  const [euro, vault] = [`0x${'e1'.repeat(20)}`, `0x${'a7'.repeat(20)}`];
+  const id = vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6);
+  const ends = (own: string) => [[euro, usdc], own, 2_000_000_000n];
+  const sale = (own: string) => routerCall('swapExactTokensForTokens', 5n, 1n, ...ends(own));
+  const swap = {
+    source: { caip2: 'eip155:1', asset_address: euro },
+    destination: { asset_address: usdc },
+    base_amount: '5',
+  };
+  const payout = {
+    source: { asset: 'eth', chain: 'ethereum', amount: '0.000000000000000001' },
+    destination: { fiat_account_id: 'account' },
+  };
+  const transfer = { ...payout, destination: { address: thief } };
+  const pays = () => ({ to: thief, value: '0x1' });
+  const builds: Record<string, readonly [object, (own: string) => object]> = {
+    swap: [swap, (own) => ({ to: router, data: sale(own) })],
+    'payout/fiat': [payout, pays],
+    transfer: [transfer, pays],
+    'earn/ethereum/deposit': [
+      { vault_id: id, raw_amount: '5' },
+      (own) => ({ to: vault, data: vaultCall('deposit', 5n, own) }),
+    ],
+    'earn/ethereum/withdraw': [
+      { vault_id: id, raw_amount: '5' },
+      (own) => ({ to: vault, data: vaultCall('withdraw', 5n, own, own) }),
+    ],
+    'earn/ethereum/fees/collect': [
+      { vault_id: id },
+      (own) => ({ to: vault, data: vaultCall('withdrawFees', own, 5n) }),
+    ],
+    'earn/ethereum/incentive/claim': [
+      { chain: 'base' },
+      (own) => ({ to: distributor, chain_id: 8453, data: claimCall([own], [usdc], [7n], [[]]) }),
+    ],
+  };
+  const limits = await policyOf([anything]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const attempt = (path: string, change: (body: object) => object) => {
+    const [body, call] = builds[path]!;
+    const task = signing(call(wallet.address));
+    return asks(wallet, clerk, [limits.record], { task, path, body: change(body) });
+  };
+  const known = { nonce: 'n'.repeat(24), reference_id: 'mine' };
+  for (const path of Object.keys(builds)) {
+    await expect(
+      attempt(path, (body) => ({ ...body, ...known })),
+      path,
+    ).resolves.toBeDefined();
+    const forged = attempt(path, (body) => ({ ...body, judged: '1' }));
+    await expect(forged, path).rejects.toThrow('asks for something else');
+  }
+  type Sides = { readonly source: object; readonly destination: object };
+  for (const [path, side, fields] of [
+    ['swap', 'source', { asset: 'usdc' }],
+    ['swap', 'source', { chain: 'base' }],
+    ['swap', 'destination', { asset: 'eth' }],
+    ['payout/fiat', 'source', { asset_address: euro }],
+    ['payout/fiat', 'destination', { address: friend }],
+    ['transfer', 'source', { caip2: 'eip155:1' }],
+    ['transfer', 'destination', { asset_address: euro }],
+  ] as const) {
+    const change = (body: object) => ({ ...body, [side]: { ...(body as Sides)[side], ...fields } });
+    const what = JSON.stringify([path, fields]);
+    await expect(attempt(path, change), what).rejects.toThrow('asks for something else');
+  }
 });
 
 test('a time that a policy allows ends a minute later at most, whatever the server says', async () => {
