@@ -8,9 +8,15 @@ export const ZERO: Decimal = { digits: 0n, scale: 0 };
 
 const DECIMAL = /^\d+(\.\d+)?$/;
 
-/** Parses decimal text such as `1.50`; undefined for other text, including signs and exponents. */
+/**
+ * CHOICE: several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time,
+ * and a signer reads bodies that no server has validated.
+ */
+const MOST_CHARACTERS = 1_000;
+
+/** Parses decimal text such as `1.50`; undefined for other text, including signs and exponents, and for longer text. */
 export function readDecimal(text: string): Decimal | undefined {
-  if (!DECIMAL.test(text)) return undefined;
+  if (text.length > MOST_CHARACTERS || !DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }

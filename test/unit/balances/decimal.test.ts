@@ -78,3 +78,8 @@ test('a quotient times its divisor equals the dividend within half of the last p
     }),
   );
 });
+
+test('numbers longer than any amount are not read', () => {
+  expect(readDecimal('9'.repeat(1_000))).toEqual({ digits: 10n ** 1_000n - 1n, scale: 0 });
+  expect(readDecimal('9'.repeat(1_001))).toBeUndefined();
+});

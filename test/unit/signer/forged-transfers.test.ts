@@ -154,6 +154,14 @@ test('of a token without a name, the amount is compared as far as its decimals a
   });
 });
 
+test('an amount of half a million digits is refused before it is compared', { timeout: 2_500 }, async () => {
+  const token = evmAddress(7);
+  const amount = `1.${'0'.repeat(500_000)}`;
+  const body = { source: { asset_address: token, chain: 'base', amount }, destination: { address: friend } };
+  const task = onBase({ to: token, data: tokens(friend, 7n) });
+  await expectRefused(transferring(await walletOn('ethereum'), body), { 'a transfer': task });
+});
+
 test('a transfer to another asset or chain is not signed: no server with a signer has an exchange', async () => {
   const wallet = await walletOn('ethereum');
   const source = { asset: 'usdc', chain: 'base', amount: '100' };
