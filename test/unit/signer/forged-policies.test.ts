@@ -6,7 +6,7 @@ import { vaultIdOf } from '../../../src/actions/vault-id.ts';
 import type { PolicyContent, PolicyRecord } from '../../../src/authorization/policy-seals.ts';
 import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
 import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
-import { claimCall, routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
+import { batchCall, claimCall, routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   compromisedServer,
@@ -423,6 +423,22 @@ describe('what the server builds', () => {
     // An approval of nothing, and tokens whose decimals only the chain knows, say nothing of the amount.
     const clears: CallOf = () => ({ to: usdc, data: tokenCall('approve', router, 0n) });
     await expect(attempt(under('6.9'), swap('exact_output'), clears)).resolves.toBeDefined();
+    const least = [rule('*', [{ ...ofBody, operator: 'gte', value: '10' }])];
+    await expect(attempt(least, swap('exact_input'), clears)).resolves.toBeDefined();
+    // Of several calls, the one that counts allows or spends the most.
+    for (const [allowed, most] of [
+      [9_000_000n, '9'],
+      [5_000_000n, '7'],
+    ] as const) {
+      const batch: CallOf = (own) => ({
+        to: own,
+        data: batchCall([{ to: usdc, data: tokenCall('approve', router, allowed) }, buys(own)] as never),
+      });
+      await expect(attempt(under(most), swap('exact_output'), batch)).resolves.toBeDefined();
+      await expect(attempt(under(`${Number(most) - 0.1}`), swap('exact_output'), batch)).rejects.toThrow(
+        denied,
+      );
+    }
     const allows =
       (amount: bigint): CallOf =>
       () => ({ to: euro, data: tokenCall('approve', router, amount) });

@@ -207,6 +207,18 @@ test('the approvals of a swap are counted apart from it, and as often as it need
   await expect(signs(evidence, sells(10))).rejects.toMatchObject(spent);
 });
 
+test('a swap in one batch with its approval counts as a swap', async () => {
+  const token = `0x${'e2'.repeat(20)}`;
+  const source = { caip2: 'eip155:1', asset_address: token };
+  const evidence = asks({ path: '/swap', body: { ...swap().body, source } });
+  const approve = { to: token, data: tokenCall('approve', router, 1n) };
+  const data = batchCall([approve, { to: router, data: sale(token) }]);
+  const batch = (n: number) => plain(n, { to: wallet.address, value: '0x0', data });
+  for (const n of [0, 1, 2]) await expect(signs(evidence, batch(n))).resolves.toBeDefined();
+  await expect(signs(evidence, batch(3))).rejects.toMatchObject(spent);
+  await expect(signs(evidence, plain(3, { ...approve, value: '0x0' }))).resolves.toBeDefined();
+});
+
 test('approvals of a swap make no room for another payment, also if they were signed for the same nonces', async () => {
   const token = `0x${'e2'.repeat(20)}`;
   const source = { caip2: 'eip155:1', asset_address: token };
