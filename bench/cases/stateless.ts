@@ -72,7 +72,7 @@ function report(measured: readonly Measured[]) {
       id: 'G1',
       what: `${id}: pipeline to bare`,
       measured: cpu(names.pipeline, id) / cpu(names.bare, id),
-      limit: 1.6,
+      limit: 1.5,
     }),
     atMost({
       id: 'G2',
