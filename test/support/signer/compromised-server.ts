@@ -46,12 +46,13 @@ export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
 export const [router, wrapped, distributor] = [0xa1, 0xa2, 0xa3].map(
   (byte) => `0x${byte.toString(16).repeat(20)}`,
 ) as [string, string, string];
+const upperCase = (address: string) => `0x${address.slice(2).toUpperCase()}`;
 const contracts = {
   swapRouters: new Map([
-    ['eip155:8453', { router, wrapped }],
-    ['eip155:1', { router }],
+    ['eip155:8453', { router: upperCase(router), wrapped: upperCase(wrapped) }],
+    ['eip155:1', { router: upperCase(router) }],
   ]),
-  rewardDistributors: new Map([['eip155:8453', distributor]]),
+  rewardDistributors: new Map([['eip155:8453', upperCase(distributor)]]),
 };
 
 /** Connects to a new signer, whose clock stands still, or is the one given. */

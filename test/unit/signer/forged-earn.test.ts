@@ -74,6 +74,9 @@ describe('a deposit', () => {
         'another amount': deposits(units + 1n),
         'the decimals of another asset': deposits(units * 10n),
         'an approval of more': approves(units + 1n),
+        'a value beside an approval': onBase({
+          ...{ to: usdc, data: tokenCall('approve', vault, units), value: '0x1' },
+        }),
         'a value beside it': onBase({
           to: vault,
           data: vaultCall('deposit', units, wallet.address),

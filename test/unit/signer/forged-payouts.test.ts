@@ -89,6 +89,8 @@ test('a body that is no payout of such a wallet authorizes nothing', async () =>
   for (const body of [
     {},
     { ...payout({}), destination: undefined },
+    { ...payout({}), destination: null },
+    { ...payout({}), source: null },
     payout({ amount: 1.5 }),
     payout({ amount: '0' }),
     payout({ amount: '1.5000001' }),

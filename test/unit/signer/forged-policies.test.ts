@@ -423,6 +423,13 @@ describe('what the server builds', () => {
     // An approval of nothing, and tokens whose decimals only the chain knows, say nothing of the amount.
     const clears: CallOf = () => ({ to: usdc, data: tokenCall('approve', router, 0n) });
     await expect(attempt(under('6.9'), swap('exact_output'), clears)).resolves.toBeDefined();
+    const path = [`0x${'a2'.repeat(20)}`, euro];
+    const pays: CallOf = (own) => ({
+      ...{ to: router, value: `0x${(7n * 10n ** 18n).toString(16)}` },
+      data: routerCall('swapETHForExactTokens', 10_000_000n, path, own, 2_000_000_000n),
+    });
+    await expect(attempt(under('7'), swap('exact_output', 'native'), pays)).resolves.toBeDefined();
+    await expect(attempt(under('6.9'), swap('exact_output', 'native'), pays)).rejects.toThrow(denied);
     const least = [rule('*', [{ ...ofBody, operator: 'gte', value: '10' }])];
     await expect(attempt(least, swap('exact_input'), clears)).resolves.toBeDefined();
     // Of several calls, the one that counts allows or spends the most.

@@ -82,6 +82,8 @@ describe('a swap of an exact amount of tokens', () => {
     }
     await expectRefused(signs, {
       'another contract': onBase({ to: thief, data: sells() }),
+      'no contract': onBase({ data: sells() }),
+      'a list of contracts': onBase({ to: [router], data: sells() }),
       'another amount': onBase({ to: router, data: sells(wallet.address, million + 1n) }),
       'another token to spend': onBase({ to: router, data: sells(wallet.address, million, [thief, euro]) }),
       'another token to receive': onBase({ to: router, data: sells(wallet.address, million, [usdc, thief]) }),
@@ -279,6 +281,11 @@ describe('wrapping', () => {
       'an allowance': onBase({ to: wrapped, data: tokenCall('approve', friend, million) }),
       'of other tokens': onBase({ to: usdc, data: tokenCall('transfer', friend, million) }),
       twice: onBase({ to: wallet.address, data: batchCall([pass, pass]) }),
+      'twice after it': onBase({
+        to: wallet.address,
+        data: batchCall([{ to: wrapped, data: deposit, value: million }, pass, pass]),
+      }),
+      'a value beside it': onBase({ ...pass, value: '0x1' }),
     });
   });
 
@@ -287,7 +294,21 @@ describe('wrapping', () => {
     const signs = swapping({ ...selling(source), destination: { asset_address: 'native' } });
     const withdraw = (amount: bigint) => onBase({ to: wrapped, data: wrappedCall('withdraw', amount) });
     await expect(signs(withdraw(million))).resolves.toBeDefined();
-    await expectRefused(signs, { more: withdraw(million + 1n) });
+    await expectRefused(signs, {
+      more: withdraw(million + 1n),
+      'a value beside it': onBase({ to: wrapped, data: wrappedCall('withdraw', million), value: '0x1' }),
+    });
+  });
+
+  test('is not signed for a swap of tokens for the wrapped asset, nor of that for others', async () => {
+    const buying = swapping(wrapping({ destination_address: friend }, {}));
+    await expectRefused(buying, {
+      'a deposit': onBase({ to: wrapped, data: deposit, value: '0xf4240' }),
+      'a payment': onBase({ to: wrapped, data: tokenCall('transfer', friend, million) }),
+    });
+    const spending = swapping(selling({ source: { caip2: 'eip155:8453', asset_address: wrapped } }));
+    const withdraw = onBase({ to: wrapped, data: wrappedCall('withdraw', million) });
+    await expectRefused(spending, { 'a withdrawal': withdraw });
   });
 
   test('is not signed for another token that has such functions, nor where the asset is not configured', async () => {
@@ -299,6 +320,21 @@ describe('wrapping', () => {
     const task = onBase({ to: wrapped, data: deposit, value: '0xf4240', chain_id: 1 });
     await expectRefused(onEthereum, { 'a deposit': task }, 'knows no wrapped asset on `eip155:1`');
   });
+});
+
+test('where the wrapped asset is not configured, a path goes through any token, between these two', async () => {
+  const onEthereum = (asset: string) =>
+    swapping(selling({ source: { caip2: 'eip155:1', asset_address: asset } }));
+  const through = (path: readonly string[]) =>
+    onBase({ to: router, data: sells(wallet.address, million, path), chain_id: 1 });
+  await expect(onEthereum(usdc)(through([usdc, friend, euro]))).resolves.toBeDefined();
+  await expectRefused(onEthereum(usdc), { longer: through([usdc, friend, thief, euro]) });
+  const data = (path: readonly string[]) =>
+    routerCall('swapExactETHForTokens', 1n, path, wallet.address, deadline);
+  const spends = (path: readonly string[]) =>
+    onBase({ to: router, data: data(path), value: '0xf4240', chain_id: 1 });
+  await expect(onEthereum('native')(spends([friend, euro]))).resolves.toBeDefined();
+  await expectRefused(onEthereum('native'), { 'one token': spends([euro]), 'no token': spends([]) });
 });
 
 test('what no router of the signer swaps is not signed', async () => {
@@ -314,6 +350,13 @@ test('what no router of the signer swaps is not signed', async () => {
   }
 });
 
+test('a request by another method authorizes nothing', async () => {
+  const request = { path: '/v1/wallets/wallet/swap', method: 'PUT', body: selling() };
+  const use = useOf(wallet, signedBy([owner], request));
+  const signs = (task: object) => server.signs(wallet, task, use);
+  await expectRefused(signs, { 'a swap': onBase({ to: router, data: sells() }) });
+});
+
 test('a body that is no swap of such a wallet authorizes nothing', async () => {
   const bodies = {
     'no source': { ...selling(), source: undefined },
@@ -322,6 +365,7 @@ test('a body that is no swap of such a wallet authorizes nothing', async () => {
     'no number': selling({ base_amount: '1e6' }),
     nothing: selling({ base_amount: '0' }),
     'another type of amount': selling({ amount_type: 'most' }),
+    'a text for the slippage': selling({ slippage_bps: '50' }),
     'an unknown chain': selling({ source: { caip2: 'eip155:0', asset_address: usdc } }),
     'a chain of other wallets': selling({ source: { caip2: 'tron:0x2b6653dc', asset_address: usdc } }),
     'no token': selling({ source: { caip2: 'eip155:8453', asset_address: '0x12' } }),

@@ -2,12 +2,14 @@ import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js'
 import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { vaultIdOf } from '../../../src/actions/vault-id.ts';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
 import {
   batchCall,
   routerCall,
   smallSwap,
   tokenCall,
+  vaultCall,
   wrappedCall,
 } from '../../support/signer/built-calls.ts';
 import {
@@ -205,6 +207,20 @@ test('the approvals of a swap are counted apart from it, and as often as it need
   const sells = (n: number) => plain(n, { to: router, value: '0x0', data: sale(token) });
   for (const n of [7, 8, 9]) await expect(signs(evidence, sells(n))).resolves.toBeDefined();
   await expect(signs(evidence, sells(10))).rejects.toMatchObject(spent);
+});
+
+test('those of a deposit are counted so too', async () => {
+  const vault = `0x${'a7'.repeat(20)}`;
+  const vault_id = vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6);
+  const evidence = asks({ path: '/earn/ethereum/deposit', body: { vault_id, raw_amount: '1' } });
+  const approves = (n: number, amount: bigint) =>
+    plain(n, { to: friend, value: '0x0', data: tokenCall('approve', vault, amount) });
+  for (let n = 0; n < 6; n += 1) await signs(evidence, approves(n, n % 2 === 0 ? 0n : 1n));
+  await expect(signs(evidence, approves(6, 1n))).rejects.toMatchObject(spent);
+  const data = vaultCall('deposit', 1n, wallet.address);
+  const deposits = (n: number) => plain(n, { to: vault, value: '0x0', data });
+  for (const n of [7, 8, 9]) await expect(signs(evidence, deposits(n))).resolves.toBeDefined();
+  await expect(signs(evidence, deposits(10))).rejects.toMatchObject(spent);
 });
 
 test('a swap in one batch with its approval counts as a swap', async () => {
