@@ -65,7 +65,7 @@ function verificationMicroseconds(): number {
 function report(measured: readonly Measured[]) {
   const perSecond = (request: (typeof requests)[number]): number =>
     mostPerSecond(pick(measured, kept, request));
-  const [post, get, sign, signed] = requests;
+  const [, get, sign, signed] = requests;
   const unsignedCpu = leastCpu(pick(measured, kept, sign));
   const verification = verificationMicroseconds();
   const leftByVerifications = unsignedCpu / (unsignedCpu + 2 * verification);

@@ -2752,6 +2752,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "TypedDataTypesInputParams"
  },
  {
+  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer reads bodies that no server has validated.",
+  "path": "src/assets/decimal.ts",
+  "symbol": "MOST_CHARACTERS"
+ },
+ {
   "text": "only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.",
   "path": "src/assets/known-assets.ts",
   "symbol": "tokens"
