@@ -6,7 +6,10 @@ import { addVault } from '../../../../src/domain/money/earn/add-vault.ts';
 import type { OperationId } from '../../../../src/generated/operations.ts';
 import type { Wallet } from '../../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
 import { behindProtocol, type Task } from '../../../support/signer/behind-protocol.ts';

@@ -1,7 +1,10 @@
 import { Keypair } from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Wallet } from '../../../../src/generated/schemas.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../../src/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../../src/simulated/prices.ts';
 import { databaseKinds } from '../../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
