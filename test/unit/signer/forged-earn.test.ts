@@ -113,10 +113,21 @@ describe('a deposit', () => {
       const body = { vault_id: id, amount: '1.5' };
       await expectRefused(asking('deposit', body), { [what]: deposits() }, 'is not the contract');
     }
+    expect(idOf({ address: `0x${'A7'.repeat(20)}` })).toBe(idOf());
     // The id says how many decimals the asset has, so that the server does not say what an amount is.
     const asEther = asking('deposit', { vault_id: idOf({}, 18), amount: '1.5' });
     await expectRefused(asEther, { 'six decimals': deposits() });
     await expect(asEther(deposits(units * 10n ** 12n))).resolves.toBeDefined();
+  });
+
+  test('is signed for any decimals of an asset', async () => {
+    for (const [decimals, amount] of [
+      [0, '1500000'],
+      [255, `0.${'0'.repeat(248)}15`],
+    ] as const) {
+      const signs = asking('deposit', { vault_id: idOf({}, decimals), amount });
+      await expect(signs(deposits()), amount).resolves.toBeDefined();
+    }
   });
 
   test('may be one batch of the wallet', async () => {
