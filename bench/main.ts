@@ -23,7 +23,7 @@ interface Flags {
 
 /** The cases of `--short`: ratios of CPU times, which are stable in short rounds. */
 const shortCases = ['routing', 'request-log', 'recorder', 'sqlite'];
-const shortRounds = { rounds: 3, seconds: 0.7 };
+const shortRounds = { rounds: 5, seconds: 1 };
 
 const help = `
 Cases:
