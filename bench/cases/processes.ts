@@ -10,7 +10,7 @@ import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest, personalSignRequest, postRequest } from '../requests.ts';
 import { quorumSignedRequests } from '../requests-signed.ts';
 import { launchServe, makeApp } from '../servers/custos.ts';
-import type { Address, RunningServer } from '../servers/launch.ts';
+import { type Address, launchOwn, type RunningServer } from '../servers/launch.ts';
 
 const CONNECTIONS = 16;
 const WALLETS = 100;
@@ -44,8 +44,19 @@ export const processes: BenchCase = {
         CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
       };
       const app = await makeApp(environment, { require_request_expiry: false, single_use_signatures: false });
-      for (const workers of [1, 2]) servers.push(await launchServe(environment, app, workers));
-      return report(await measure(servers, bench));
+      const start = async (starting: Promise<RunningServer>): Promise<RunningServer> => {
+        const server = await starting;
+        servers.push(server);
+        return server;
+      };
+      const ours = {
+        one: [await start(launchServe(environment, app, 1))],
+        two: [await start(launchServe(environment, app, 2))],
+      };
+      const bareArguments = ['--work', 'capped', '--database', environment.DATABASE_URL];
+      const first = await start(launchOwn('bare.ts', bareArguments));
+      const bare = { one: [first], two: [first, await start(launchOwn('bare.ts', bareArguments))] };
+      return report(await measure(ours, bare, bench));
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
       await postgres.stop();
@@ -53,65 +64,79 @@ export const processes: BenchCase = {
   },
 };
 
+/** The processes behind which one and two of a server are measured. */
+interface Pair {
+  readonly one: readonly RunningServer[];
+  readonly two: readonly RunningServer[];
+}
+
 interface Subject {
   readonly request: string;
   readonly one: Round[];
   readonly two: Round[];
+  /** The bare server, one process and two, where it has the operation. */
+  readonly bareOne: Round[];
+  readonly bareTwo: Round[];
 }
 
-async function measure(servers: readonly RunningServer[], bench: Bench): Promise<Subject[]> {
-  const [one, two] = servers as [RunningServer, RunningServer];
+async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]> {
+  const [one, two, [first]] = [ours.one[0]!, ours.two[0]!, bare.two];
   // Both servers have the same wallets, so requests of one fit the other.
   const requests = await requestsTo(one);
   // A signature covers the URL.
-  const requestsToTwo: Record<string, LoadRequest[]> = {
-    ...requests,
-    [signing[1]]: await quorumSignedRequests(two),
-  };
-  const measured = Object.keys(requests).map((request): Subject => ({ request, one: [], two: [] }));
+  const ofTwo: Record<string, LoadRequest[]> = { ...requests, [signing[1]]: await quorumSignedRequests(two) };
+  const ofBare = await signingRequests(first!);
+  const measured = Object.keys(requests).map(
+    (request): Subject => ({ request, one: [], two: [], bareOne: [], bareTwo: [] }),
+  );
   for (let round = 0; round <= bench.rounds; round += 1) {
     for (const subject of measured) {
       const { request } = subject;
       bench.report(round === 0 ? `warming up ${request}` : `round ${round} of ${bench.rounds}: ${request}`);
-      const toOne = requests[request] as LoadRequest[];
-      const toTwo = requestsToTwo[request] as LoadRequest[];
-      if (round === 0) {
-        await warmUp(one, toOne, bench);
-        await warmUp(two, toTwo, bench);
-        continue;
+      const turns = [
+        [subject.one, ours.one, requests[request]],
+        [subject.two, ours.two, ofTwo[request]],
+        [subject.bareOne, bare.one, ofBare[request]],
+        [subject.bareTwo, bare.two, ofBare[request]],
+      ] as const;
+      for (const [rounds, servers, sent] of turns) {
+        if (sent === undefined) continue;
+        if (round === 0) await warmUp(servers, sent, bench);
+        else rounds.push(await measureOnce(servers, sent, bench));
       }
-      const ofOne = await measureOnce(one, toOne, bench);
-      const ofTwo = await measureOnce(two, toTwo, bench);
-      subject.one.push(ofOne);
-      subject.two.push(ofTwo);
     }
   }
   return measured;
 }
 
+function originsOf(servers: readonly RunningServer[]): string[] {
+  return servers.map(({ origin }) => origin);
+}
+
 /** Until the code is compiled: each of two processes gets only half of the requests. */
 async function warmUp(
-  { origin }: RunningServer,
+  servers: readonly RunningServer[],
   requests: readonly LoadRequest[],
   { load }: Bench,
 ): Promise<void> {
-  await load.run({ origins: [origin], connections: CONNECTIONS, seconds: 5, count: 3_000, requests });
+  const origins = originsOf(servers);
+  await load.run({ origins, connections: CONNECTIONS, seconds: 5, count: 3_000, requests });
 }
 
 async function measureOnce(
-  { origin, pid }: RunningServer,
+  servers: readonly RunningServer[],
   requests: readonly LoadRequest[],
   { load, seconds }: Bench,
 ): Promise<Round> {
   const used = (): Costs => ({
-    http: cpuOfTree(pid, (line) => !isSigner(line)),
-    signer: cpuOfTree(pid, isSigner),
+    http: sumOf(servers, ({ pid }) => cpuOfTree(pid, (line) => !isSigner(line))),
+    signer: sumOf(servers, ({ pid }) => cpuOfTree(pid, isSigner)),
     postgres: cpuOfTree(process.pid, (line) => line.includes('postgres')),
     load: cpuMicrosecondsOf(load.pid),
   });
   const before = used();
   const { completed, elapsedMs } = await load.run({
-    ...{ origins: [origin], connections: CONNECTIONS, seconds, requests },
+    ...{ origins: originsOf(servers), connections: CONNECTIONS, seconds, requests },
   });
   const after = used();
   const per = (part: keyof Costs): number => (after[part] - before[part]) / completed;
@@ -121,22 +146,47 @@ async function measureOnce(
   };
 }
 
+function sumOf<Item>(items: readonly Item[], of: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + of(item), 0);
+}
+
 /** The signer is the only process with a permission model. */
 function isSigner(commandLine: string): boolean {
   return commandLine.includes('--permission');
 }
 
-async function requestsTo(address: Address): Promise<Record<string, LoadRequest[]>> {
-  const createWallet = postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
+function creation(address: Address): LoadRequest {
+  return postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
+}
+
+async function makeWallets(address: Address): Promise<string[]> {
   const ids: string[] = [];
   for (let made = 0; made < WALLETS; made += 1)
-    ids.push((await ask<{ id: string }>(address, createWallet)).id);
+    ids.push((await ask<{ id: string }>(address, creation(address))).id);
+  return ids;
+}
+
+/** What the bare server can do on PostgreSQL. */
+async function signingRequests(
+  address: Address,
+  known?: readonly string[],
+): Promise<Record<string, LoadRequest[]>> {
+  const ids = known ?? (await makeWallets(address));
+  return {
+    [signing[0]]: ids.map((id) => personalSignRequest(address, id, 'hello')),
+    [signing[2]]: ids.map((id) => postRequest(address, `/v1/wallets/${id}/rpc`, typedDataBody())),
+  };
+}
+
+async function requestsTo(address: Address): Promise<Record<string, LoadRequest[]>> {
+  const ids = await makeWallets(address);
+  const unsigned = await signingRequests(address, ids);
   return {
     getWallet: ids.map((id) => getRequest(address, `/v1/wallets/${id}`)),
-    createWallet: [createWallet],
-    [signing[0]]: ids.map((id) => personalSignRequest(address, id, 'hello')),
+    createWallet: [creation(address)],
+    [signing[0]]: unsigned[signing[0]]!,
     [signing[1]]: await quorumSignedRequests(address),
-    [signing[2]]: ids.map((id) => postRequest(address, `/v1/wallets/${id}/rpc`, typedDataBody())),
+    [signing[2]]: unsigned[signing[2]]!,
   };
 }
 
@@ -194,10 +244,20 @@ function limitOf({ one }: Subject): number {
 }
 
 function costsTable(measured: readonly Subject[]): Table {
-  const rows = measured.flatMap(({ request, one, two }) =>
-    [['one process', best(one)] as const, ['--workers 2', best(two)] as const].map(
-      ([name, { http, signer, postgres, load }]) => [request, name, http, signer, postgres, load],
-    ),
+  const rows = measured.flatMap(({ request, one, two, bareOne, bareTwo }) =>
+    (
+      [
+        ['one process', one],
+        ['--workers 2', two],
+        ['bare, one process', bareOne],
+        ['bare, two processes', bareTwo],
+      ] as const
+    )
+      .filter(([, rounds]) => rounds.length > 0)
+      .map(([name, rounds]) => {
+        const { http, signer, postgres, load } = best(rounds);
+        return [request, name, http, signer, postgres, load];
+      }),
   );
   return {
     title: 'CPU µs/request',
@@ -208,15 +268,26 @@ function costsTable(measured: readonly Subject[]): Table {
 
 function report(measured: readonly Subject[]) {
   const speedUp = ({ one, two }: Subject): number => mostPerSecond(two) / mostPerSecond(one);
-  const ratioOfCosts = ({ one, two }: Subject): number => ofServer(best(two)) / ofServer(best(one));
+  const ratioOfCosts = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
+    ofServer(best(two)) / ofServer(best(one));
+  const ratioOfBare = ({ bareOne, bareTwo }: Subject): number | undefined =>
+    bareOne.length === 0 ? undefined : ratioOfCosts({ one: bareOne, two: bareTwo });
   return {
     tables: [
       {
         title: `custos serve on PostgreSQL, requests a second, ${availableParallelism()} cores for everything`,
-        columns: ['request', 'one process', '--workers 2', 'ratio', 'limit by the cores', 'CPU ratio'],
+        columns: [
+          'request',
+          'one process',
+          '--workers 2',
+          'ratio',
+          'limit by the cores',
+          'CPU ratio',
+          'of bare',
+        ],
         rows: measured.map((subject) => [
           ...[subject.request, mostPerSecond(subject.one), mostPerSecond(subject.two)],
-          ...[speedUp(subject), limitOf(subject), ratioOfCosts(subject)],
+          ...[speedUp(subject), limitOf(subject), ratioOfCosts(subject), ratioOfBare(subject) ?? '-'],
         ]),
       },
       costsTable(measured),

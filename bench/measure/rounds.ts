@@ -33,11 +33,13 @@ export interface Measured {
 }
 
 const WARM_UP_SECONDS = 1;
+const MOST_WARM_UPS = 10;
 
 /**
  * Measures every request on every server once a round, so that other load on the machine affects all equally.
  *
- * NOTE: starts with a warm-up. A short one precedes each round, because other processes may have evicted caches.
+ * NOTE: starts with a warm-up: V8 compiles a large program for longer than a small one. A short one precedes each round,
+ * because other processes may have evicted caches.
  */
 export async function measureRounds(
   contestants: readonly Contestant[],
@@ -47,7 +49,7 @@ export async function measureRounds(
   for (const contestant of contestants) {
     for (const request of Object.keys(contestant.requests)) {
       options.report(`warming up ${contestant.name}, ${request}`);
-      await send(contestant, request, WARM_UP_SECONDS, options);
+      await warmUp(contestant, request, options);
       measured.set(`${contestant.name} ${request}`, nothingYet(contestant.name, request));
     }
   }
@@ -60,6 +62,19 @@ export async function measureRounds(
     }
   }
   return [...measured.values()];
+}
+
+/** Sends requests until they have not become cheaper for two seconds. */
+async function warmUp(contestant: Contestant, request: string, options: RoundOptions): Promise<void> {
+  let least = Number.POSITIVE_INFINITY;
+  let stable = 0;
+  for (let done = 0; done < MOST_WARM_UPS && stable < 2; done += 1) {
+    const before = cpuWithChildrenOf(contestant.server.pid);
+    const { completed } = await send(contestant, request, WARM_UP_SECONDS, options);
+    const cpu = (cpuWithChildrenOf(contestant.server.pid) - before) / completed;
+    stable = cpu < least * 0.97 ? 0 : stable + 1;
+    least = Math.min(least, cpu);
+  }
 }
 
 async function measureOnce(contestant: Contestant, measured: Measured, options: RoundOptions): Promise<void> {

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey, hash } from 'node:crypto';
 import { Pool, type PoolClient } from 'pg';
 import { decodeRpcAction } from '../../src/actions/decode-action.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
@@ -99,7 +99,8 @@ export function cappedWork(url: string): Work {
   const pool = new Pool({ connectionString: url, max: POOL });
   const ids = makeIds(systemEntropy);
   const vault = createKeyVault({
-    masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
+    // Of the database, so that several processes can share it.
+    masterKeys: [localMasterKey('bench', hash('sha256', url, 'buffer'), systemEntropy)],
     entropy: systemEntropy,
   });
   const digestKey = createSecretKey(systemEntropy.bytes(32));

@@ -14,6 +14,8 @@ export interface OwnOptions {
   readonly preparedKeys: number;
   /** Check answers against the contract. */
   readonly checkResponses: boolean;
+  /** Whether stored work also does what Custos promises besides the answer. */
+  readonly isComplete: boolean;
 }
 
 export function readOwnOptions(): OwnOptions {
@@ -24,6 +26,7 @@ export function readOwnOptions(): OwnOptions {
       database: { type: 'string', default: '' },
       'prepared-keys': { type: 'string', default: '0' },
       'check-responses': { type: 'boolean', default: false },
+      complete: { type: 'boolean', default: false },
     },
   });
   return {
@@ -32,13 +35,14 @@ export function readOwnOptions(): OwnOptions {
     database: values.database,
     preparedKeys: Number(values['prepared-keys']),
     checkResponses: values['check-responses'],
+    isComplete: values.complete,
   };
 }
 
 /** The requested work. Loads only what it needs. */
-export async function chooseWork({ work, database, preparedKeys }: OwnOptions): Promise<Work> {
+export async function chooseWork({ work, database, preparedKeys, isComplete }: OwnOptions): Promise<Work> {
   if (work === 'capped') return (await import('./capped-work.ts')).cappedWork(database);
-  if (work === 'stored') return (await import('./stored-work.ts')).storedWork(preparedKeys);
+  if (work === 'stored') return (await import('./stored-work.ts')).storedWork({ preparedKeys, isComplete });
   return (await import('./work.ts')).statelessWork;
 }
 

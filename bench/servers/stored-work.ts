@@ -16,6 +16,7 @@ import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
+import { type KeepUse, keepRecords } from './kept-records.ts';
 import { temporaryFolder } from './launch.ts';
 import { quorumWork } from './signed-work.ts';
 import { statelessWork, type Work } from './work.ts';
@@ -58,8 +59,17 @@ interface KeyRow {
  * The wallet operations with prepared statements only. Keys are created, sealed and used by the same functions as in
  * Custos, every new wallet and every use of a key is recorded in its transaction, and commits are on the disk before
  * they are answered, so that only the rest differs.
+ *
+ * @param isComplete also does what Custos promises besides the answer: records of uses and the audit log's tree are kept,
+ * and the vault verifies the signatures of owners.
  */
-export function storedWork(preparedCount: number): Work {
+export function storedWork({
+  preparedKeys: preparedCount,
+  isComplete,
+}: {
+  readonly preparedKeys: number;
+  readonly isComplete: boolean;
+}): Work {
   const file = join(temporaryFolder(), 'bare.sqlite');
   const database = openSandboxFile(file);
   // As in Custos, one sync for all that have committed meanwhile.
@@ -98,7 +108,8 @@ export function storedWork(preparedCount: number): Work {
     insertKey.run(key);
     record('createWallet', wallet.id, { body });
   });
-  const quorums = quorumWork(database, ids);
+  const quorums = quorumWork(database, { ids, isVerifiedByVault: isComplete });
+  const keepUse: KeepUse = isComplete ? keepRecords(database) : () => undefined;
   const findWallet = (id: string | undefined) => selectWallet.get(credentials.appId, id) as WalletRow;
 
   return {
@@ -109,7 +120,8 @@ export function storedWork(preparedCount: number): Work {
       const { chain_type: chainType, owner_id: ownerId = null } = body as CreateWalletRequest;
       const id = ids.cuid2();
       const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
-      const { sealed, ...key } = await vault.createWalletKey(binding);
+      const authority = ownerId === null ? undefined : quorums.authorityOf(ownerId);
+      const { sealed, ...key } = await vault.createWalletKey(binding, authority);
       const { address, publicKey } = key;
       const wallet = { ...walletRow({ id, chainType, address, publicKey }), owner_id: ownerId };
       const keyRow = [
@@ -124,7 +136,7 @@ export function storedWork(preparedCount: number): Work {
       const { path, body } = input;
       const { method, params } = body as WalletRpcRequest & { params: PersonalSignParams };
       const wallet = findWallet(path.wallet_id);
-      const signers = wallet.owner_id === null ? undefined : quorums.signersOf(wallet.owner_id, input);
+      const signed = wallet.owner_id === null ? undefined : quorums.signedBy(wallet.owner_id, input);
       const key = selectKey.get(wallet.id) as KeyRow;
       const sealed = {
         sealedSecret: key.sealed_secret,
@@ -132,8 +144,9 @@ export function storedWork(preparedCount: number): Work {
         masterKeyId: key.master_key_id,
       };
       const task = { method: 'personal_sign', params } as const;
-      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task);
-      record('walletRpc', wallet.id, { body, signers });
+      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task, signed?.use);
+      record('walletRpc', wallet.id, { body, signers: signed?.signers });
+      keepUse({ walletId: wallet.id, method, body });
       await sync.reach();
       return { method, data };
     },

@@ -26,8 +26,20 @@ const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
     .returning('id'),
 );
 
-/** The last record of each unit of work. */
-const written = new WeakMap<SqlEntityManager, WrittenRecord>();
+/**
+ * The last record of a unit of work, on its entity manager.
+ *
+ * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
+ */
+const written = Symbol('the last record that was written');
+
+interface Writer {
+  [written]?: WrittenRecord;
+}
+
+function writerOf(em: SqlEntityManager): SqlEntityManager & Writer {
+  return em;
+}
 
 /** What identifies a record until it has its place in the log, and afterwards. */
 export interface WrittenRecord {
@@ -37,7 +49,7 @@ export interface WrittenRecord {
 
 /** The last record that was written in this unit of work; undefined without any. */
 export function lastRecordOf(em: SqlEntityManager): WrittenRecord | undefined {
-  return written.get(em);
+  return writerOf(em)[written];
 }
 
 /**
@@ -64,7 +76,7 @@ export async function writeRecord(
   }
   try {
     const { rows } = await insertRow(em, row, { commits: options?.isLast === true });
-    written.set(em, { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs });
+    writerOf(em)[written] = { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs };
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
     throw new ApiError('unavailable', 'the audit log cannot be written', { cause: error });

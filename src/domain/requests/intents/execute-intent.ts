@@ -5,6 +5,7 @@ import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Prepared } from '../../../prepared.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
+import { nothingNoted } from '../../access/owners/request-evidence.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import type { IntentRow } from './intent-row.ts';
@@ -78,6 +79,7 @@ async function attempt(
   const afterRefusal: OperationContext['afterRefusal'] = (work) => void refusalWorks.push(work);
   const proof = {
     ...context.proof,
+    ...nothingNoted,
     signatures: [],
     expiryMs: undefined,
     userId: undefined,
