@@ -6,7 +6,7 @@ import { type Address, freePort, launch, type RunningServer, runToEnd, temporary
 /** How Custos is started: from the bundle or from source. */
 export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
 // As in `npm start` and in the image.
-const nodeFlags = ['--max-semi-space-size=8'];
+export const nodeFlags = ['--max-semi-space-size=8'];
 
 export interface CustosOptions {
   readonly command: 'sandbox' | 'mock';

@@ -50,8 +50,10 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
     throw new UnauthorizedUseError(`expected 1 to ${MAX_REQUESTS} signed requests, got ${requests.length}`);
   }
   const request = readPayload(first);
+  const differing = others.filter((other) => other !== first);
+  if (differing.length === 0) return request;
   const text = JSON.stringify(request);
-  if (others.some((other) => other !== first && JSON.stringify(readPayload(other)) !== text)) {
+  if (differing.some((other) => JSON.stringify(readPayload(other)) !== text)) {
     throw new UnauthorizedUseError('expected signatures of one request, got those of several');
   }
   return request;

@@ -33,8 +33,10 @@ const RAW_SIGNATURE_BYTES = 64;
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
 // A request is verified more than once: by its handler, by each further pass of it, and by a vault in this process. Few
-// are remembered, because requests are not repeated.
-const verifiedLately = new LRUCache<string, true>({ max: 128 });
+// are remembered, because requests are not repeated. By signature: the key and the digest under which it verified.
+const verifiedLately = new LRUCache<string, { readonly publicKey: string; readonly digest: string }>({
+  max: 128,
+});
 
 /**
  * Parses a P-256 public key given as a DER SubjectPublicKeyInfo, in base64 or as a PEM block.
@@ -63,15 +65,16 @@ export function p256PublicKeyPoint(publicKey: string): Uint8Array {
  */
 export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
   const digest = hash('sha256', message, 'base64');
-  const triple = `${publicKey} ${Buffer.from(signature).toString('base64')} ${digest}`;
-  if (verifiedLately.has(triple)) return true;
+  const text = Buffer.from(signature.buffer, signature.byteOffset, signature.byteLength).toString('base64');
+  const known = verifiedLately.get(text);
+  if (known?.publicKey === publicKey && known.digest === digest) return true;
   const key = keyObjectOf(publicKey);
   // NOTE: one in 2^48 DER signatures is 64 bytes long; it is read as r || s and does not verify.
   const isValid =
     signature.length === RAW_SIGNATURE_BYTES
       ? verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
       : verify('sha256', message, key, signature);
-  if (isValid) verifiedLately.set(triple, true);
+  if (isValid) verifiedLately.set(text, { publicKey, digest });
   return isValid;
 }
 
