@@ -1,3 +1,4 @@
+import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import { canonicalJson } from '../../crypto/canonical-json.ts';
 
 // What a server may fill in of a transaction that its owner has asked for.
@@ -40,6 +41,31 @@ export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySe
  */
 export function hasOnly(fields: object, names: readonly string[]): boolean {
   return Object.keys(fields).every((name) => names.includes(name));
+}
+
+/** Whether these are fields with all of these names, perhaps the optional ones, and no others; each of them a text. */
+export function areTexts(
+  fields: unknown,
+  names: readonly string[],
+  optional: readonly string[] = [],
+): fields is Readonly<Record<string, string>> {
+  return (
+    typeof fields === 'object' &&
+    fields !== null &&
+    hasOnly(fields, [...names, ...optional]) &&
+    names.every((name) => typeof (fields as Fields)[name] === 'string') &&
+    optional.every((name) => ['undefined', 'string'].includes(typeof (fields as Fields)[name]))
+  );
+}
+
+/** The terms of a body; undefined for a body that no server accepts. */
+export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof RequestTermsError) return undefined;
+    throw error;
+  }
 }
 
 /** Fields of every wallet action. */

@@ -1,5 +1,4 @@
 import { claimAction, earnAction, feeCollectionAction, readEarnAmount } from '../../actions/earn-terms.ts';
-import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import { decimalsOfVault } from '../../actions/vault-id.ts';
 import { chainNamed } from '../../assets/known-chains.ts';
 import { equalBytes } from '../../crypto/encoding.ts';
@@ -10,7 +9,7 @@ import { feeVault, rewardDistributor, tokenVault } from '../../signing/ethereum/
 import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, NotComparableError } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
-import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { type SignedCalls, signedCalls } from './signed-calls.ts';
 
@@ -161,12 +160,8 @@ function askedAmount(
   if (!isText(amount) || !isText(raw) || (typeof raw === 'string' && !/^[0-9]{1,78}$/.test(raw))) {
     return undefined;
   }
-  try {
-    return { rawAmount: readEarnAmount(body as EarnRequest, decimals).rawAmount, decimals };
-  } catch (error) {
-    if (error instanceof RequestTermsError) return undefined;
-    throw error;
-  }
+  const asked = acceptedTerms(() => readEarnAmount(body as EarnRequest, decimals));
+  return asked && { rawAmount: asked.rawAmount, decimals };
 }
 
 /** Requires that the body names this vault. Result: the decimals of its asset. */

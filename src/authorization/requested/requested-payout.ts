@@ -1,8 +1,7 @@
-import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
-import { RequestTermsError } from '../../actions/request-terms-error.ts';
+import { payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
 import type { CreateFiatPayoutRequest } from '../../generated/schemas.ts';
 import type { BuiltPart } from './built-part.ts';
-import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { isOfAsset, movementOf } from './requested-transfer.ts';
 
@@ -13,7 +12,7 @@ import { isOfAsset, movementOf } from './requested-transfer.ts';
  * NOTE: to whom the provider wants to be paid is what the server says: the provider chooses it for each payout.
  */
 export function partOfPayout(body: Fields, task: SignTask, chainType: string): BuiltPart | undefined {
-  const terms = termsOf(chainType, body);
+  const terms = isPayoutRequest(body) ? acceptedTerms(() => readPayoutTerms(chainType, body)) : undefined;
   const movement = movementOf(task, chainType);
   if (terms === undefined || movement === undefined) return undefined;
   if (!isOfAsset(movement, terms.asset, chainType) || movement.rawAmount !== terms.rawAmount)
@@ -22,29 +21,9 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
   return { role: 'pays', atOnce: 1, accounts: [], action };
 }
 
-function termsOf(chainType: string, body: Fields): PayoutTerms | undefined {
-  if (!isPayoutRequest(body)) return undefined;
-  try {
-    return readPayoutTerms(chainType, body);
-  } catch (error) {
-    if (error instanceof RequestTermsError) return undefined;
-    throw error;
-  }
-}
-
 /** As far as it is read; the server has validated what it accepts. */
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
   const { source, destination } = body;
   if (!hasOnly(body, ['source', 'destination', ...ofActions])) return false;
   return areTexts(source, ['asset', 'chain', 'amount']) && areTexts(destination, ['fiat_account_id']);
-}
-
-/** Whether these are fields with these names, all of them texts, and no others. */
-function areTexts(fields: unknown, names: readonly string[]): boolean {
-  return (
-    typeof fields === 'object' &&
-    fields !== null &&
-    hasOnly(fields, names) &&
-    names.every((name) => typeof (fields as Fields)[name] === 'string')
-  );
 }

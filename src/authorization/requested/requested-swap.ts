@@ -1,4 +1,3 @@
-import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import { readSwapTerms, type SwapTerms, swapAction } from '../../actions/swap-terms.ts';
 import { equalBytes } from '../../crypto/encoding.ts';
 import type { ExecuteWalletSwapRequest } from '../../generated/schemas.ts';
@@ -8,7 +7,7 @@ import { swapRouter, wrappedNative } from '../../signing/ethereum/contracts/swap
 import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, NotComparableError, type RouterSettings } from './building-settings.ts';
 import type { BuiltPart } from './built-part.ts';
-import { type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import type { SignTask } from './requested-task.ts';
 import { signedCalls } from './signed-calls.ts';
 
@@ -44,7 +43,7 @@ export function partOfSwap(
   task: SignTask,
   { chainType, swapRouters }: { readonly chainType: string } & Pick<BuildingSettings, 'swapRouters'>,
 ): BuiltPart | undefined {
-  const terms = termsOf(chainType, body);
+  const terms = isSwapRequest(body) ? acceptedTerms(() => readSwapTerms(chainType, body)) : undefined;
   if (terms === undefined) return undefined;
   const { source } = terms;
   const routed = routedBy(swapRouters.get(source.chain.caip2), terms);
@@ -91,16 +90,6 @@ function routedBy(settings: RouterSettings | undefined, terms: SwapTerms): Route
   return { terms, router: settings.router.toLowerCase(), wrapped: settings.wrapped?.toLowerCase() };
 }
 
-function termsOf(chainType: string, body: Fields): SwapTerms | undefined {
-  if (!isSwapRequest(body)) return undefined;
-  try {
-    return readSwapTerms(chainType, body);
-  } catch (error) {
-    if (error instanceof RequestTermsError) return undefined;
-    throw error;
-  }
-}
-
 const ofSwap: readonly string[] = [
   ...['source', 'destination', 'base_amount', 'amount_type', 'slippage_bps', 'fee_configuration'],
   ...ofActions,
@@ -109,15 +98,9 @@ const ofSwap: readonly string[] = [
 /** As far as it is read; the server has validated what it accepts. */
 function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest {
   const { source, destination, base_amount: amount, amount_type: type, slippage_bps: slippage } = body;
-  const areTexts = (fields: unknown, names: readonly string[], others: readonly string[]): boolean =>
-    typeof fields === 'object' &&
-    fields !== null &&
-    hasOnly(fields, [...names, ...others]) &&
-    names.every((name) => typeof (fields as Fields)[name] === 'string') &&
-    others.every((name) => ['undefined', 'string'].includes(typeof (fields as Fields)[name]));
   return (
     hasOnly(body, ofSwap) &&
-    areTexts(source, ['caip2', 'asset_address'], []) &&
+    areTexts(source, ['caip2', 'asset_address']) &&
     areTexts(destination, ['asset_address'], ['caip2', 'destination_address']) &&
     typeof amount === 'string' &&
     /^[0-9]{1,78}$/.test(amount) &&

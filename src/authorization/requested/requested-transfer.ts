@@ -1,5 +1,4 @@
 import { ethereumTransfer, type Movement, tronTransfer } from '../../actions/build-transfer.ts';
-import { RequestTermsError } from '../../actions/request-terms-error.ts';
 import {
   fixesArrival,
   readTransferTerms,
@@ -19,6 +18,8 @@ import { parseSolanaWire } from '../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
 import { NotComparableError } from './building-settings.ts';
 import {
+  acceptedTerms,
+  areTexts,
   completedOnEthereum,
   completedOnTron,
   type Fields,
@@ -64,7 +65,7 @@ function readRequested(
   chainType: string,
 ): { terms: TransferTerms; movement: SignedMovement } | undefined {
   const movement = movementOf(task, chainType);
-  const terms = termsOf(chainType, body);
+  const terms = isTransferRequest(body) ? acceptedTerms(() => readTransferTerms(chainType, body)) : undefined;
   if (terms === undefined || movement === undefined) return undefined;
   return isAsked(terms, movement, chainType) ? { terms, movement } : undefined;
 }
@@ -104,32 +105,20 @@ export function requestedTransferAction(
   return transferAction(body as unknown as TransferRequest, terms, spent);
 }
 
-function termsOf(chainType: string, body: Fields): TransferTerms | undefined {
-  if (!isTransferRequest(body)) return undefined;
-  try {
-    return readTransferTerms(chainType, body);
-  } catch (error) {
-    if (error instanceof RequestTermsError) return undefined;
-    throw error;
-  }
-}
-
-const othersOfTransfer: readonly string[] = [
-  ...['source', 'destination', 'fee_configuration', 'slippage_bps', 'custody_options'],
+const ofTransfer: readonly string[] = [
+  ...['source', 'destination', 'amount', 'amount_type'],
+  ...['fee_configuration', 'slippage_bps', 'custody_options'],
   ...ofActions,
 ];
 
 /** As far as it is read; the server has validated what it accepts. */
 function isTransferRequest(body: Fields): body is Fields & TransferRequest {
-  const areTexts = (fields: unknown, names: readonly string[], others: readonly string[] = []): boolean =>
-    typeof fields === 'object' &&
-    fields !== null &&
-    hasOnly(fields, [...names, ...others]) &&
-    names.every((name) => ['undefined', 'string'].includes(typeof (fields as Fields)[name]));
+  const { amount, amount_type: type, source, destination } = body;
   return (
-    areTexts(body, ['amount', 'amount_type'], othersOfTransfer) &&
-    areTexts(body.source, ['asset', 'asset_address', 'chain', 'amount']) &&
-    areTexts(body.destination, ['address', 'asset', 'chain'])
+    hasOnly(body, ofTransfer) &&
+    areTexts({ amount, amount_type: type }, [], ['amount', 'amount_type']) &&
+    areTexts(source, [], ['asset', 'asset_address', 'chain', 'amount']) &&
+    areTexts(destination, [], ['address', 'asset', 'chain'])
   );
 }
 
