@@ -220,23 +220,17 @@ function isLasting({ untilMs }: Entry, nowMs: number): boolean {
 }
 
 /**
- * All that may take effect for a request pays no more than one transaction may. Of chains with different ceilings, the
- * shares of them count.
+ * All that may take effect for a request pays no more than one transaction may: the request is of one chain, so all of it
+ * has the same ceiling.
  */
 function requireFee(fees: Entry['fees'], slot: Slot, { fee }: SpendingTask): void {
   if (fee === undefined) return;
   let sum = fee.amount;
-  for (const [other, paid] of fees) if (other !== slot) sum += inTermsOf(fee.ceiling, paid);
+  for (const [other, paid] of fees) if (other !== slot) sum += paid?.amount ?? 0n;
   if (sum <= fee.ceiling) return;
   throw new SpentRequestError(
     `with what this request was signed for before, the fee would be ${sum} wei, more than the ceiling of ${fee.ceiling}; sign the request again, with another expiry`,
   );
-}
-
-/** As much of this ceiling as was paid of another one, rounded up. */
-function inTermsOf(ceiling: bigint, paid: SpendingTask['fee']): bigint {
-  if (paid === undefined || paid.amount === 0n) return 0n;
-  return (paid.amount * ceiling + paid.ceiling - 1n) / paid.ceiling;
 }
 
 function repeated(count: number): SpentRequestError {

@@ -159,9 +159,10 @@ test('a request of several transactions loses as many times more', () => {
   expect(() => spend('swap', 'next', { atOnce: 2 })).toThrow('already signed for 42 transactions');
 });
 
-test('a share of another ceiling is rounded up', () => {
-  const spend = named({ most: 3 });
+test('fees of one request are together at most the ceiling, and those of a delegation are none', () => {
+  const spend = named({ most: 4 });
   spend('a', '0', { fee: { amount: 1n, ceiling: 3n } });
-  expect(() => spend('a', '1', { fee: { amount: 2n, ceiling: 2n } })).toThrow('3 wei, more than');
-  expect(() => spend('a', '1', { fee: { amount: 1n, ceiling: 2n } })).not.toThrow();
+  spend('a', 'delegation');
+  expect(() => spend('a', '1', { fee: { amount: 3n, ceiling: 3n } })).toThrow('4 wei, more than');
+  expect(() => spend('a', '1', { fee: { amount: 2n, ceiling: 3n } })).not.toThrow();
 });
