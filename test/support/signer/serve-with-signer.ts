@@ -14,6 +14,8 @@ interface Answered {
   readonly body: never;
 }
 
+type Settings = Readonly<Record<string, string | undefined>>;
+
 /** `custos serve` on PostgreSQL with the signer that it has started. */
 export interface ServedWithSigner extends StartedCustos {
   readonly masterKey: Buffer;
@@ -24,14 +26,19 @@ export interface ServedWithSigner extends StartedCustos {
   call(path: string, body?: object, headers?: object, method?: 'PATCH'): Promise<Answered>;
   /** The pid of the server's only child. */
   signerPid(): number;
+  /** Another server with the same data. `settings` are added, or taken away. */
+  startBeside(settings: Settings): Promise<ServedWithSigner>;
   end(): Promise<void>;
 }
 
 export async function serveWithSigner({
   nodeOptions = [],
   login,
+  settings = {},
 }: {
   readonly nodeOptions?: readonly string[];
+  /** Besides those that every server here has. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** The public key, PEM, of the app's own login, whose tokens the server and the signer verify. */
   readonly login?: string;
 } = {}): Promise<ServedWithSigner> {
@@ -55,6 +62,7 @@ export async function serveWithSigner({
     CUSTOS_RATE_LIMIT: '0',
     CUSTOS_MAX_DELAY_MS: '0',
     CUSTOS_DATABASE_POOL: '2',
+    ...settings,
   };
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
@@ -62,18 +70,32 @@ export async function serveWithSigner({
   const ofLogin =
     login === undefined ? {} : { CUSTOS_USER_LOGINS_FILE: file('logins.json', JSON.stringify(logins)) };
   if (login !== undefined) {
-    const settings = JSON.stringify({ jwt_auth: { verification_key: login } });
-    await runCommand(['apps', 'configure', app.id, '--settings', settings], { env });
+    const ofApp = JSON.stringify({ jwt_auth: { verification_key: login } });
+    await runCommand(['apps', 'configure', app.id, '--settings', ofApp], { env });
   }
-  const custos = await startCustos(['serve'], { env: { ...env, ...ofLogin }, nodeOptions });
+  const place = { ca, app, masterKey, databaseUrl };
+  return serveIn(place, { ...env, ...ofLogin }, nodeOptions);
+}
+
+type Place = Pick<ServedWithSigner, 'app' | 'masterKey' | 'databaseUrl'> & { readonly ca: string };
+
+async function serveIn(
+  place: Place,
+  env: Record<string, string>,
+  nodeOptions: readonly string[],
+): Promise<ServedWithSigner> {
+  const { app } = place;
+  const custos = await startCustos(['serve'], { env, nodeOptions });
   const url = () => /"url":"([^"]+)".*"ready"/.exec(custos.output().stdout)?.[1];
   await waitFor(() => url() !== undefined || custos.process.exitCode !== null);
   const origin = url();
   if (origin === undefined) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
-  const agent = new Agent({ connect: { ca } });
+  const agent = new Agent({ connect: { ca: place.ca } });
   return {
     ...custos,
-    ...{ masterKey, databaseUrl, env, app },
+    ...place,
+    env,
+    startBeside: (settings) => serveIn(place, { ...env, ...settings } as Record<string, string>, nodeOptions),
     async call(path, body, headers = {}, method) {
       const answer = await agent.request({
         ...{ origin, path },
