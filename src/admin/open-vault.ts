@@ -13,7 +13,7 @@ export async function withVault<T>(
 ): Promise<T> {
   if (settings.kind === 'local') return work(productionVault(settings.masterKeys, systemEntropy));
   const owner = { path: settings.path, uid: settings.uid ?? process.getuid?.() ?? -1 };
-  const signer = await openSignerVault(() => connectToSocket(owner), silentLog);
+  const signer = await openSignerVault(() => connectToSocket(owner), { log: silentLog });
   try {
     return await work(signer.vault);
   } finally {

@@ -103,6 +103,8 @@ export interface KeyVault {
   readonly isLocal?: boolean;
   /** The apps whose logins it verifies: it vouches for keys of their users. */
   readonly loginApps?: readonly string[];
+  /** The contracts that it signs calls of for owned wallets (`namedContracts`); undefined if it does not say. */
+  readonly contracts?: readonly string[] | undefined;
 
   /** Seals a secret that the caller knows, for a purpose of `plainPurposes`. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;

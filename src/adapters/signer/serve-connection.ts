@@ -86,7 +86,7 @@ export function serveConnection(stream: Duplex, { vault, masterKeyIds, report }:
     }
   });
   stream.on('error', () => stream.destroy());
-  const { currentMasterKeyId, loginApps = [] } = vault;
-  const json = { currentMasterKeyId, masterKeyIds, loginApps };
+  const { currentMasterKeyId, loginApps = [], contracts } = vault;
+  const json = { currentMasterKeyId, masterKeyIds, loginApps, contracts };
   send({ kind: frameKinds.hello, id: 0, operation: 0, parts: [], json });
 }

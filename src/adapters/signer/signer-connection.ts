@@ -22,6 +22,8 @@ export interface Hello {
   readonly masterKeyIds: readonly string[];
   /** The apps whose logins it verifies. */
   readonly loginApps?: readonly string[];
+  /** Those that it signs calls of; undefined from a signer of an earlier version. */
+  readonly contracts?: readonly string[];
 }
 
 /** One connection to a signer that has said hello. */

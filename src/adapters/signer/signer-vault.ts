@@ -29,19 +29,36 @@ const LONGEST_PAUSE_MS = 5_000;
 /** A signer that has lived that long is not one that keeps dying. */
 const LONG_LIFE_MS = 30_000;
 
+interface SignerVaultOptions {
+  readonly log: Log;
+  /** The contracts that the server builds calls of. */
+  readonly contracts?: readonly string[];
+}
+
 /**
  * Opens the link to a signer, and again whenever it breaks. While it is broken, calls are rejected at once with an error
  * that `isUnavailable` recognizes.
  *
  * @throws when the first link cannot be opened.
  */
-export async function openSignerVault(open: () => SignerLink, log: Log): Promise<SignerVault> {
+export async function openSignerVault(
+  open: () => SignerLink,
+  { log, contracts = [] }: SignerVaultOptions,
+): Promise<SignerVault> {
   let link = open();
   let connection: SignerConnection | undefined;
   let isClosed = false;
   const stopping = new AbortController();
   connection = await connect(link);
   const { hello } = connection;
+  warnOfOthers(hello);
+
+  /** The signer refuses calls of other contracts as it refuses forged ones. */
+  function warnOfOthers({ contracts: known = contracts }: Hello): void {
+    const missing = contracts.filter((each) => !known.includes(each));
+    if (missing.length === 0) return;
+    log.warn({ missing }, 'the signer lacks contracts of this server: owned wallets cannot use them');
+  }
 
   function isSame({ currentMasterKeyId, masterKeyIds }: Hello): boolean {
     const ids = JSON.stringify([...hello.masterKeyIds].sort());
@@ -76,7 +93,9 @@ export async function openSignerVault(open: () => SignerLink, log: Log): Promise
       if (isClosed) return;
       connection = await reopen();
       if (isClosed) connection?.close();
-      if (connection !== undefined) log.info({}, 'the signer is back');
+      if (connection === undefined) continue;
+      log.info({}, 'the signer is back');
+      warnOfOthers(connection.hello);
     }
   }
   const keeping = keepOpen();
@@ -90,6 +109,7 @@ export async function openSignerVault(open: () => SignerLink, log: Log): Promise
     vault: {
       currentMasterKeyId: hello.currentMasterKeyId,
       loginApps: hello.loginApps ?? [],
+      contracts: hello.contracts,
       ...vaultCalling(call),
     },
     async check() {

@@ -2,7 +2,7 @@ import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import type { KnownQuorums } from '../../authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../../authorization/policy-seals.ts';
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
-import type { BuildingSettings } from '../../authorization/requested/building-settings.ts';
+import { type BuildingSettings, namedContracts } from '../../authorization/requested/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { createSpentRequests } from '../../authorization/spent-requests.ts';
 import {
@@ -134,6 +134,9 @@ export function vaultOn(
     },
     get loginApps() {
       return [...logins.keys()];
+    },
+    get contracts() {
+      return building && namedContracts(building);
     },
     // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),

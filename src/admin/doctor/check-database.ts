@@ -1,4 +1,5 @@
 import { systemClock } from '../../adapters/clock.ts';
+import { namedContracts } from '../../authorization/requested/building-settings.ts';
 import type { ServeConfig } from '../../config.ts';
 import type { VaultSettings } from '../../config-signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
@@ -35,7 +36,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
       schema,
       ...(schema.state === 'ok' ? await restoreFindings(database) : []),
       ...(schema.state === 'ok' ? [await ownersFinding(database)] : []),
-      await masterKeyFinding(vault, schema.state === 'ok' ? database : undefined),
+      ...(await vaultFindings(vault, config, schema.state === 'ok' ? database : undefined)),
     ];
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -43,7 +44,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
     const text = `it cannot be used: ${code ?? ''} ${message}`.trimEnd();
     return [
       fault('database', text, 'check DATABASE_URL, the network and the rights of the user'),
-      await masterKeyFinding(vault, undefined),
+      ...(await vaultFindings(vault, config, undefined)),
     ];
   } finally {
     await database.close();
@@ -136,15 +137,33 @@ async function ownersFinding(database: Database): Promise<Finding> {
 }
 
 /** Seals and opens something; if the database can be read, also opens what is stored there. */
-async function masterKeyFinding(settings: VaultSettings, database: Database | undefined): Promise<Finding> {
+async function vaultFindings(
+  settings: VaultSettings,
+  config: ServeConfig,
+  database: Database | undefined,
+): Promise<Finding[]> {
   const name = settings.kind === 'socket' ? 'signer' : 'master key';
   try {
-    return await withVault(settings, (vault) => tryVault(name, vault, database));
+    return await withVault(settings, async (vault) => [
+      await tryVault(name, vault, database),
+      ...contractFindings(config, vault),
+    ]);
   } catch (error) {
     const advice =
       'start with the master key that the wallets were made with, and check the service and its token';
-    return fault(name, (error as Error).message, advice);
+    return [fault(name, (error as Error).message, advice)];
   }
+}
+
+/** A signer that listens has settings of its own. */
+function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: KeyVault): Finding[] {
+  if (contracts === undefined) return [];
+  const own = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
+  const missing = own.filter((each) => !contracts.includes(each));
+  if (missing.length === 0) return [];
+  const text = `it lacks contracts of this server, which owned wallets cannot use: ${missing.join(', ')}`;
+  const advice = 'start `custos signer` with the same CUSTOS_SWAP_ROUTERS and CUSTOS_REWARD_DISTRIBUTORS';
+  return [warning('signer contracts', text, advice)];
 }
 
 async function tryVault(name: string, vault: KeyVault, database: Database | undefined): Promise<Finding> {

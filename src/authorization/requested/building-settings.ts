@@ -19,6 +19,24 @@ export interface BuildingSettings {
   readonly rewardDistributors: ReadonlyMap<string, string>;
 }
 
+/**
+ * The contracts of settings, a text for each, in lower case: what a server has and its signer lacks is not signed for
+ * wallets whose owner the signer verifies.
+ */
+export function namedContracts({
+  swapRouters,
+  rewardDistributors,
+}: Pick<BuildingSettings, 'swapRouters' | 'rewardDistributors'>): string[] {
+  const routers = [...swapRouters].flatMap(([caip2, { router, wrapped }]) => [
+    `router ${caip2}=${router}`,
+    ...(wrapped === undefined ? [] : [`wrapped asset ${caip2}=${wrapped}`]),
+  ]);
+  const distributors = [...rewardDistributors].map(
+    ([caip2, address]) => `reward distributor ${caip2}=${address}`,
+  );
+  return [...routers, ...distributors].map((text) => text.toLowerCase());
+}
+
 /** What the owner has signed for does not say what may be signed, or the signer lacks a setting for it. */
 export class NotComparableError extends Error {
   constructor(message: string) {

@@ -5,11 +5,12 @@ import { connectToSocket } from '../../adapters/signer/connect-socket.ts';
 import { SignerRefusedError } from '../../adapters/signer/signer-errors.ts';
 import { openSignerVault, type SignerLink, type SignerVault } from '../../adapters/signer/signer-vault.ts';
 import { spawnSigner } from '../../adapters/signer/spawn-signer.ts';
+import { namedContracts } from '../../authorization/requested/building-settings.ts';
 import { ConfigError, type ServeConfig } from '../../config.ts';
 import type { SignerSettings } from '../../config-signer.ts';
 import { packageRoot } from '../../package-root.ts';
 
-type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel'>;
+type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 'rewards'>;
 
 /**
  * Starts the signer of a production server, or connects to it.
@@ -18,12 +19,14 @@ type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel'>;
  */
 export async function openSigner({ signer: settings, ...config }: OwnSettings): Promise<SignerVault> {
   const log = logOf(config);
+  const { swapRouters, rewards } = config;
+  const contracts = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
   if (settings.kind === 'child' && settings.exposed.length > 0) {
     const variables = settings.exposed.join(', ');
     log.warn({ variables }, 'secrets in the environment stay in the memory of this process; use files');
   }
   try {
-    return await openSignerVault(() => linkTo(settings), log);
+    return await openSignerVault(() => linkTo(settings), { log, contracts });
   } catch (error) {
     if (!(error instanceof SignerRefusedError)) throw error;
     throw new ConfigError('the server cannot start with these settings:', error.faults);

@@ -182,7 +182,7 @@ async function payeeOf({ address }: Wallet): Promise<string> {
   return `0x${logs.at(-1)!.topics[2]!.slice(-40)}`;
 }
 
-test('a server with another router than its signer gets no swap signed', async () => {
+test('a server with another router than its signer gets no swap signed, and says so at its start', async () => {
   const folder = join(temporaryFolder(), 'signer');
   mkdirSync(folder, { mode: 0o700 });
   const socket = join(folder, 'socket');
@@ -193,10 +193,22 @@ test('a server with another router than its signer gets no swap signed', async (
   cleanup.defer(async () => void (await signer.stop()));
   await waitFor(() => signer.output().stdout.includes('"ready"') || signer.process.exitCode !== null);
   const beside = await server.startBeside({
-    ...others,
-    ...{ CUSTOS_MASTER_KEY_FILE: undefined, CUSTOS_SIGNER_SOCKET: socket },
+    CUSTOS_MASTER_KEY_FILE: undefined,
+    CUSTOS_SIGNER_SOCKET: socket,
   });
   cleanup.defer(() => beside.end());
+  const router = `router ${caip2}=${ROUTER_ON_ANVIL.toLowerCase()}`;
+  await waitFor(() => beside.output().stdout.includes(`"missing":["${router}"]`));
+  const doctor = await runCommand(['doctor', '--serve', '--json'], {
+    env: { ...others, CUSTOS_SIGNER_SOCKET: socket },
+  });
+  const findings = doctor.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
+  expect(findings).toContainEqual(
+    expect.objectContaining({ state: 'warning', text: expect.stringContaining(router) }),
+  );
   const wallet = await makeWallet();
   const answer = await asks(beside, `/v1/wallets/${wallet.id}/swap`, swap);
   expect(answer.status).toBe(500);

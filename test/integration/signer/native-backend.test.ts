@@ -43,7 +43,7 @@ async function startSigner(mayLoadAddons: boolean): Promise<RunningSigner> {
       await ended;
     },
   });
-  return { ...(await openSignerVault(open, silentLog)), pid: child.pid! };
+  return { ...(await openSignerVault(open, { log: silentLog })), pid: child.pid! };
 }
 
 let native: RunningSigner;

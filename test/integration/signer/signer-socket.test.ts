@@ -31,7 +31,7 @@ let server: TestOperations;
 beforeAll(async () => {
   mkdirSync(folder, { mode: 0o700 });
   signer = await startSigner();
-  signing = await openSignerVault(() => connectToSocket({ path, uid }), silentLog);
+  signing = await openSignerVault(() => connectToSocket({ path, uid }), { log: silentLog });
   server = await openOperations('sqlite', { replaceVault: () => signing.vault });
 });
 afterAll(async () => {

@@ -9,11 +9,14 @@ export type Task = Parameters<KeyVault['signWithWallet']>[2];
 /** A vault behind the protocol of the signer, and what the server changes in what it has signed. */
 export function behindProtocol(tamper: (task: Task) => Task): (vault: KeyVault) => KeyVault {
   return (vault) => {
-    const connected = openSignerVault(() => {
-      const [ours, its] = duplexPair();
-      serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
-      return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
-    }, silentLog);
+    const connected = openSignerVault(
+      () => {
+        const [ours, its] = duplexPair();
+        serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
+        return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
+      },
+      { log: silentLog },
+    );
     return new Proxy(vault, {
       get(target, name: keyof KeyVault) {
         if (typeof target[name] !== 'function') return undefined;

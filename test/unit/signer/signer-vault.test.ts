@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Duplex, duplexPair } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { privateKeyToAccount } from 'viem/accounts';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { encodeFrame, frameKinds } from '../../../src/adapters/signer/frames.ts';
@@ -46,7 +46,7 @@ const hello = { method: 'personal_sign', params: { message: 'hello', encoding: '
 
 test('a signer elsewhere does what the vault itself does, and returns its errors', async () => {
   const { open, reported } = signer();
-  const { vault, close } = await openSignerVault(open, silentLog);
+  const { vault, close } = await openSignerVault(open, { log: silentLog });
   const direct = vaultInside();
   const { sealed, address } = await vault.createWalletKey(binding);
   expect(await vault.signWithWallet(sealed, binding, hello)).toEqual(
@@ -109,7 +109,7 @@ test('a signer elsewhere does what the vault itself does, and returns its errors
 
 test('a signer that ends is replaced; calls until then are refused as unavailable', async () => {
   const { open, opened, kill } = signer();
-  const { vault, check, close } = await openSignerVault(open, silentLog);
+  const { vault, check, close } = await openSignerVault(open, { log: silentLog });
   const { sealed } = await vault.createWalletKey(binding);
   const inFlight = vault.createWalletKey(binding).catch((error: unknown) => error);
   kill();
@@ -135,11 +135,44 @@ test('a signer with other master keys is not used', async () => {
   const [first, other] = [signer(), signer(['test', 'another'])];
   let isFirst = true;
   const open = () => (isFirst ? first.open() : other.open());
-  const { check, close } = await openSignerVault(open, silentLog);
+  const { check, close } = await openSignerVault(open, { log: silentLog });
   isFirst = false;
   first.kill();
   while (other.opened() < 2) await pause(10);
   await expect(check()).rejects.toThrow('is being restarted');
+  await close();
+});
+
+test('contracts of a server that its signer lacks are named at the start, and whenever the signer is back', async () => {
+  const warned: object[] = [];
+  const log = { ...silentLog, warn: (fields: object) => void ('missing' in fields && warned.push(fields)) };
+  const [one, other] = ['router eip155:1=0x1', 'reward distributor eip155:1=0x2'];
+  const greeting = { currentMasterKeyId: 'test', masterKeyIds: ['test'] };
+  const hellos = [
+    { ...greeting, contracts: [one, 'router eip155:10=0x1'] },
+    { ...greeting, contracts: [one, other] },
+    // An earlier version.
+    greeting,
+    { ...greeting, contracts: [] },
+  ];
+  const streams: Duplex[] = [];
+  const open = () => {
+    const [ours, its] = duplexPair();
+    its.resume();
+    const json = hellos[streams.length];
+    its.write(encodeFrame({ kind: frameKinds.hello, id: 0, operation: 0, parts: [], json }));
+    streams.push(its);
+    return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
+  };
+  const { vault, check, close } = await openSignerVault(open, { log, contracts: [one, other] });
+  expect(vault.contracts).toEqual([one, 'router eip155:10=0x1']);
+  for (let count = 1; count < hellos.length; count += 1) {
+    streams.at(-1)!.destroy();
+    while (streams.length === count) await pause(10);
+    await vi.waitFor(check, { timeout: 20_000 });
+  }
+  const named = [{ missing: [other] }, { missing: [one, other] }];
+  await vi.waitFor(() => expect(warned).toEqual(named), { timeout: 20_000 });
   await close();
 });
 
