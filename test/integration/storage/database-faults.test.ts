@@ -1,20 +1,33 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { entities } from '../../../src/domain/tables.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
+import type { PostgresTimeouts } from '../../../src/storage/postgres-dialect.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { type Fault, startPostgresProxy } from './postgres-proxy.ts';
 
 const POOL = 3;
-const quick = { connectMs: 600, statementMs: 600, lockMs: 300, idleInTransactionMs: 600, silenceMs: 900 };
+/** However busy the machine is, nothing takes that long. Each test shortens what it is about. */
+const patient = {
+  ...{ connectMs: 80_000, statementMs: 80_000, lockMs: 80_000 },
+  ...{ idleInTransactionMs: 80_000, silenceMs: 80_000 },
+};
+/** Silence begins at once, but answers may take a while. */
+const silent = { silenceMs: 2_000 };
 
-async function open() {
-  const proxy = await startPostgresProxy(await freshPostgres());
+async function open(timeouts: Partial<PostgresTimeouts> = {}) {
+  const url = await freshPostgres();
+  const observer = new Client({ connectionString: url });
+  await observer.connect();
+  await observer.query('create table rate_probe (id text primary key)');
+  const proxy = await startPostgresProxy(url);
   const database = await openDatabase(entities, {
     kind: 'postgres',
     url: proxy.url,
     poolSize: POOL,
-    timeouts: quick,
+    timeouts: { ...patient, ...timeouts },
   });
   const write = () =>
     database.orm.em.fork().transactional(async (em) => {
@@ -22,14 +35,16 @@ async function open() {
         "insert into rate_probe (id) values ('one') on conflict (id) do update set id = excluded.id",
       );
     });
-  await database.orm.em.fork().execute('create table rate_probe (id text primary key)');
   return {
     proxy,
+    /** A connection that bypasses the proxy. */
+    observer,
     database,
     write,
     async [Symbol.asyncDispose]() {
       await database.close();
       await proxy[Symbol.asyncDispose]();
+      await observer.end();
     },
   };
 }
@@ -52,14 +67,17 @@ describe('a connection that is lost', () => {
     ['insert into', 'silence'],
     ['begin', 'silence'],
   ])('at `%s` by a %s is replaced every time', async (at, fault) => {
-    await using set = await open();
+    await using set = await open(fault === 'silence' ? silent : {});
     set.proxy.break(at, fault);
-    const rounds = fault === 'silence' ? POOL : POOL * 3;
+    // Silence takes long, so all connections are silent at once.
+    const [rounds, atOnce] = fault === 'silence' ? [2, POOL] : [POOL * 3, 1];
     for (let round = 0; round < rounds; round += 1) {
-      expect(isUnavailable(await errorOf(set.write())), `round ${round}`).toBe(true);
+      const errors = await Promise.all(Array.from({ length: atOnce }, () => errorOf(set.write())));
+      expect(errors.map(isUnavailable), `round ${round}`).toEqual(Array(atOnce).fill(true));
     }
     // A failed `begin` is retried on another connection.
-    expect(set.proxy.faults).toBe(at === 'begin' && fault !== 'silence' ? rounds * 2 : rounds);
+    const writes = rounds * atOnce;
+    expect(set.proxy.faults).toBe(at === 'begin' && fault !== 'silence' ? writes * 2 : writes);
     set.proxy.heal();
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
   });
@@ -76,7 +94,7 @@ describe('a connection that is lost', () => {
   });
 
   test('silently, as when a host disappears, is destroyed and replaced', async () => {
-    await using set = await open();
+    await using set = await open(silent);
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
     set.proxy.silenceAll();
     const errors = await Promise.all(Array.from({ length: POOL }, () => errorOf(set.write())));
@@ -93,27 +111,54 @@ test('connections that broke while idle fail no request', async () => {
   await set.database.orm.em.fork().execute('select 1');
 });
 
-test('a lock of another transaction, a slow statement and a full pool time out', async () => {
-  await using set = await open();
-  const fork = () => set.database.orm.em.fork();
-  await fork().transactional(async (em) => {
+test('a lock of another transaction times out', async () => {
+  await using set = await open({ lockMs: 300 });
+  await set.database.orm.em.fork().transactional(async (em) => {
     await em.execute('lock table rate_probe');
     expect(isUnavailable(await errorOf(set.write()))).toBe(true);
   });
-  expect(isUnavailable(await errorOf(fork().execute('select pg_sleep(5)')))).toBe(true);
-  const held = Array.from({ length: POOL }, () =>
-    errorOf(
-      fork().transactional(async (em) => {
-        await em.execute('select 1 for update');
-        await new Promise((resolve) => setTimeout(resolve, 1_500));
-        await em.execute('select 1');
-      }),
-    ),
+  await set.write();
+});
+
+test('a slow statement times out', async () => {
+  await using set = await open({ statementMs: 2_000 });
+  expect(isUnavailable(await errorOf(set.database.orm.em.fork().execute('select pg_sleep(80)')))).toBe(true);
+  await set.write();
+});
+
+/** Holds all connections, each with a transaction that is idle until `release`. */
+async function holdPool({ database }: Pick<Awaited<ReturnType<typeof open>>, 'database'>) {
+  const released = Promise.withResolvers<void>();
+  const begun = Array.from({ length: POOL }, () => Promise.withResolvers<number>());
+  const held = begun.map(({ resolve }) =>
+    database.orm.em.fork().transactional(async (em) => {
+      const [row] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
+      resolve(row!.pid);
+      await released.promise;
+      await em.execute('select 1');
+    }),
   );
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const pids = await Promise.all(begun.map(({ promise }) => promise));
+  return { pids, ended: Promise.all(held.map(errorOf)), release: released.resolve };
+}
+
+test('a full pool times out, and serves again afterwards', async () => {
+  await using set = await open({ connectMs: 3_000 });
+  const { ended, release } = await holdPool(set);
   expect(isUnavailable(await errorOf(set.write()))).toBe(true);
-  // They exceeded the server's limit for idle transactions.
-  expect((await Promise.all(held)).map(isUnavailable)).toEqual(Array(POOL).fill(true));
+  release();
+  expect(await ended).toEqual(Array(POOL).fill(undefined));
+  await set.write();
+});
+
+test('a transaction that is idle for too long is ended, and its connection replaced', async () => {
+  await using set = await open({ idleInTransactionMs: 600 });
+  const { pids, ended, release } = await holdPool(set);
+  const remaining = async () =>
+    (await set.observer.query('select pid from pg_stat_activity where pid = any($1)', [pids])).rowCount;
+  while ((await remaining()) !== 0) await pause(50);
+  release();
+  expect((await ended).map(isUnavailable)).toEqual(Array(POOL).fill(true));
   await set.write();
 });
 
