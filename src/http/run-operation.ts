@@ -16,7 +16,7 @@ import { type Answer, type HttpExchange, operationOf, type RunOperation } from '
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import type { Admission } from './overload/admission.ts';
 import { type Place, placeOf } from './overload/place.ts';
-import { createTurns } from './overload/turns.ts';
+import { createTurns, type Turns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
@@ -33,6 +33,8 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
+  /** Of requests that sign with the same wallet; by default their own ones. */
+  readonly turns?: Turns | undefined;
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
@@ -73,7 +75,7 @@ interface WorkOfPass extends Work {
  */
 export function createRunOperation(options: RunOptions): RunOperation {
   const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
-  const turns = createTurns();
+  const { turns = createTurns() } = options;
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);

@@ -24,6 +24,7 @@ import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
 import { refusalBody } from '../../src/http/error-response.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
+import { createTurns } from '../../src/http/overload/turns.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation, type RunOptions } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
@@ -86,6 +87,8 @@ export interface OperationsOptions {
   /** Connections of PostgreSQL held at most. */
   readonly poolSize?: number;
   readonly admission?: RunOptions['admission'];
+  /** How long requests for one wallet wait for each other. */
+  readonly turnMs?: number;
   /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** What replaces the default ceilings of fees in the vault. */
@@ -236,6 +239,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     idempotency: answerOnce(),
     singleUse: acceptOnce(services.safeguards),
     admission: options.admission,
+    turns: createTurns(options.turnMs),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;

@@ -16,8 +16,12 @@ export interface Turns {
   isTaken(name: string): boolean;
 }
 
-/** Lets those who name the same thing proceed one at a time, in the order of arrival. */
-export function createTurns(): Turns {
+/**
+ * Lets those who name the same thing proceed one at a time, in the order of arrival.
+ *
+ * @param waitMs for how long one waits at most.
+ */
+export function createTurns(waitMs = WAIT_MS): Turns {
   /** Those who wait behind the one whose turn it is. */
   const waiting = new Map<string, Set<() => void>>();
 
@@ -48,7 +52,7 @@ export function createTurns(): Turns {
       const timer = setTimeout(() => {
         others.delete(proceed);
         reject(tooMany());
-      }, WAIT_MS);
+      }, waitMs);
       others.add(proceed);
     });
   }
