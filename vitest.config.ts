@@ -1,7 +1,31 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const testing = join(import.meta.dirname, 'src', 'testing');
+
+/** Those that take longest although they are short. */
+const longest = new Set(
+  [
+    'test/simulation/simulation.test.ts',
+    'test/unit/simulation/run-seeds.test.ts',
+    'test/integration/intents/kill.test.ts',
+    'test/integration/webhooks/kill.test.ts',
+    'test/contract/users/linkUserAccount.test.ts',
+  ].map((file) => join(import.meta.dirname, file)),
+);
+
+/**
+ * Vitest begins with the largest files where it has measured none, as in CI. Then the simulation came last, and one worker
+ * had nothing to do for as long as it takes.
+ */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLongest = ({ moduleId }: TestSpecification): boolean => longest.has(moduleId);
+    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -19,6 +43,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     // The files of a worker share its modules, which takes less than half the time; a file leaves nothing behind in them.
     isolate: false,
   },
