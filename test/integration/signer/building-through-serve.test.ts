@@ -81,7 +81,7 @@ function asks({ call, app }: Asking, path: string, body: object) {
   });
 }
 
-/** An action which the server refuses to everybody but the owner. Result: what became of it. */
+/** Begins an action, which the server refuses without the signature of the owner. */
 async function acts({ id }: Wallet, operation: string, body: object): Promise<Record<string, unknown>> {
   const path = `/v1/wallets/${id}/${operation}`;
   const expiry = { 'service-request-expiry': String(Date.now() + 60_000) };

@@ -159,7 +159,7 @@ test('a request of several transactions loses as many times more', () => {
   expect(() => spend('swap', 'next', { atOnce: 2 })).toThrow('already signed for 42 transactions');
 });
 
-test('fees of one request are together at most the ceiling, and those of a delegation are none', () => {
+test('fees of one request are together at most the ceiling, and a delegation has no fee', () => {
   const spend = named({ most: 4 });
   spend('a', '0', { fee: { amount: 1n, ceiling: 3n } });
   spend('a', 'delegation');
