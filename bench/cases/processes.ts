@@ -6,6 +6,7 @@ import type { LoadRequest } from '../measure/load-order.ts';
 import { startPostgres } from '../measure/postgres.ts';
 import { cpuOfTree } from '../measure/process-tree.ts';
 import { cpuMicrosecondsOf } from '../measure/process-usage.ts';
+import { repeatUntilCheapest } from '../measure/rounds.ts';
 import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest, personalSignRequest, postRequest } from '../requests.ts';
 import { quorumSignedRequests } from '../requests-signed.ts';
@@ -113,14 +114,16 @@ function originsOf(servers: readonly RunningServer[]): string[] {
   return servers.map(({ origin }) => origin);
 }
 
-/** Until the code is compiled: each of two processes gets only half of the requests. */
 async function warmUp(
   servers: readonly RunningServer[],
   requests: readonly LoadRequest[],
   { load }: Bench,
 ): Promise<void> {
-  const origins = originsOf(servers);
-  await load.run({ origins, connections: CONNECTIONS, seconds: 5, count: 3_000, requests });
+  const order = { origins: originsOf(servers), connections: CONNECTIONS, seconds: 1, requests };
+  await repeatUntilCheapest(
+    () => load.run(order),
+    () => sumOf(servers, ({ pid }) => cpuOfTree(pid, () => true)),
+  );
 }
 
 async function measureOnce(

@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/storage/open-database.ts';
 import { type CommitSync, createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
-import { openSandboxFile } from '../servers/stored-work.ts';
+import { openSandboxFile } from '../servers/work/stored-work.ts';
 import { measureStorage, reportProgress } from './storage-rounds.ts';
 import {
   entityManagerOn,

@@ -66,14 +66,28 @@ export async function measureRounds(
   return [...measured.values()];
 }
 
-/** Sends requests until they have not become cheaper for two seconds. */
-async function warmUp(contestant: Contestant, request: string, options: RoundOptions): Promise<void> {
+function warmUp(contestant: Contestant, request: string, options: RoundOptions): Promise<void> {
+  return repeatUntilCheapest(
+    () => send(contestant, request, WARM_UP_SECONDS, options),
+    () => cpuWithChildrenOf(contestant.server.pid),
+  );
+}
+
+/**
+ * Sends requests until they have not become cheaper for two turns.
+ *
+ * @param cpuNow CPU time of the server until now, in microseconds.
+ */
+export async function repeatUntilCheapest(
+  sendForASecond: () => Promise<{ readonly completed: number }>,
+  cpuNow: () => number,
+): Promise<void> {
   let least = Number.POSITIVE_INFINITY;
   let stable = 0;
   for (let done = 0; done < MOST_WARM_UPS && stable < 2; done += 1) {
-    const before = cpuWithChildrenOf(contestant.server.pid);
-    const { completed } = await send(contestant, request, WARM_UP_SECONDS, options);
-    const cpu = (cpuWithChildrenOf(contestant.server.pid) - before) / completed;
+    const before = cpuNow();
+    const { completed } = await sendForASecond();
+    const cpu = (cpuNow() - before) / completed;
     stable = cpu < least * 0.97 ? 0 : stable + 1;
     least = Math.min(least, cpu);
   }

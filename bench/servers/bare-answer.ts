@@ -3,7 +3,7 @@ import type { OperationDescriptor } from '../../src/generated/operations.ts';
 import type { ValidateFunction } from '../../src/generated/validate-function.ts';
 import { isAuthorized, isValid, queryOf } from './contract-facts.ts';
 import type { OwnOptions } from './own-server.ts';
-import type { Work } from './work.ts';
+import type { Work } from './work/work.ts';
 
 /** Sends a body as JSON. */
 export function send(response: ServerResponse, status: number, body: unknown): void {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
-import type { Work } from './work.ts';
+import type { Work } from './work/work.ts';
 
 /** The options of a server in this folder. */
 export interface OwnOptions {
@@ -41,9 +41,10 @@ export function readOwnOptions(): OwnOptions {
 
 /** The requested work. Loads only what it needs. */
 export async function chooseWork({ work, database, preparedKeys, isComplete }: OwnOptions): Promise<Work> {
-  if (work === 'capped') return (await import('./capped-work.ts')).cappedWork(database);
-  if (work === 'stored') return (await import('./stored-work.ts')).storedWork({ preparedKeys, isComplete });
-  return (await import('./work.ts')).statelessWork;
+  if (work === 'capped') return (await import('./work/capped-work.ts')).cappedWork(database);
+  if (work === 'stored')
+    return (await import('./work/stored-work.ts')).storedWork({ preparedKeys, isComplete });
+  return (await import('./work/work.ts')).statelessWork;
 }
 
 /** Reports the address of this process to the bench. The process then ends with the bench. */

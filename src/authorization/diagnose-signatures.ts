@@ -17,6 +17,8 @@ const MAX_EXPLAINED_PAYLOADS = 3;
 const MAX_EXPLAINED_CHARACTERS = 16_384;
 // One signature against all known mistakes in those payloads, in verifications.
 const EXPLANATION_COST = 150;
+// Reading and writing this many bytes of a payload takes as long as a verification.
+const SHOWN_BYTES_PER_VERIFICATION = 8 * 1024;
 
 /**
  * Explains in the error's `data` why the signatures of a request were refused: the payloads that would have been
@@ -36,6 +38,8 @@ export function* diagnoseSignatures({
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
 }): Generator<number, Record<string, unknown>> {
+  // Before: the payloads may have been made a moment ago, which takes as long again.
+  yield (payloads[0]?.length ?? 0) / SHOWN_BYTES_PER_VERIFICATION;
   const texts = withinLimit(payloads);
   const explained: Record<string, unknown>[] = [];
   for (const [index, signature] of signatures.entries()) {

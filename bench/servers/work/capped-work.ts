@@ -1,31 +1,31 @@
 import { createHmac, createSecretKey, hash } from 'node:crypto';
 import { Pool, type PoolClient } from 'pg';
-import { decodeRpcAction } from '../../src/actions/decode-action.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
-import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
-import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
-import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
+import { decodeRpcAction } from '../../../src/actions/decode-action.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { makeIds } from '../../../src/adapters/ids.ts';
+import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
+import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { walletKeyBinding } from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
+import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet-row.ts';
+import { walletView } from '../../../src/domain/wallets/wallets/wallet-view.ts';
 import type {
   CreateAggregationRequest,
   CreatePolicyRequest,
   CreateWalletRequest,
   WalletRpcRequest,
-} from '../../src/generated/schemas.ts';
+} from '../../../src/generated/schemas.ts';
 import {
   type AggregationDefinition,
   type CompiledAggregation,
   compileAggregation,
-} from '../../src/policy/aggregation.ts';
-import type { SigningTask } from '../../src/signing/sign-with-key.ts';
+} from '../../../src/policy/aggregation.ts';
+import type { SigningTask } from '../../../src/signing/sign-with-key.ts';
 import {
   type NamedStatement,
   type StatementResult,
   sendBatch,
-} from '../../src/storage/postgres/statement-batch.ts';
-import { credentials } from './credentials.ts';
+} from '../../../src/storage/postgres/statement-batch.ts';
+import { credentials } from '../credentials.ts';
 import { walletKeyColumns, walletRow } from './stored-work.ts';
 import { statelessWork, type Work } from './work.ts';
 

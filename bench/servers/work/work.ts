@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { OperationId } from '../../src/generated/operations.ts';
-import type { CreatePolicyRequest, CreateUserRequest } from '../../src/generated/schemas.ts';
+import type { OperationId } from '../../../src/generated/operations.ts';
+import type { CreatePolicyRequest, CreateUserRequest } from '../../../src/generated/schemas.ts';
 
 /** The input of the work. */
 export interface WorkInput {
