@@ -7,6 +7,8 @@ export interface Bench {
   readonly rounds: number;
   /** Duration of each request on each server in each round. */
   readonly seconds: number;
+  /** How long each request is sent before the rounds, at most: until it becomes no cheaper. */
+  readonly warmUpSeconds: number;
   /** How often each server is started to measure its start-up time. */
   readonly starts: number;
   readonly report: (progress: string) => void;

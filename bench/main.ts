@@ -14,6 +14,7 @@ import { type CaseResult, type Goal, goalsText, tableText } from './report.ts';
 interface Flags {
   readonly rounds: number;
   readonly seconds: number;
+  readonly warmUpSeconds: number;
   readonly starts: number;
   readonly only?: readonly string[];
   readonly json?: string;
@@ -23,7 +24,8 @@ interface Flags {
 
 /** The cases of `--short`: ratios of CPU times, which are stable in short rounds. */
 const shortCases = ['routing', 'request-log', 'recorder', 'sqlite'];
-const shortRounds = { rounds: 5, seconds: 1 };
+const shortRounds = { rounds: 3, seconds: 1, warmUpSeconds: 5 };
+const WARM_UP_SECONDS = 10;
 
 const help = `
 Cases:
@@ -62,7 +64,7 @@ function readFlags(args: readonly string[]): Flags {
     .showHelpAfterError('(see --help)')
     .exitOverride();
   program.parse(args, { from: 'user' });
-  const flags = program.opts<Flags>();
+  const flags = { ...program.opts<Flags>(), warmUpSeconds: WARM_UP_SECONDS };
   return flags.short === true ? { ...flags, only: shortCases, ...shortRounds } : flags;
 }
 

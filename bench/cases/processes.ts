@@ -7,7 +7,7 @@ import { startPostgres } from '../measure/postgres.ts';
 import { cpuOfTree } from '../measure/process-tree.ts';
 import { cpuMicrosecondsOf } from '../measure/process-usage.ts';
 import { repeatUntilCheapest } from '../measure/rounds.ts';
-import { atLeast, atMost, type Table } from '../report.ts';
+import { atLeast, atMost, type Goal, type Table } from '../report.ts';
 import { getRequest, personalSignRequest, postRequest } from '../requests.ts';
 import { quorumSignedRequests } from '../requests-signed.ts';
 import { launchServe, makeApp } from '../servers/custos.ts';
@@ -83,10 +83,14 @@ interface Subject {
 async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]> {
   const [one, two, [first]] = [ours.one[0]!, ours.two[0]!, bare.two];
   // Both servers have the same wallets, so requests of one fit the other.
-  const requests = await requestsTo(one);
+  const unsigned = await unsignedRequests(one);
+  const requests: Record<string, LoadRequest[]> = {
+    ...unsigned,
+    [signing[1]]: await quorumSignedRequests(one),
+  };
   // A signature covers the URL.
   const ofTwo: Record<string, LoadRequest[]> = { ...requests, [signing[1]]: await quorumSignedRequests(two) };
-  const ofBare = await signingRequests(first!);
+  const ofBare = await unsignedRequests(first!);
   const measured = Object.keys(requests).map(
     (request): Subject => ({ request, one: [], two: [], bareOne: [], bareTwo: [] }),
   );
@@ -117,10 +121,11 @@ function originsOf(servers: readonly RunningServer[]): string[] {
 async function warmUp(
   servers: readonly RunningServer[],
   requests: readonly LoadRequest[],
-  { load }: Bench,
+  { load, warmUpSeconds }: Bench,
 ): Promise<void> {
   const order = { origins: originsOf(servers), connections: CONNECTIONS, seconds: 1, requests };
   await repeatUntilCheapest(
+    warmUpSeconds,
     () => load.run(order),
     () => sumOf(servers, ({ pid }) => cpuOfTree(pid, () => true)),
   );
@@ -158,38 +163,17 @@ function isSigner(commandLine: string): boolean {
   return commandLine.includes('--permission');
 }
 
-function creation(address: Address): LoadRequest {
-  return postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
-}
-
-async function makeWallets(address: Address): Promise<string[]> {
+/** What the bare server can do on PostgreSQL, too. */
+async function unsignedRequests(address: Address): Promise<Record<string, LoadRequest[]>> {
+  const createWallet = postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
   const ids: string[] = [];
   for (let made = 0; made < WALLETS; made += 1)
-    ids.push((await ask<{ id: string }>(address, creation(address))).id);
-  return ids;
-}
-
-/** What the bare server can do on PostgreSQL. */
-async function signingRequests(
-  address: Address,
-  known?: readonly string[],
-): Promise<Record<string, LoadRequest[]>> {
-  const ids = known ?? (await makeWallets(address));
-  return {
-    [signing[0]]: ids.map((id) => personalSignRequest(address, id, 'hello')),
-    [signing[2]]: ids.map((id) => postRequest(address, `/v1/wallets/${id}/rpc`, typedDataBody())),
-  };
-}
-
-async function requestsTo(address: Address): Promise<Record<string, LoadRequest[]>> {
-  const ids = await makeWallets(address);
-  const unsigned = await signingRequests(address, ids);
+    ids.push((await ask<{ id: string }>(address, createWallet)).id);
   return {
     getWallet: ids.map((id) => getRequest(address, `/v1/wallets/${id}`)),
-    createWallet: [creation(address)],
-    [signing[0]]: unsigned[signing[0]]!,
-    [signing[1]]: await quorumSignedRequests(address),
-    [signing[2]]: unsigned[signing[2]]!,
+    createWallet: [createWallet],
+    [signing[0]]: ids.map((id) => personalSignRequest(address, id, 'hello')),
+    [signing[2]]: ids.map((id) => postRequest(address, `/v1/wallets/${id}/rpc`, typedDataBody())),
   };
 }
 
@@ -269,6 +253,13 @@ function costsTable(measured: readonly Subject[]): Table {
   };
 }
 
+/** What a second process costs the bare server is the limit. */
+function costGoalOfBare({ request }: Subject, ours: number, bare: number | undefined): Goal[] {
+  if (bare === undefined) return [];
+  const what = `two processes to one: ${request}, CPU, to what it is for the bare server`;
+  return [atMost({ id: '-', what, measured: ours / bare, limit: 1.2 })];
+}
+
 function report(measured: readonly Subject[]) {
   const speedUp = ({ one, two }: Subject): number => mostPerSecond(two) / mostPerSecond(one);
   const ratioOfCosts = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
@@ -296,6 +287,7 @@ function report(measured: readonly Subject[]) {
       costsTable(measured),
     ],
     goals: measured.flatMap((subject) => [
+      ...costGoalOfBare(subject, ratioOfCosts(subject), ratioOfBare(subject)),
       atMost({
         id: 'G11',
         what: `two workers to one process: ${subject.request}, CPU of HTTP and signer`,

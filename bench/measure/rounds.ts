@@ -15,6 +15,8 @@ export interface RoundOptions {
   readonly load: Load;
   readonly rounds: number;
   readonly seconds: number;
+  /** How long each request is sent before the rounds, at most. */
+  readonly warmUpSeconds: number;
   readonly connections: number;
   readonly report: (progress: string) => void;
 }
@@ -33,7 +35,6 @@ export interface Measured {
 }
 
 const WARM_UP_SECONDS = 1;
-const MOST_WARM_UPS = 10;
 // While others were measured, V8 has shrunk the heap.
 const ROUND_WARM_UP_SECONDS = 0.5;
 
@@ -68,6 +69,7 @@ export async function measureRounds(
 
 function warmUp(contestant: Contestant, request: string, options: RoundOptions): Promise<void> {
   return repeatUntilCheapest(
+    options.warmUpSeconds,
     () => send(contestant, request, WARM_UP_SECONDS, options),
     () => cpuWithChildrenOf(contestant.server.pid),
   );
@@ -79,12 +81,13 @@ function warmUp(contestant: Contestant, request: string, options: RoundOptions):
  * @param cpuNow CPU time of the server until now, in microseconds.
  */
 export async function repeatUntilCheapest(
+  mostTurns: number,
   sendForASecond: () => Promise<{ readonly completed: number }>,
   cpuNow: () => number,
 ): Promise<void> {
   let least = Number.POSITIVE_INFINITY;
   let stable = 0;
-  for (let done = 0; done < MOST_WARM_UPS && stable < 2; done += 1) {
+  for (let done = 0; done < mostTurns && stable < 2; done += 1) {
     const before = cpuNow();
     const { completed } = await sendForASecond();
     const cpu = (cpuNow() - before) / completed;

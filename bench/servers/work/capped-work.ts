@@ -199,6 +199,11 @@ export function cappedWork(url: string): Work {
       );
       return walletView(wallet);
     },
+    async getWallet({ path }) {
+      const asked = statement('use', credentials.appId, path.wallet_id);
+      const [read] = await withClient((client) => send(client, asked));
+      return walletView(read?.rows[0] as UseRow);
+    },
     async walletRpc({ path, body }) {
       const request = body as WalletRpcRequest & { params: object };
       const { method, params } = request;
