@@ -83,7 +83,8 @@ test('damaged and incomplete bytecode is not used, but replaced', async () => {
   ]) {
     writeFileSync(file, damaged);
     expect(load()).toBe(false);
-    await waitFor(() => readFileSync(file).equals(content));
+    // Not by its content: V8 may have dropped the code of a function meanwhile.
+    await waitFor(() => !readFileSync(file).equals(damaged));
     expect(load()).toBe(true);
   }
 });
