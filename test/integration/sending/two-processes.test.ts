@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { toHex } from 'viem';
 import { expect, test } from 'vitest';
@@ -39,17 +40,25 @@ async function serve(
   const agent = new Agent({ connect: { ca } });
   return {
     async post(path, body) {
-      const answer = await agent.request({
-        origin: url,
-        path,
-        method: 'POST',
-        headers: {
-          authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
-          'service-app-id': app.id,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify(body),
-      });
+      const send = () =>
+        agent.request({
+          origin: url,
+          path,
+          method: 'POST',
+          headers: {
+            authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
+            'service-app-id': app.id,
+            'content-type': 'application/json',
+          },
+          body: JSON.stringify(body),
+        });
+      let answer = await send();
+      // On a busy machine those at the end of the queue wait for too long: nothing was done, and clients try again.
+      for (let again = 0; answer.statusCode === 503 && again < 10; again += 1) {
+        await answer.body.dump();
+        await pause(1000 * Number(answer.headers['retry-after']));
+        answer = await send();
+      }
       const text = await answer.body.text();
       return { status: answer.statusCode, text, body: JSON.parse(text) };
     },
