@@ -65,7 +65,7 @@ export const processes: BenchCase = {
   },
 };
 
-/** The processes behind which one and two of a server are measured. */
+/** A server in one process, and in two. */
 interface Pair {
   readonly one: readonly RunningServer[];
   readonly two: readonly RunningServer[];
@@ -81,7 +81,8 @@ interface Subject {
 }
 
 async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]> {
-  const [one, two, [first]] = [ours.one[0]!, ours.two[0]!, bare.two];
+  const one = ours.one[0]!;
+  const two = ours.two[0]!;
   // Both servers have the same wallets, so requests of one fit the other.
   const unsigned = await unsignedRequests(one);
   const requests: Record<string, LoadRequest[]> = {
@@ -90,7 +91,7 @@ async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]>
   };
   // A signature covers the URL.
   const ofTwo: Record<string, LoadRequest[]> = { ...requests, [signing[1]]: await quorumSignedRequests(two) };
-  const ofBare = await unsignedRequests(first!);
+  const ofBare = await unsignedRequests(bare.one[0]!);
   const measured = Object.keys(requests).map(
     (request): Subject => ({ request, one: [], two: [], bareOne: [], bareTwo: [] }),
   );

@@ -5,8 +5,8 @@ import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { type CommitSync, createCommitSync } from '../../src/storage/sqlite/commit-sync.ts';
 import { credentials } from '../servers/credentials.ts';
+import { openSandboxFile } from '../servers/handlers/stored-work.ts';
 import { temporaryFolder } from '../servers/launch.ts';
-import { openSandboxFile } from '../servers/work/stored-work.ts';
 import { measureStorage, reportProgress } from './storage-rounds.ts';
 import {
   entityManagerOn,

@@ -12,7 +12,7 @@ import type { OperationContext } from '../../src/operation-context.ts';
 import { findPage } from '../../src/storage/find-page.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
-import { insertStatement, walletKeyColumns } from '../servers/work/stored-work.ts';
+import { insertStatement, walletKeyColumns } from '../servers/handlers/stored-work.ts';
 
 /** The measured operations, for one way of accessing a database. */
 export interface StorageSubject {

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { OperationDescriptor } from '../../src/generated/operations.ts';
 import type { ValidateFunction } from '../../src/generated/validate-function.ts';
 import { isAuthorized, isValid, queryOf } from './contract-facts.ts';
+import type { Work } from './handlers/work.ts';
 import type { OwnOptions } from './own-server.ts';
-import type { Work } from './work/work.ts';
 
 /** Sends a body as JSON. */
 export function send(response: ServerResponse, status: number, body: unknown): void {

@@ -1,6 +1,6 @@
 import type { Express, RequestHandler } from 'express';
 import { allOperations, colonPath, isAuthorized } from './contract-facts.ts';
-import type { Work } from './work/work.ts';
+import type { Work } from './handlers/work.ts';
 
 /** The check of credentials as express middleware. */
 export const requireCredentials: RequestHandler = (request, response, next) => {

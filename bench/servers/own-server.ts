@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
-import type { Work } from './work/work.ts';
+import type { Work } from './handlers/work.ts';
 
 /** The options of a server in this folder. */
 export interface OwnOptions {
@@ -41,10 +41,10 @@ export function readOwnOptions(): OwnOptions {
 
 /** The requested work. Loads only what it needs. */
 export async function chooseWork({ work, database, preparedKeys, isComplete }: OwnOptions): Promise<Work> {
-  if (work === 'capped') return (await import('./work/capped-work.ts')).cappedWork(database);
+  if (work === 'capped') return (await import('./handlers/capped-work.ts')).cappedWork(database);
   if (work === 'stored')
-    return (await import('./work/stored-work.ts')).storedWork({ preparedKeys, isComplete });
-  return (await import('./work/work.ts')).statelessWork;
+    return (await import('./handlers/stored-work.ts')).storedWork({ preparedKeys, isComplete });
+  return (await import('./handlers/work.ts')).statelessWork;
 }
 
 /** Reports the address of this process to the bench. The process then ends with the bench. */

@@ -14,8 +14,8 @@ import type { Services } from '../../src/operation-context.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { allOperations } from './contract-facts.ts';
 import { credentials } from './credentials.ts';
+import type { WorkInput } from './handlers/work.ts';
 import { announce, chooseWork, readOwnOptions } from './own-server.ts';
-import type { WorkInput } from './work/work.ts';
 
 // The real pipeline of Custos, with handlers that store nothing instead of the domain.
 

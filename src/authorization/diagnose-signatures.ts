@@ -38,7 +38,7 @@ export function* diagnoseSignatures({
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
 }): Generator<number, Record<string, unknown>> {
-  // Before: the payloads may have been made a moment ago, which takes as long again.
+  // First of all: the payloads may have been written just now, which takes as long as showing them.
   yield (payloads[0]?.length ?? 0) / SHOWN_BYTES_PER_VERIFICATION;
   const texts = withinLimit(payloads);
   const explained: Record<string, unknown>[] = [];

@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
-  /** Of requests that sign with the same wallet; by default their own ones. */
+  /** The turns of requests that sign with the same wallet. Default: new ones. */
   readonly turns?: Turns | undefined;
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;

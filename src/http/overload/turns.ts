@@ -19,7 +19,7 @@ export interface Turns {
 /**
  * Lets those who name the same thing proceed one at a time, in the order of arrival.
  *
- * @param waitMs for how long one waits at most.
+ * @param waitMs how long a caller waits at most; after that it is refused.
  */
 export function createTurns(waitMs = WAIT_MS): Turns {
   /** Those who wait behind the one whose turn it is. */
