@@ -56,12 +56,19 @@ const MAX_PASSES = 200;
 const FRESH_MS = 500;
 
 /** Runs the work as often as it needs answers of the vault. A vault in this process answers within the work. */
-export async function inVaultPasses<T>(
+export function inVaultPasses<T>(
   services: PassPorts & Pick<Services, 'machine'>,
   work: (pass: VaultPass) => Promise<T>,
   options: PassOptions = {},
 ): Promise<T> {
-  if (services.vault.isLocal === true) return work(localPass(services));
+  return services.vault.isLocal === true ? work(localPass(services)) : inPasses(services, work, options);
+}
+
+async function inPasses<T>(
+  services: Parameters<typeof inVaultPasses>[0],
+  work: (pass: VaultPass) => Promise<T>,
+  options: PassOptions,
+): Promise<T> {
   const asked = createAsked(services, options);
   try {
     if (options.contendedWalletId !== undefined) await asked.takeTurn(options.contendedWalletId);

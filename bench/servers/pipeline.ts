@@ -34,7 +34,7 @@ const unit = {
   rollback: async () => {},
 };
 const newRequestId = requestIdsFrom(systemEntropy);
-const handler = await createApp({
+const application = await createApp({
   prefix: 'service',
   packageRoot: packageRoot(),
   transport: { plainHttp: true, trustedProxies: [] },
@@ -67,7 +67,7 @@ const handler = await createApp({
   }),
 });
 const { port } = await startServer({
-  handler,
+  ...application,
   tls: undefined,
   host: '127.0.0.1',
   port: options.port,

@@ -1,7 +1,7 @@
 import { hasAnnouncedDelivery } from '../domain/base/events/record-event.ts';
 import { recordingChanges } from '../http/audit/audited-unit.ts';
 import { createBrand } from '../http/brand.ts';
-import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
+import { inUnitOf, type OpenUnit, type UnitOfWork } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
@@ -87,10 +87,8 @@ export function startBesideRequests(
   units: OpenUnit,
   { observe, ...options }: JobsOptions & { readonly observe?: ObserveJob | undefined } = {},
 ): BesideRequests {
-  const openUnit: OpenUnit = async (write) => {
-    const unit = await units(write);
-    // What only reads acknowledges and announces nothing.
-    if (!write) return unit;
+  const openToWrite = async (): Promise<UnitOfWork> => {
+    const unit = await units(true);
     return {
       ...unit,
       async commit(last) {
@@ -100,6 +98,8 @@ export function startBesideRequests(
       },
     };
   };
+  // What only reads acknowledges and announces nothing.
+  const openUnit: OpenUnit = (write) => (write ? openToWrite() : units(false));
   const { alive, restores } = options;
   const all = jobsOf(services, openUnit, options);
   const held = restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.hold)), restores];

@@ -84,7 +84,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     observe: metrics?.request,
     rateLimit: options.rateLimit && { ...options.rateLimit, onRefused: metrics?.rateLimited },
   });
-  const server = await startServer({ ...options, ...config, tls, handler: app });
+  const server = await startServer({ ...options, ...config, tls, ...app });
   metrics?.add(() => [inFlight(server.inFlight())]);
   baseUrl = `${tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${server.port}`;
   try {

@@ -183,12 +183,13 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     }),
   );
   const gate = createRequestGate(outside.drainMs);
+  const runAgainstNewState: RunOperation = async (exchange) => {
+    // The credentials were checked against a state that may have been replaced.
+    await authenticate(exchange);
+    return runOperation(exchange);
+  };
   const runInGate: RunOperation = (exchange) =>
-    gate.pass(async (wasHeld) => {
-      // The credentials were checked against a state that may have been replaced.
-      if (wasHeld) await authenticate(exchange);
-      return runOperation(exchange);
-    });
+    gate.pass((wasHeld) => (wasHeld ? runAgainstNewState(exchange) : runOperation(exchange)));
   const run = injectingFaults(runInGate, {
     find: findRequestFault(faults, documentedErrors),
     ...{ isSpared: (request) => !own.isRecorded(request), stopping: stopping.signal },

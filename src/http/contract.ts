@@ -105,14 +105,17 @@ export async function createContract(options: ContractOptions): Promise<Contract
       throw notImplemented(operationOf(exchange).id);
     },
   });
-  const runChecked = async (_context: Context, exchange: HttpExchange): Promise<Answer> => {
-    // Parsing and validating a large body take as long as a whole request, and what follows may too.
-    if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+  const runChecked = (exchange: HttpExchange): Promise<Answer> => {
     options.checkInput?.(exchange);
     if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
     return run(exchange);
   };
-  for (const { id } of operations) api.register(id, runChecked);
+  const runInTurn = (_context: Context, exchange: HttpExchange): Promise<Answer> =>
+    // Parsing and validating a large body take as long as a whole request, and what follows may too.
+    exchange.rawBody.length > LARGE_BODY_BYTES
+      ? nextTurn().then(() => runChecked(exchange))
+      : runChecked(exchange);
+  for (const { id } of operations) api.register(id, runInTurn);
   api.registerSecurityHandler(
     CREDENTIALS,
     (_context: Context, exchange: HttpExchange) => exchange.app !== undefined,

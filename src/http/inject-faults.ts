@@ -2,7 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
 import type { FindRequestFault, RequestFault } from '../ports/fault-injection.ts';
 import type { Why } from '../ports/request-recorder.ts';
-import { type HttpExchange, operationOf, type RunOperation, type WriteResponse } from './http-exchange.ts';
+import {
+  type Answer,
+  type HttpExchange,
+  operationOf,
+  type RunOperation,
+  type WriteResponse,
+} from './http-exchange.ts';
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
@@ -22,7 +28,7 @@ const SLOW_PARTS = 10;
  * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
  */
 export function injectingFaults(run: RunOperation, { find, isSpared, stopping }: FaultOptions): RunOperation {
-  return async (exchange) => {
+  return (exchange) => {
     if (isSpared(exchange.request)) return run(exchange);
     const fault = find({
       operation: operationOf(exchange).id,
@@ -30,7 +36,10 @@ export function injectingFaults(run: RunOperation, { find, isSpared, stopping }:
       target: exchange.target,
       rawBody: exchange.rawBody,
     });
-    if (fault === undefined) return run(exchange);
+    return fault === undefined ? run(exchange) : runWith(fault, exchange);
+  };
+
+  async function runWith(fault: RequestFault, exchange: HttpExchange): Promise<Answer> {
     switch (fault.effect) {
       case 'latency':
         exchange.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
@@ -66,7 +75,7 @@ export function injectingFaults(run: RunOperation, { find, isSpared, stopping }:
         };
         return run(exchange);
     }
-  };
+  }
 }
 
 function whyOf({ ruleId, effect, ...details }: RequestFault, what: string): Why {

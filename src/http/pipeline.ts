@@ -96,22 +96,29 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
  * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked, and none of an
  * operation that needs neither credentials nor a body. OAuth clients may send them in the body; such bodies are small,
  * and counted by address before they are read.
+ *
+ * HOT: an async function that ends with the promise of another awaits it. Returning the promise itself takes two more turns
+ * of the queue of microtasks.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
   const isSampled = shareOf(options.loggedShare ?? 1);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
+  const runProven: RunOperation = (exchange) => {
+    exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
+    return options.run(exchange);
+  };
+  const runCounted = async (exchange: HttpExchange, limiter: RateLimiter): Promise<Answer> => {
+    writeLimits(exchange, await limiter.countWork(exchange));
+    return await runProven(exchange);
+  };
   const contract = await createContract({
     operations: options.operations,
     validators: options.validators,
     brand,
     checkInput: options.checkInput,
-    run: async (exchange) => {
-      writeLimits(exchange, await rateLimiter?.countWork(exchange));
-      exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
-      return options.run(exchange);
-    },
+    run: rateLimiter === undefined ? runProven : (exchange) => runCounted(exchange, rateLimiter),
   });
 
   const answerAdmitted = async (exchange: HttpExchange): Promise<Answer> => {
@@ -121,7 +128,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
     if (isOpenWithoutBody(exchange)) {
       discardBody(request);
-      return contract.handle(exchange);
+      return await contract.handle(exchange);
     }
     const isClientBody = sendsCredentialsInBody(exchange);
     const reading = readBody(
@@ -130,11 +137,11 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
     );
     const body = 'bytes' in reading ? reading : await (isClientBody ? inTime(request, reading) : reading);
-    exchange.response.once('close', body.release);
+    if (body.bytes.length > 0) exchange.response.on('close', body.release);
     exchange.rawBody = body.bytes;
     exchange.isBodyRead = true;
     if (isClientBody) await options.authenticate(exchange);
-    return contract.handle(exchange);
+    return await contract.handle(exchange);
   };
 
   const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {

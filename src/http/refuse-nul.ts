@@ -20,7 +20,8 @@ export function refuseNul(exchange: HttpExchange): void {
     findNul(exchange.route?.params, 'path', '', issues);
     findNul(exchange.query, 'query', '', issues);
   }
-  if (exchange.rawBody.includes('\\u0000')) findNul(exchange.body, 'body', '', issues);
+  if (exchange.rawBody.length > 0 && exchange.rawBody.includes('\\u0000'))
+    findNul(exchange.body, 'body', '', issues);
   const [first] = issues;
   if (first === undefined) return;
   const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1);

@@ -80,7 +80,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
     const handler = files[operationOf(exchange).id]!;
-    const prepared = await prepare(handler, exchange, options);
+    const prepared = handler.prepare === undefined ? undefined : await prepare(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
     const walletId = signedWalletOf(exchange, options.admission);
@@ -95,7 +95,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
         },
       );
     try {
-      const answer = await options.replica?.answer(exchange, runOn);
+      const answer = options.replica && (await options.replica.answer(exchange, runOn));
       if (answer !== undefined) return answer;
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -160,7 +160,7 @@ function inputOf(exchange: HttpExchange): Input {
 async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { use, options } = work;
   const unit = await openAdmitted(exchange, work);
-  if (use === undefined) return runUnlessUsed(unit, exchange, work);
+  if (use === undefined) return await runUnlessUsed(unit, exchange, work);
   let kept: StoredResponse | undefined;
   try {
     kept = await options.idempotency.begin(unit.em, use);
@@ -172,14 +172,14 @@ async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer
     await unit.rollback();
     return repeat(kept);
   }
-  return runUnlessUsed(unit, exchange, work);
+  return await runUnlessUsed(unit, exchange, work);
 }
 
 /**
  * Runs the request. If the app accepts each signed payload only once and this one was used before, returns the first
  * response instead.
  */
-async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { method, maxBodyBytes } = operationOf(exchange);
   // Operations with larger bodies than others check no signatures, so they use none.
   const isSigned =
@@ -187,7 +187,10 @@ async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Wor
     maxBodyBytes === undefined &&
     exchange.app !== undefined &&
     exchange.proof!.signatures.length > 0;
-  if (!isSigned) return runIn(unit, exchange, work);
+  return isSigned ? runSigned(unit, exchange, work) : runIn(unit, exchange, work);
+}
+
+async function runSigned(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   let first: StoredResponse | undefined;
   let isRequired: boolean;
   try {
@@ -196,7 +199,7 @@ async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Wor
     await unit.rollback();
     throw error;
   }
-  if (first === undefined) return runIn(unit, exchange, { ...work, isSingleUse: isRequired });
+  if (first === undefined) return await runIn(unit, exchange, { ...work, isSingleUse: isRequired });
   await unit.rollback();
   return repeat(first);
 }
@@ -212,7 +215,8 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  * knowing that the first one succeeded.
  */
 async function openAdmitted(exchange: HttpExchange, { place, openUnit }: WorkOfPass): Promise<UnitOfWork> {
-  await place.take();
+  const taken = place.take();
+  if (taken !== undefined) await taken;
   const { leave } = place;
   try {
     requireClient(exchange);
@@ -252,15 +256,17 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     const context = contextOf(unit, exchange, {
       services: options.services,
       ports: work.pass.portsFor(unit.em),
-      inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit)),
+      inUnit: (run) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(run),
       later,
     });
     const body = await handler.run(inputOf(exchange), context, prepared);
     if (work.pass.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);
-    const kept = { status, text: answer.text, signers: [...later.signers] };
-    await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
+    if (work.use !== undefined || work.isSingleUse === true) {
+      const kept = { status, text: answer.text, signers: [...later.signers] };
+      await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
+    }
     await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
     work.pass.hasCommitted();
   } catch (error) {

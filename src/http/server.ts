@@ -10,8 +10,16 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/log.ts';
 
+/** Classes for `createServer` of node:http. */
+export interface Messages {
+  readonly IncomingMessage: typeof IncomingMessage;
+  readonly ServerResponse: typeof ServerResponse;
+}
+
 export interface ServerOptions {
   readonly handler: RequestListener;
+  /** Default: those of node:http. */
+  readonly messages?: Messages | undefined;
   /** PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   readonly host: string;
@@ -76,7 +84,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   }
   const begin = (response: ServerResponse): void => {
     pending.enter(response);
-    response.once('close', forget);
+    response.on('close', forget);
     if (isStopping) response.setHeader('connection', 'close');
   };
   const refuse = (response: ServerResponse, status: number, message: string): void => {
@@ -90,7 +98,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       refuse(response, 400, 'expected the header `host`');
     } else handler(request, response);
   };
-  const settings = { ...timeouts, requireHostHeader: false };
+  const settings = { ...timeouts, requireHostHeader: false, ...options.messages };
   const server =
     tls === undefined
       ? createHttpServer(settings, listener)

@@ -37,7 +37,7 @@ interface AdmissionCounts {
 type AdmittedExchange = Pick<HttpExchange, 'route' | 'response'>;
 
 /** Admitted work, until `leave`. */
-interface AdmittedWork {
+export interface AdmittedWork {
   readonly isSigning: boolean;
   leave(): void;
 }
@@ -49,14 +49,14 @@ export interface Admission {
   /** Call when an admitted request has ended. */
   leave(): void;
   /**
-   * Waits until the request may begin its unit of work.
+   * Waits until the request may begin its unit of work, if it must.
    *
    * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
    * meanwhile.
    */
-  begin(exchange: AdmittedExchange): Promise<AdmittedWork>;
+  begin(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
   /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
-  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork>;
+  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
   /** Whether the operation uses a private key. */
   signs(operation: Operation): boolean;
   /** Requests in progress; those of them that wait; those refused since the start. */
@@ -102,10 +102,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
 
-  const beginAs = async (name: WorkClass, { response }: AdmittedExchange): Promise<AdmittedWork> => ({
-    isSigning: name === 'signing',
-    leave: await queues[name].enter(() => response.destroyed),
-  });
+  const beginAs = (name: WorkClass, { response }: AdmittedExchange): ReturnType<Admission['begin']> => {
+    const isSigning = name === 'signing';
+    const entered = queues[name].enter(() => response.destroyed);
+    return entered instanceof Promise
+      ? entered.then((leave) => ({ isSigning, leave }))
+      : { isSigning, leave: entered };
+  };
   const refuse = (name: WorkClass): Answer => {
     refused += 1;
     allRefused[name] += 1;
@@ -172,7 +175,8 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  enter(isGone: () => boolean): Promise<() => void>;
+  /** Result: ends the stay. */
+  enter(isGone: () => boolean): Promise<() => void> | (() => void);
   waiting(): number;
   refused(): number;
 }
@@ -201,7 +205,7 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
     enter(isGone) {
       if (free > 0) {
         free -= 1;
-        return Promise.resolve(leaveOnce());
+        return leaveOnce();
       }
       const nowMs = now();
       if (waiting.size >= QUEUE_PER_CLASS) {

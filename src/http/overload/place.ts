@@ -1,10 +1,10 @@
 import type { HttpExchange } from '../http-exchange.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, AdmittedWork } from './admission.ts';
 
 /** The place of a request among those in a unit of work. */
 export interface Place {
   /** Waits for the place. @throws as `Admission.begin`. */
-  take(): Promise<void>;
+  take(): Promise<void> | void;
   leave(): void;
   /**
    * Asks the vault among the requests that sign. Others leave their place meanwhile: a vault that hangs must not keep
@@ -20,9 +20,13 @@ export function placeOf(
   let held: (() => void) | undefined;
   let isOfSigning = false;
 
-  async function take(): Promise<void> {
-    if (admission === undefined) return;
-    ({ leave: held, isSigning: isOfSigning } = await admission.begin(exchange));
+  function hold(work: AdmittedWork): void {
+    ({ leave: held, isSigning: isOfSigning } = work);
+  }
+  function take(): Promise<void> | void {
+    if (admission === undefined) return undefined;
+    const begun = admission.begin(exchange);
+    return begun instanceof Promise ? begun.then(hold) : hold(begun);
   }
   function leave(): void {
     held?.();

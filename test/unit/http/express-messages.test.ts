@@ -1,0 +1,31 @@
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { silentLog } from '../../../src/adapters/log.ts';
+import { createApp } from '../../../src/http/app.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+
+test('express leaves the prototypes of requests and responses as the server made them', async () => {
+  const { handler, messages } = await createApp({
+    prefix: 'service',
+    packageRoot: packageRoot(),
+    transport: { plainHttp: true, trustedProxies: [] },
+    clock: systemClock,
+    log: silentLog,
+    newRequestId: () => 'request',
+    publicBaseUrls: () => [],
+    isHostSigned: true,
+    authenticate: () => undefined,
+    run: () => Promise.resolve({ status: 200 }),
+  });
+  const request = new messages.IncomingMessage(new Socket());
+  const response = new messages.ServerResponse(request);
+  request.url = '/v1/wallets';
+  request.method = 'GET';
+  const made = [request, response].map((message) => Object.getPrototypeOf(message));
+
+  handler(request, response);
+
+  expect([request, response].map((message) => Object.getPrototypeOf(message))).toEqual(made);
+  expect(response).toHaveProperty('locals');
+});
