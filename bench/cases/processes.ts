@@ -75,9 +75,15 @@ interface Subject {
   readonly request: string;
   readonly one: Round[];
   readonly two: Round[];
+  /**
+   * One process at half the rate of two, which is what each of the two gets: the fewer requests a process has at once, the
+   * more often it waits and wakes, and the more each of them costs.
+   */
+  readonly half: Round[];
   /** The bare server, one process and two, where it has the operation. */
   readonly bareOne: Round[];
   readonly bareTwo: Round[];
+  readonly bareHalf: Round[];
 }
 
 async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]> {
@@ -93,22 +99,25 @@ async function measure(ours: Pair, bare: Pair, bench: Bench): Promise<Subject[]>
   const ofTwo: Record<string, LoadRequest[]> = { ...requests, [signing[1]]: await quorumSignedRequests(two) };
   const ofBare = await unsignedRequests(bare.one[0]!);
   const measured = Object.keys(requests).map(
-    (request): Subject => ({ request, one: [], two: [], bareOne: [], bareTwo: [] }),
+    (request): Subject => ({ request, one: [], two: [], half: [], bareOne: [], bareTwo: [], bareHalf: [] }),
   );
   for (let round = 0; round <= bench.rounds; round += 1) {
     for (const subject of measured) {
       const { request } = subject;
       bench.report(round === 0 ? `warming up ${request}` : `round ${round} of ${bench.rounds}: ${request}`);
       const turns = [
-        [subject.one, ours.one, requests[request]],
-        [subject.two, ours.two, ofTwo[request]],
-        [subject.bareOne, bare.one, ofBare[request]],
-        [subject.bareTwo, bare.two, ofBare[request]],
-      ] as const;
-      for (const [rounds, servers, sent] of turns) {
+        { rounds: subject.one, servers: ours.one, sent: requests[request] },
+        { rounds: subject.two, servers: ours.two, sent: ofTwo[request] },
+        { rounds: subject.half, servers: ours.one, sent: requests[request], halfOf: subject.two },
+        { rounds: subject.bareOne, servers: bare.one, sent: ofBare[request] },
+        { rounds: subject.bareTwo, servers: bare.two, sent: ofBare[request] },
+        { rounds: subject.bareHalf, servers: bare.one, sent: ofBare[request], halfOf: subject.bareTwo },
+      ];
+      for (const { rounds, servers, sent, halfOf } of turns) {
         if (sent === undefined) continue;
-        if (round === 0) await warmUp(servers, sent, bench);
-        else rounds.push(await measureOnce(servers, sent, bench));
+        const rate = halfOf?.at(-1);
+        if (round > 0) rounds.push(await measureOnce(servers, sent, bench, rate && rate.perSecond / 2));
+        else if (halfOf === undefined) await warmUp(servers, sent, bench);
       }
     }
   }
@@ -136,6 +145,7 @@ async function measureOnce(
   servers: readonly RunningServer[],
   requests: readonly LoadRequest[],
   { load, seconds }: Bench,
+  perSecond?: number,
 ): Promise<Round> {
   const used = (): Costs => ({
     http: sumOf(servers, ({ pid }) => cpuOfTree(pid, (line) => !isSigner(line))),
@@ -146,6 +156,7 @@ async function measureOnce(
   const before = used();
   const { completed, elapsedMs } = await load.run({
     ...{ origins: originsOf(servers), connections: CONNECTIONS, seconds, requests },
+    ...(perSecond === undefined ? {} : { perSecond }),
   });
   const after = used();
   const per = (part: keyof Costs): number => (after[part] - before[part]) / completed;
@@ -232,13 +243,15 @@ function limitOf({ one }: Subject): number {
 }
 
 function costsTable(measured: readonly Subject[]): Table {
-  const rows = measured.flatMap(({ request, one, two, bareOne, bareTwo }) =>
+  const rows = measured.flatMap(({ request, one, two, half, bareOne, bareTwo, bareHalf }) =>
     (
       [
         ['one process', one],
         ['--workers 2', two],
+        ['one process, half their rate', half],
         ['bare, one process', bareOne],
         ['bare, two processes', bareTwo],
+        ['bare, one process, half their rate', bareHalf],
       ] as const
     )
       .filter(([, rounds]) => rounds.length > 0)
@@ -265,6 +278,9 @@ function report(measured: readonly Subject[]) {
   const speedUp = ({ one, two }: Subject): number => mostPerSecond(two) / mostPerSecond(one);
   const ratioOfCosts = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
     ofServer(best(two)) / ofServer(best(one));
+  /** What the second process itself costs. */
+  const ratioToHalf = ({ half, two }: Pick<Subject, 'half' | 'two'>): number =>
+    ofServer(best(two)) / ofServer(best(half));
   const ratioOfBare = ({ bareOne, bareTwo }: Subject): number | undefined =>
     bareOne.length === 0 ? undefined : ratioOfCosts({ one: bareOne, two: bareTwo });
   return {
@@ -279,10 +295,14 @@ function report(measured: readonly Subject[]) {
           'limit by the cores',
           'CPU ratio',
           'of bare',
+          'CPU to one at half the rate',
+          'of bare',
         ],
         rows: measured.map((subject) => [
           ...[subject.request, mostPerSecond(subject.one), mostPerSecond(subject.two)],
           ...[speedUp(subject), limitOf(subject), ratioOfCosts(subject), ratioOfBare(subject) ?? '-'],
+          ratioToHalf(subject),
+          subject.bareHalf.length === 0 ? '-' : ratioToHalf({ half: subject.bareHalf, two: subject.bareTwo }),
         ]),
       },
       costsTable(measured),
@@ -293,6 +313,12 @@ function report(measured: readonly Subject[]) {
         id: 'G11',
         what: `two workers to one process: ${subject.request}, CPU of HTTP and signer`,
         measured: ratioOfCosts(subject),
+        limit: 1.1,
+      }),
+      atMost({
+        id: '-',
+        what: `the same to one process at half their rate`,
+        measured: ratioToHalf(subject),
         limit: 1.1,
       }),
       ...((signing as readonly string[]).includes(subject.request)

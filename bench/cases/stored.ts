@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { BenchCase } from '../bench-case.ts';
 import { requireContract } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
@@ -60,14 +59,8 @@ export const stored: BenchCase = {
     try {
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
       await add(names.required, launchOwn('required.ts', ['--work', 'stored']));
-      const recorder = join(import.meta.dirname, '..', 'servers', 'bare-recorder.ts');
-      await add(
-        names.promised,
-        launchProgram([
-          ...[...nodeFlags, '--import', recorder, await bundleOwn('required.ts')],
-          ...['--work', 'stored', '--check-responses', '--complete'],
-        ]),
-      );
+      const promised = await bundleOwn('required.ts');
+      await add(names.promised, launchProgram([...nodeFlags, promised, '--work', 'stored', '--complete']));
       await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));

@@ -2,11 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import express from 'express';
 import { OpenAPIBackend, type Request } from 'openapi-backend';
 import { entities } from '../../src/domain/tables.ts';
+import { messagesOf } from '../../src/http/app.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { bareAnswer, type Found, send } from './bare-answer.ts';
 import { allOperations } from './contract-facts.ts';
 import { operationFinder } from './find-operation.ts';
 import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
+import { promisedAnswer } from './promised-answer.ts';
 
 // The bare server behind the packages whose use the specification fixes: express takes the request, openapi-backend
 // routes it, and a fork of MikroORM's entity manager is made for it. As in Custos, openapi-backend is given the operation
@@ -19,16 +21,24 @@ interface Exchange {
 }
 
 const options = readOwnOptions();
-const answer = await bareAnswer(await chooseWork(options), options);
+const work = await chooseWork(options);
+const answer = options.isComplete ? promisedAnswer(work) : await bareAnswer(work, options);
 const find = operationFinder();
 const { orm } = await openDatabase(entities, { kind: 'sqlite', file: ':memory:' });
 
+const CREDENTIALS = 'credentials';
+// With all promises, openapi-backend confirms that the credentials were checked.
+const security = options.isComplete ? [{ [CREDENTIALS]: [] }] : [];
 const known = allOperations.map(({ id, method, path }) => ({
-  ...{ operationId: id, method: method.toLowerCase(), path },
+  ...{ operationId: id, method: method.toLowerCase(), path, security },
   responses: {},
 }));
 const byId = new Map<string, (typeof known)[number]>(known.map((each) => [each.operationId, each]));
-const definition = { openapi: '3.1.0', info: { title: 'bench', version: '1' }, paths: {} };
+const securitySchemes = { [CREDENTIALS]: { type: 'http' as const, scheme: 'basic' } };
+const definition = {
+  ...{ openapi: '3.1.0', info: { title: 'bench', version: '1' }, paths: {} },
+  components: { securitySchemes },
+};
 const api = new OpenAPIBackend({ definition, quick: true, validate: false });
 await api.init();
 const exchangeOf = (request: unknown): Exchange => request as Exchange;
@@ -44,6 +54,7 @@ for (const { operationId } of known) {
     return answer(request, response, found);
   });
 }
+api.registerSecurityHandler(CREDENTIALS, () => true);
 api.register({ notFound: () => undefined, methodNotAllowed: () => undefined });
 
 const app = express();
@@ -59,4 +70,4 @@ app.use((request, response) => {
     .handleRequest(exchange as unknown as Request, exchange)
     .catch((error: unknown) => send(response, 500, { error: String(error) }));
 });
-listenAndAnnounce(createServer(app), options.port);
+listenAndAnnounce(createServer(messagesOf(app), app), options.port);

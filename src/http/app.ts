@@ -119,7 +119,7 @@ export async function createApp(options: AppOptions): Promise<App> {
  * HOT: express puts its own prototype into each request and response. V8 then makes a new shape for the object, which
  * takes a twentieth of a read; nothing happens if the prototype is the same.
  */
-function messagesOf(app: Express): Messages {
+export function messagesOf(app: Express): Messages {
   class ExpressRequest extends IncomingMessage {}
   class ExpressResponse extends ServerResponse {}
   Object.setPrototypeOf(ExpressRequest.prototype, app.request);

@@ -60,8 +60,8 @@ interface KeyRow {
  * Custos, every new wallet and every use of a key is recorded in its transaction, and commits are on the disk before
  * they are answered, so that only the rest differs.
  *
- * @param isComplete also does what Custos promises besides the answer: records of uses and the audit log's tree are kept,
- * and the vault verifies the signatures of owners.
+ * @param isComplete also does what Custos promises besides the answer: a wallet is read with its automations and the digest
+ * of its policy, records of uses and the audit log's tree are kept, and the vault verifies the signatures of owners.
  */
 export function storedWork({
   preparedKeys: preparedCount,
@@ -81,8 +81,15 @@ export function storedWork({
     entropy: systemEntropy,
     phraseKeys: preparedKeys(randomPhrases(systemEntropy), { count: preparedCount }),
   });
-  const columns = walletColumns.join(', ');
-  const selectWallet = database.prepare(`select ${columns} from wallets where app_id = ? and id = ?`);
+  const columns = walletColumns.map((column) => `wallets.${column}`).join(', ');
+  const selectWallet = database.prepare(
+    isComplete
+      ? `select ${columns}, policies.rules_digest, exists (
+          select id from wallet_automation_attachments where wallet_id = wallets.id) as has_automations
+        from wallets left join policies on policies.id = wallets.policy_id
+        where wallets.app_id = ? and wallets.id = ?`
+      : `select ${columns} from wallets where app_id = ? and id = ?`,
+  );
   const selectKey = database.prepare(
     'select sealed_secret, wrapped_data_key, master_key_id from wallet_keys where wallet_id = ?',
   );
