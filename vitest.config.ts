@@ -38,7 +38,7 @@ export default defineConfig({
     // The example, and the tests that `custos init vitest` writes, run with the library as it is here.
     include: ['test/**/*.test.ts', 'examples/**/*.test.ts', 'templates/vitest/**/*.test.ts'],
     globalSetup: ['test/support/postgres/postgres-on-demand.ts', 'test/ledger/global-setup.ts'],
-    setupFiles: ['test/ledger/setup-file.ts'],
+    setupFiles: ['test/ledger/setup-file.ts', 'test/support/postgres/return-databases.ts'],
     testTimeout: 90_000,
     hookTimeout: 120_000,
     // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.

@@ -1,7 +1,7 @@
 import { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { createRateLimiter } from '../../src/http/rate-limit.ts';
-import { freshPostgres } from '../support/databases.ts';
+import { freshPostgres } from '../support/postgres/borrow-database.ts';
 import { startToyServer } from '../unit/http/toy-server.ts';
 
 test('several processes on one PostgreSQL count together', async () => {

@@ -5,9 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { beforeAll, expect, test } from 'vitest';
-import { freshPostgres } from '../support/databases.ts';
 import { openBankWorld } from '../support/fiat/bank-world.ts';
 import { openBridgeService } from '../support/fiat/bridge-service.ts';
+import { freshPostgres } from '../support/postgres/borrow-database.ts';
 import { serveSettings } from '../support/postgres/serve-settings.ts';
 import { runCommand, runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 

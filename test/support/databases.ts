@@ -1,6 +1,7 @@
 import { entities } from '../../src/domain/tables.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { recordEvents } from '../ledger/record-events.ts';
+import { freshPostgres } from './postgres/borrow-database.ts';
 
 /** The databases of all storage and integration tests: `describe.each(databaseKinds)`. */
 export const databaseKinds = ['sqlite', 'postgres'] as const;
@@ -32,14 +33,4 @@ export async function reopenTestDatabase(
     await database.close();
   };
   return { ...database, url, close, [Symbol.asyncDispose]: close };
-}
-
-/** The URL of a new migrated, empty PostgreSQL database. */
-export async function freshPostgres(): Promise<string> {
-  // Processes that a test starts load this module as well, without vitest.
-  const { inject } = await import('vitest');
-  const answer = await fetch(inject('databaseDesk'));
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`PostgreSQL could not be started: ${text}`);
-  return text;
 }

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
 import { recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { call } from '../../support/call.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCommand, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';

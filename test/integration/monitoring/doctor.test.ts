@@ -7,7 +7,7 @@ import { adjustableClock, systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { examineProduction } from '../../../src/admin/doctor/examine-production.ts';
 import { readKeysConfig, readServeConfig } from '../../../src/config.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { openOperations } from '../../support/run-operations.ts';
 import { startScriptedNode } from '../../support/scripted-node.ts';

@@ -5,8 +5,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { packageRoot } from '../../../src/package-root.ts';
-import { freshPostgres } from '../../support/databases.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { startScriptedNode } from '../../support/scripted-node.ts';
 
 const HEAD_SECONDS = 1_700_000_000;

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import type { Log } from '../../../src/ports/log.ts';
-import { freshPostgres } from '../../support/databases.ts';
 import { startProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 interface SentSpan {
   readonly traceId: string;

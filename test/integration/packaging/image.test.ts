@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 // Builds the image and runs it as the documentation and the compose file say, where there is a container engine:
 // CONTAINER_ENGINE='docker', with CONTAINER_BUILD_FLAGS and CONTAINER_RUN_FLAGS if it needs any.

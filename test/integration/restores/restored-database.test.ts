@@ -11,8 +11,8 @@ import {
 import { readNodesConfig } from '../../../src/config.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
-import { freshPostgres } from '../../support/databases.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 /*
  * A payment is made, the database is backed up before a second one, and a server starts on the backup. The chain, a

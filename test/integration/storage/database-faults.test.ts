@@ -5,7 +5,7 @@ import { entities } from '../../../src/domain/tables.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import type { PostgresTimeouts } from '../../../src/storage/postgres-dialect.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { type Fault, startPostgresProxy } from './postgres-proxy.ts';
 
 const POOL = 3;

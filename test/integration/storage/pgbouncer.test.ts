@@ -13,7 +13,7 @@ import {
   postgresPool,
   sessionOf,
 } from '../../../src/storage/postgres-dialect.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 test('with pgbouncer=true a session keeps nothing, and each transaction has its limits', async () => {

@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { planMigrations } from '../../../src/admin/plan-migrations.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 async function execute(url: string, ...statements: string[]): Promise<void> {
   const client = new Client({ connectionString: url });

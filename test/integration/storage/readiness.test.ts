@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { entities } from '../../../src/domain/tables.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
-import { freshPostgres } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { startPostgresProxy } from './postgres-proxy.ts';
 
 const POOL = 2;

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { readStatements } from '../../../src/storage/schema/migration-statements.ts';
-import { freshPostgres } from '../../support/databases.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 /*
  * This version beside the next one: while its server runs, a migration of tomorrow adds to every table what migrations may

@@ -7,12 +7,8 @@ import { migrate, pendingMigrations } from '../../../src/storage/migrate.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
-import {
-  databaseKinds,
-  freshPostgres,
-  openTestDatabase,
-  type TestDatabase,
-} from '../../support/databases.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 const acme = {
   id: 'acme',

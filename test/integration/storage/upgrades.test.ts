@@ -19,7 +19,8 @@ import {
   writeSqliteFile,
 } from '../../released-data/released-data.ts';
 import { attempt } from '../../support/call.ts';
-import { databaseKinds, freshPostgres, type TestDatabase } from '../../support/databases.ts';
+import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { operationsOn } from '../../support/run-operations.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
 import type { WebhookDeliveriesListResponse } from '../../../src/generated/schemas.ts';
-import { type DatabaseKind, freshPostgres } from '../../support/databases.ts';
+import type { DatabaseKind } from '../../support/databases.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 import type { Done, Order } from './event-process.ts';
 

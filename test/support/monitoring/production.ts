@@ -6,7 +6,7 @@ import type { Listening } from '../../../src/compose/listen.ts';
 import { startProduction as composeProduction } from '../../../src/compose/production.ts';
 import { readServeConfig, readSignerConfig } from '../../../src/config.ts';
 import type { Log } from '../../../src/ports/log.ts';
-import { freshPostgres } from '../databases.ts';
+import { freshPostgres } from '../postgres/borrow-database.ts';
 
 export type TestProduction = Listening &
   AsyncDisposable & {

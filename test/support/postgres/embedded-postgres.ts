@@ -14,11 +14,14 @@ export interface RunningPostgres {
  * Starts PostgreSQL from npm, a real server with the default configuration.
  *
  * @param flags additional command line arguments of the server.
+ * @param parent where its folder is. By default the temporary folder, because the user that runs PostgreSQL cannot enter ours.
  */
-export async function startEmbeddedPostgres(flags: readonly string[] = []): Promise<RunningPostgres> {
+export async function startEmbeddedPostgres(
+  flags: readonly string[] = [],
+  parent = tmpdir(),
+): Promise<RunningPostgres> {
   const port = await freePort();
-  // Directly under the temporary folder, because the user that runs PostgreSQL cannot enter our folders.
-  const databaseDir = join(tmpdir(), `custos-postgres-${process.pid}-${port}`);
+  const databaseDir = join(parent, `custos-postgres-${process.pid}-${port}`);
   process.on('exit', () => rmSync(databaseDir, { recursive: true, force: true }));
   const postgres = new EmbeddedPostgres({
     databaseDir,

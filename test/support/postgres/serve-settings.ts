@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { freshPostgres } from '../databases.ts';
 import { temporaryFolder } from '../run-custos.ts';
+import { freshPostgres } from './borrow-database.ts';
 
 /** The environment of a `custos serve` with a database, a certificate and a master key of its own, on free ports. */
 export async function serveSettings(): Promise<{ env: Record<string, string>; ca: string }> {

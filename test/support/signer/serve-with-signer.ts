@@ -5,7 +5,7 @@ import { Agent } from 'undici';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { freshPostgres } from '../databases.ts';
+import { freshPostgres } from '../postgres/borrow-database.ts';
 import { runCommand, type StartedCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
 
 interface Answered {
