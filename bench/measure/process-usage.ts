@@ -10,11 +10,21 @@ export function canMeasureProcesses(): boolean {
 
 /** User and system CPU time of all threads of a process so far, in microseconds. */
 export function cpuMicrosecondsOf(pid: number): number {
+  const [user = 0, system = 0] = ticksOf(pid);
+  return (user + system) * MICROSECONDS_PER_TICK;
+}
+
+/** The same with that of the children that have ended and that the process has waited for. */
+export function cpuWithEndedChildrenOf(pid: number): number {
+  return ticksOf(pid).reduce((sum, ticks) => sum + ticks, 0) * MICROSECONDS_PER_TICK;
+}
+
+/** User and system time of a process, then those of its ended children, in clock ticks. */
+function ticksOf(pid: number): number[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name in brackets may contain spaces. `state` follows it; `utime` and `stime` are the 12th and 13th fields
-  // from there.
+  // The name in brackets may contain spaces. `state` follows it; the times are the 12th to 15th fields from there.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK;
+  return fields.slice(11, 15).map(Number);
 }
 
 /** The same of a process and its children, such as a signer. */
