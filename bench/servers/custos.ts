@@ -18,13 +18,16 @@ export interface CustosOptions {
   readonly before?: string;
   /** Default: 0, so that a server that is not being measured does nothing. */
   readonly preparedKeys?: number;
+  /** A command that runs node, before it. */
+  readonly under?: readonly string[];
 }
 
 /** Starts Custos from its bundle with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0 } = options;
+  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0, under } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
+    under,
     args: [
       ...nodeFlags,
       ...(before === undefined ? [] : ['--import', `./${before}`]),

@@ -31,6 +31,8 @@ export interface LaunchOptions {
   /** After `node`. */
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
+  /** A command that runs node, before it. */
+  readonly under?: readonly string[] | undefined;
   /** The server's address once it is ready; undefined before. Polled. */
   readonly ready: (child: ChildProcess) => Address | undefined | Promise<Address | undefined>;
 }
@@ -47,8 +49,13 @@ process.on('exit', () => {
 });
 
 /** Starts a process that ends with this one at the latest. */
-function spawnNode(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  const child = spawn(process.execPath, args, {
+function spawnNode({
+  args,
+  env = {},
+  under = [],
+}: Pick<LaunchOptions, 'args' | 'env' | 'under'>): ChildProcess {
+  const [program, ...rest] = [...under, process.execPath, ...args] as [string, ...string[]];
+  const child = spawn(program, rest, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -59,8 +66,8 @@ function spawnNode(args: readonly string[], env: Record<string, string> = {}): C
 }
 
 /** Starts a server and waits until it answers. */
-export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<RunningServer> {
-  const child = spawnNode(args, env);
+export async function launch({ args, ready, ...how }: LaunchOptions): Promise<RunningServer> {
+  const child = spawnNode({ args, ...how });
   let complaint = '';
   child.stderr?.on('data', (chunk: Buffer) => {
     if (complaint.length < 4000) complaint += chunk.toString('utf8');
@@ -122,11 +129,11 @@ export function launchOwn(file: string, args: readonly string[] = []): Promise<R
 }
 
 /** The same, with everything after `node`. */
-export function launchProgram(args: readonly string[]): Promise<RunningServer> {
+export function launchProgram(args: readonly string[], under?: readonly string[]): Promise<RunningServer> {
   let origin: string | undefined;
   let isListening = false;
   return launch({
-    args,
+    ...{ args, under },
     ready: (child) => {
       if (!isListening) child.on('message', (message: { origin?: string }) => (origin ??= message.origin));
       isListening = true;

@@ -74,9 +74,9 @@ export function promisedAnswer(work: Work): Answer {
     apps: { find: async (id) => (id === app.id ? app : undefined), generation: () => 0 },
     clock: systemClock,
   });
-  let inFlight = 0;
+  const running = { count: 0 };
   const endOne = (): void => {
-    inFlight -= 1;
+    running.count -= 1;
   };
 
   async function run(exchange: HttpExchange, found: Parameters<Answer>[2]): Promise<string> {
@@ -113,7 +113,7 @@ export function promisedAnswer(work: Work): Answer {
 
   return async (request, response, found) => {
     const startedMs = performance.now();
-    inFlight += 1;
+    running.count += 1;
     response.on('close', endOne);
     guard.scheme(request);
     refuseDuplicates(request);

@@ -127,11 +127,23 @@ function segmentsOf(path: string): string[] | undefined {
   const fragment = target.indexOf('#');
   const end = fragment === -1 ? target.length : fragment;
   const isSlashed = end > 1 && target.charCodeAt(end - 1) === SLASH;
-  const segments = target.slice(isAlias ? '/api'.length : 0, isSlashed ? end - 1 : end).split('/');
+  const segments = splitAt('/', target.slice(isAlias ? '/api'.length : 0, isSlashed ? end - 1 : end));
   return target.includes('%') ? segments.map(decode) : segments;
 }
 
 const SLASH = 0x2f;
+
+/** HOT: `split` leaves the compiled code for a text that it has not split lately, and takes twice as long. */
+function splitAt(separator: string, text: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (let at = text.indexOf(separator); at !== -1; at = text.indexOf(separator, from)) {
+    parts.push(text.slice(from, at));
+    from = at + 1;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
 
 /** RFC 9112 section 3.2.2: a server accepts a whole URL in place of a path. */
 function pathOfUrl(url: string): string | undefined {
