@@ -36,6 +36,8 @@ export interface RateLimitOptions extends RateLimit {
 /** The part of `pg.Pool` that is needed. */
 interface PostgresPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
+  /** Whether it was closed. */
+  readonly ended?: boolean;
 }
 
 /**
@@ -215,6 +217,8 @@ function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions):
   return { name, limit, onRefused, consume: (key, points) => both.consume(key, points) };
 }
 
+const TABLE_RETRY_MS = 1_000;
+
 function makeStore(name: string, points: number, duration: number, { postgres }: RateLimitOptions) {
   const settings = { keyPrefix: name, points, duration };
   if (postgres === undefined) return new RateLimiterMemory(settings);
@@ -228,7 +232,23 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
     // does until the table exists.
     insuranceLimiter: new RateLimiterMemory(settings),
   };
-  return new RateLimiterPostgres(shared, () => undefined);
+  const { pool } = postgres;
+  const limiter = new RateLimiterPostgres(shared, (error) => {
+    if (error != null) tryAgain();
+  });
+  // Processes that start at once may refuse each other the table, and the database may be away. A limiter does not try
+  // again by itself: it would count on its own until the next start. The one that succeeds also deletes expired rows.
+  function tryAgain(): void {
+    const again = (): void => {
+      if (pool.ended) return;
+      new RateLimiterPostgres(shared, (error) => {
+        if (error == null) Object.assign(limiter, { tableCreated: true });
+        else tryAgain();
+      });
+    };
+    setTimeout(again, TABLE_RETRY_MS).unref();
+  }
+  return limiter;
 }
 
 /** Counts rejected credentials by client address. */

@@ -48,6 +48,38 @@ test('several processes on one PostgreSQL count together', async () => {
   await pool.end();
 });
 
+test('a process whose table could not be created tries again', async () => {
+  const pool = new Pool({ connectionString: await freshPostgres(), max: 2 });
+  const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
+  let refused = 0;
+  const failing = new Proxy(pool, {
+    get: (target, name) =>
+      name !== 'query'
+        ? Reflect.get(target, name)
+        : (...args: unknown[]) => {
+            if (refused >= 2) return query(...args);
+            refused += 1;
+            return Promise.reject(new Error('tuple concurrently updated'));
+          },
+  });
+  {
+    const settings = { points: 1000, durationSeconds: 60, postgres: { pool: failing } };
+    await using server = await startToyServer({ rateLimiter: createRateLimiter(settings) });
+    await expect
+      .poll(
+        async () => {
+          await server.fetch('GET', '/v1/toys');
+          const made = await pool.query("select to_regclass('rate_limits') as made");
+          if (made.rows[0].made === null) return 0;
+          return (await pool.query('select * from rate_limits')).rows.length;
+        },
+        { timeout: 20_000, interval: 250 },
+      )
+      .toBe(1);
+  }
+  await pool.end();
+});
+
 test('while the database is unavailable each process counts on its own', async () => {
   const pool = new Pool({ connectionString: 'postgresql://unknown@127.0.0.1:1/none', max: 1 });
   {
