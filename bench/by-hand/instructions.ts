@@ -41,7 +41,7 @@ const launches: Readonly<Record<string, () => Promise<RunningServer>>> = {
   custos: () => launchCustos({ command: 'sandbox', flags: ['--data', temporaryFolder()], under }),
 };
 
-/** Since the last `reset`, of all threads. Callgrind writes them into a file, or several. */
+/** Since the last `--zero`, of all threads. Callgrind writes them into a file, or several. */
 function countOf(pid: number): number {
   control('--dump', pid);
   let sum = 0;

@@ -74,6 +74,7 @@ export function promisedAnswer(work: Work): Answer {
     apps: { find: async (id) => (id === app.id ? app : undefined), generation: () => 0 },
     clock: systemClock,
   });
+  // For a stop that waits for them.
   const running = { count: 0 };
   const endOne = (): void => {
     running.count -= 1;

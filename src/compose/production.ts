@@ -295,5 +295,7 @@ function rateLimitOf(
 
 /** Its statements have no names. */
 function unnamed(pool: CountingPool): CountingPool {
-  return { query: ({ text, values }) => pool.query({ text, ...(values === undefined ? {} : { values }) }) };
+  const query: CountingPool['query'] = ({ text, values }) =>
+    pool.query({ text, ...(values === undefined ? {} : { values }) });
+  return Object.assign(Object.create(pool), { query });
 }

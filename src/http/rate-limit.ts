@@ -236,8 +236,8 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
   const limiter = new RateLimiterPostgres(shared, (error) => {
     if (error != null) tryAgain();
   });
-  // Processes that start at once may refuse each other the table, and the database may be away. A limiter does not try
-  // again by itself: it would count on its own until the next start. The one that succeeds also deletes expired rows.
+  // Of processes that create the table at the same moment, some get an error (42P07 or 42710), and the database may be
+  // away. A limiter does not try again by itself: it would count on its own until the next start.
   function tryAgain(): void {
     const again = (): void => {
       if (pool.ended) return;

@@ -256,7 +256,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     const context = contextOf(unit, exchange, {
       services: options.services,
       ports: work.pass.portsFor(unit.em),
-      inUnit: (run) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(run),
+      inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit)),
       later,
     });
     const body = await handler.run(inputOf(exchange), context, prepared);
