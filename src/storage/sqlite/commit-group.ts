@@ -1,3 +1,5 @@
+import type { ReadGroup } from './read-group.ts';
+
 /** The handle, as far as a group needs it. */
 interface GroupedHandle {
   /** The path of the database; undefined for one in memory. */
@@ -7,11 +9,18 @@ interface GroupedHandle {
   isInTransaction(): boolean;
   /** Resolves when everything that was committed is on the disk. */
   reachDisk(): Promise<void>;
+  /** Undefined for a database in memory, whose reads need no locks. */
+  readonly reads: ReadGroup | undefined;
 }
 
 /** Transactions of one handle that SQLite commits together. They run one after the other: each caller is in the turnstile. */
 export interface CommitGroup {
   begin(): void;
+  /**
+   * Call it before each statement of the open transaction, except those that only read and one with which it is committed:
+   * from here on, what the transaction does can be rolled back without the others.
+   */
+  protect(): void;
   /** Resolves when what the transaction has read is committed and what it has written is on the disk. */
   commit(hasWritten: boolean): Promise<void> | undefined;
   /** Rolls back the open transaction only. Resolves when what it has read is committed, or has failed. */
@@ -20,6 +29,8 @@ export interface CommitGroup {
   requireOpen(): void;
   /** SQLite has rolled back everything because of an error, such as a full disk. */
   lose(error: unknown): void;
+  /** Call it before a statement outside of transactions that only reads: it finds what this handle has committed. */
+  read(): void;
   /** Commits those that wait for it. Call it before anything else uses the handle. */
   flush(): void;
 }
@@ -54,15 +65,18 @@ export function flushFile(file: string): void {
 
 /**
  * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
- * event loop are committed together at its end. From the second one on, each is a savepoint in SQLite's own transaction.
+ * event loop are committed together at its end. From the second one on, each is a savepoint in SQLite's own transaction,
+ * unless its only change is the statement with which it is committed: SQLite undoes a statement that fails by itself.
  *
  * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
  * the commit fails, all that wait for it fail, and nothing of them remains.
  */
-export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedHandle): CommitGroup {
+export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: GroupedHandle): CommitGroup {
   let waiting: Waiting | undefined;
   let isOpen = false;
   let isLost = false;
+  // The open transaction is a savepoint.
+  let isProtected = false;
   // The turn has ended while a transaction was open, so all are committed when it ends.
   let isDue = false;
 
@@ -108,6 +122,7 @@ export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedH
   }
 
   function flush(): void {
+    reads?.end();
     // A handle that is closed in the middle of a transaction keeps nothing of it.
     if (waiting === undefined || isOpen) return;
     const taken = takeWaiting()!;
@@ -146,15 +161,24 @@ export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedH
 
   const group: CommitGroup = {
     begin() {
-      if (waiting === undefined && file !== undefined) flushFile(file);
-      run(waiting === undefined ? 'begin immediate' : `savepoint ${NAME}`);
+      if (waiting === undefined) {
+        reads?.end();
+        if (file !== undefined) flushFile(file);
+        run('begin immediate');
+      }
       isOpen = true;
       isLost = false;
+      isProtected = false;
+    },
+    protect() {
+      if (waiting === undefined || isProtected) return;
+      run(`savepoint ${NAME}`);
+      isProtected = true;
     },
     commit(hasWritten) {
       isOpen = false;
       requireOpen();
-      if (waiting !== undefined) end(`release ${NAME}`);
+      if (waiting !== undefined) end(...(isProtected ? [`release ${NAME}`] : []));
       else if (!hasWritten) return void end('commit');
       const committed = wait();
       return hasWritten ? committed.then(({ onDisk }) => onDisk) : committed.then(() => undefined);
@@ -164,7 +188,7 @@ export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedH
       if (isLost) return undefined;
       if (waiting === undefined) return void end('rollback');
       const { committed } = waiting;
-      end(`rollback to ${NAME}`, `release ${NAME}`);
+      end(...(isProtected ? [`rollback to ${NAME}`, `release ${NAME}`] : []));
       if (isDue) flush();
       return committed.then(
         () => undefined,
@@ -175,6 +199,10 @@ export function groupCommits({ file, run, isInTransaction, reachDisk }: GroupedH
     lose(error) {
       isLost = isOpen;
       takeWaiting()?.reject(error);
+    },
+    read() {
+      if (waiting !== undefined) flush();
+      reads?.join();
     },
     flush,
   };

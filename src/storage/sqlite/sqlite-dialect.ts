@@ -10,11 +10,12 @@ import {
 import { addExactSum } from '../exact-sum.ts';
 import { heldQuestion } from '../held-connection.ts';
 import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
-import { isLast, statementAfterLast } from '../statement-marks.ts';
+import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
 import { makeTurnstile, type Turnstile } from '../turnstile.ts';
 import { markUnavailable } from '../unavailable.ts';
 import { type CommitGroup, groupCommits } from './commit-group.ts';
 import type { CommitSync } from './commit-sync.ts';
+import { groupReads } from './read-group.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 
 /** The maximum of prepared statements. Lists of different lengths make new texts. */
@@ -25,6 +26,8 @@ interface PreparedStatement {
   /** It returns rows. */
   readonly isReader: boolean;
   readonly isWrite: boolean;
+  /** It only reads rows: no command such as `savepoint` or `pragma`. */
+  readonly isPlainRead: boolean;
 }
 
 /** A better-sqlite3 handle that can be replaced, the statements prepared with it, and who uses it. */
@@ -45,11 +48,15 @@ export function slotOf(
   { sync, onFailure }: Pick<SqliteSlot, 'sync' | 'onFailure'> = {},
 ): SqliteSlot {
   addExactSum(handle);
-  const commits = groupCommits({
-    file: handle.memory ? undefined : resolve(handle.name),
-    run: (command) => runCommand(slot, command),
+  const inSlot = {
+    run: (command: string) => runCommand(slot, command),
     isInTransaction: () => slot.handle.inTransaction,
+  };
+  const commits = groupCommits({
+    ...inSlot,
+    file: handle.memory ? undefined : resolve(handle.name),
     reachDisk: () => reachDisk(slot),
+    reads: handle.memory ? undefined : groupReads(inSlot),
   });
   const slot = { handle, statements: new Map(), turnstile: makeTurnstile(), commits, sync, onFailure };
   return slot;
@@ -65,10 +72,10 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in five ways: prepared
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in six ways: prepared
  * statements are kept, row locks are omitted, a transaction begins with its first statement, so an operation
  * blocks no others before it uses the database (deriving a key takes milliseconds), it lets others in before its
- * commit is on the disk, and SQLite commits several of them at once.
+ * commit is on the disk, SQLite commits several of them at once, and reads of the same moment share a transaction.
  *
  * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
  *
@@ -128,7 +135,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     if (opening !== undefined) await opening;
     if (transaction === 'ended') throw statementAfterLast();
-    if (transaction === 'open') return runInside<Row>(query);
+    if (transaction === 'open') return isCommitting(query) ? await runLast(query) : runInside(query);
     const entered = turnstile.enter();
     if (transaction === 'announced') {
       if (entered === undefined) {
@@ -137,15 +144,15 @@ function createConnection(slot: SqliteSlot): UnitConnection {
         opening = beginWhenAdmitted(entered);
         await opening;
       }
-      const result = runInside<Row>(query);
-      if (isLast(query)) await end('commit', 'ended');
-      return result;
+      return isLast(query) ? await runLast(query) : runInside(query);
     }
     if (entered !== undefined) await entered;
     let ran: Ran<Row>;
     try {
-      commits.flush();
-      ran = run<Row>(slot, query);
+      const statement = prepare(slot, query.sql);
+      if (statement.isPlainRead) commits.read();
+      else commits.flush();
+      ran = run(slot, statement, query);
     } finally {
       turnstile.leave();
     }
@@ -156,7 +163,20 @@ function createConnection(slot: SqliteSlot): UnitConnection {
 
   function runInside<Row>(query: CompiledQuery): QueryResult<Row> {
     commits.requireOpen();
-    const { result, isWrite } = run<Row>(slot, query);
+    const statement = prepare(slot, query.sql);
+    if (!statement.isPlainRead) commits.protect();
+    return ranInside(run<Row>(slot, statement, query));
+  }
+
+  /** Its effect is committed when it returns, so that it needs no protection. */
+  async function runLast<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    commits.requireOpen();
+    const result = ranInside(run<Row>(slot, prepare(slot, query.sql), query));
+    await end('commit', 'ended');
+    return result;
+  }
+
+  function ranInside<Row>({ result, isWrite }: Ran<Row>): QueryResult<Row> {
     hasWritten ||= isWrite;
     return result;
   }
@@ -203,9 +223,12 @@ interface Ran<Row> {
   readonly isWrite: boolean;
 }
 
-function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): Ran<Row> {
+function run<Row>(
+  slot: SqliteSlot,
+  { statement, isReader, isWrite }: PreparedStatement,
+  { parameters }: CompiledQuery,
+): Ran<Row> {
   try {
-    const { statement, isReader, isWrite } = prepare(slot, sql);
     if (isReader) return { result: { rows: statement.all(parameters) as Row[] }, isWrite };
     const { changes, lastInsertRowid } = statement.run(parameters);
     const result = { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
@@ -219,8 +242,9 @@ function run<Row>(slot: SqliteSlot, { sql, parameters }: CompiledQuery): Ran<Row
 
 /** A prepared one is run in half the time of `exec`. */
 function runCommand(slot: SqliteSlot, command: string): void {
+  const { statement } = prepare(slot, command);
   try {
-    prepare(slot, command).statement.run();
+    statement.run();
   } catch (error) {
     throw failed(slot, error);
   }
@@ -232,15 +256,25 @@ function failed({ onFailure }: SqliteSlot, error: unknown): unknown {
   return marked;
 }
 
-function prepare({ handle, statements }: SqliteSlot, sql: string): PreparedStatement {
+function prepare(slot: SqliteSlot, sql: string): PreparedStatement {
+  const { handle, statements } = slot;
   const known = statements.get(sql);
   if (known !== undefined) return known;
-  const statement = handle.prepare<unknown[], unknown>(withSteadyLimit(sql));
-  const prepared = { statement, isReader: statement.reader, isWrite: !statement.readonly };
+  let statement: PreparedStatement['statement'];
+  try {
+    statement = handle.prepare<unknown[], unknown>(withSteadyLimit(sql));
+  } catch (error) {
+    throw failed(slot, error);
+  }
+  const { reader: isReader, readonly: isReadOnly } = statement;
+  const isPlainRead = isReader && isReadOnly && plainRead.test(sql);
+  const prepared = { statement, isReader, isWrite: !isReadOnly, isPlainRead };
   if (statements.size >= MAX_PREPARED) statements.delete(statements.keys().next().value as string);
   statements.set(sql, prepared);
   return prepared;
 }
+
+const plainRead = /^\s*(?:select|with)\b/i;
 
 /**
  * HOT: SQLite plans a statement again each time that the value of a bare `limit ?` is bound, which takes ten times as long

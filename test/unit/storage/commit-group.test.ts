@@ -2,16 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
-import { type ControlledTransaction, Kysely, sql } from 'kysely';
+import { type ControlledTransaction, sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
 import { asLast } from '../../../src/storage/statement-marks.ts';
-
-interface Notes {
-  notes: { id: string };
-}
+import { type Notes, openNotes as openNotesIn } from './notes-file.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -19,42 +14,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** @param fault called before each command of a transaction; what it throws is what SQLite answers. */
-function openNotes({ fault }: { fault?: (command: string) => void } = {}) {
-  const file = join(folder, 'notes.sqlite');
-  const handle = new Sqlite(file);
-  handle.pragma('journal_mode = WAL');
-  handle.exec('create table if not exists notes (id text primary key)');
-  const commands: string[] = [];
-  const prepare = handle.prepare.bind(handle);
-  handle.prepare = ((text: string) => {
-    const statement = prepare(text);
-    if (!/^(begin|commit|rollback|savepoint|release)/.test(text)) return statement;
-    return {
-      ...{ reader: false, readonly: true },
-      run: () => {
-        fault?.(text);
-        commands.push(text);
-        return statement.run();
-      },
-    };
-  }) as typeof handle.prepare;
-  const slot = slotOf(handle);
-  const database = new Kysely<Notes>({ dialect: sqliteDialect(slot) });
-  const begin = () => database.startTransaction().execute();
-  const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
-  const idsIn = async (db: Kysely<Notes>) =>
-    (await db.selectFrom('notes').select('id').orderBy('id').execute()).map(({ id }) => id);
-  const write = async (id: string) => {
-    const transaction = await begin();
-    await insert(transaction, id);
-    await transaction.commit().execute();
-  };
-  const reader = new Sqlite(file, { readonly: true });
-  /** What another process finds. */
-  const committed = () => reader.prepare('select id from notes order by id').pluck().all();
-  return { handle, slot, database, commands, begin, insert, idsIn, write, committed };
-}
+const openNotes = (options?: Parameters<typeof openNotesIn>[1]) =>
+  openNotesIn(join(folder, 'notes.sqlite'), options);
 
 const diskFull = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
 
@@ -83,6 +44,30 @@ describe('transactions of one turn of the event loop', () => {
     expect(committed()).toEqual(['a', 'b', 'c']);
     expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
     await single.commit().execute();
+  });
+
+  test('need no savepoint if they are committed with their only change', async () => {
+    const { begin, insertLast, idsIn, write, commands, committed } = openNotes();
+    const first = write('a');
+    const second = await begin();
+    expect(await idsIn(second)).toEqual(['a']);
+    const last = insertLast(second, 'b');
+    const third = await begin();
+    expect(await idsIn(third)).toEqual(['a', 'b']);
+    await Promise.all([first, last, insertLast(third, 'c')]);
+    expect(committed()).toEqual(['a', 'b', 'c']);
+    expect(commands).toEqual(['begin immediate', 'commit']);
+  });
+
+  test('are over with the statement with which they are committed', async () => {
+    const { begin, insert, insertLast, committed } = openNotes();
+    const transaction = await begin();
+    await insert(transaction, 'a');
+    await insertLast(transaction, 'b');
+    expect(committed()).toEqual(['a', 'b']);
+    await expect(insert(transaction, 'c')).rejects.toThrow('a statement follows the last one');
+    await transaction.rollback().execute();
+    expect(committed()).toEqual(['a', 'b']);
   });
 
   test('see what those before them have written', async () => {
@@ -132,6 +117,34 @@ describe('a transaction that is rolled back', () => {
       expect(committed()).toEqual(['first', 'second', 'third'].filter((id) => id !== which));
     },
   );
+
+  test.each([
+    ['alone', []],
+    ['after others', ['b']],
+  ])(
+    'because its last statement fails, %s, takes nothing of the others with it',
+    async (_, earlier: string[]) => {
+      const { begin, insert, insertLast, write, committed } = openNotes();
+      const first = write('a');
+      const refused = await begin();
+      for (const id of earlier) await insert(refused, id);
+      await expect(insertLast(refused, 'a')).rejects.toThrow(/UNIQUE/);
+      await refused.rollback().execute();
+      await Promise.all([first, write('c')]);
+      expect(committed()).toEqual(['a', 'c']);
+    },
+  );
+
+  test('after a savepoint of its own was released takes nothing of the others with it', async () => {
+    const { begin, insert, write, committed } = openNotes();
+    const first = write('a');
+    const refused = await begin();
+    const nested = await refused.savepoint('part').execute();
+    await insert(nested, 'b');
+    await (await nested.releaseSavepoint('part').execute()).rollback().execute();
+    await Promise.all([first, write('c')]);
+    expect(committed()).toEqual(['a', 'c']);
+  });
 
   test('ends when what it has read is committed', async () => {
     const { begin, idsIn, write, committed } = openNotes();
@@ -258,18 +271,15 @@ test('another handle of this process does not wait for a commit that is due at t
 });
 
 describe('any order of transactions and reads', () => {
-  type Step = 'write' | 'read' | 'turn' | 'outside' | 'commit' | 'rollback';
-  const steps = fc.array(
-    fc.constantFrom<Step>('write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'rollback'),
-    { maxLength: 40 },
-  );
+  const kinds = ['write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'last', 'fail', 'rollback'];
+  const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 40 });
 
   test('leaves what was acknowledged, and nothing that was not', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 0, max: 9 })), async (order, dice) => {
         rmSync(folder, { recursive: true, force: true });
         folder = mkdtempSync(join(tmpdir(), 'custos-commits-'));
-        const { database, begin, insert, idsIn, committed } = openNotes({
+        const { database, begin, insert, insertLast, idsIn, committed } = openNotes({
           fault: (command) => {
             if (command === 'commit' && dice.next().value === 0) throw diskFull();
           },
@@ -278,9 +288,8 @@ describe('any order of transactions and reads', () => {
         const endings: Promise<unknown>[] = [];
         let open: ControlledTransaction<Notes> | undefined;
         let written: string[] = [];
-        const commit = (transaction: ControlledTransaction<Notes>): void => {
+        const end = (done: Promise<unknown>): void => {
           const mine = written;
-          const done = transaction.commit().execute();
           endings.push(
             done.then(
               () => {
@@ -297,18 +306,28 @@ describe('any order of transactions and reads', () => {
             if (open === undefined) expect(await idsIn(database)).toEqual(committed());
           } else if (step === 'commit' || step === 'rollback') {
             if (open === undefined) continue;
-            if (step === 'commit') commit(open);
+            if (step === 'commit') end(open.commit().execute());
             else endings.push(open.rollback().execute());
             open = undefined;
           } else {
             if (open === undefined) [open, written] = [await begin(), []];
-            if (step === 'write') {
+            if (step === 'last') {
+              written.push(`note ${index}`);
+              end(insertLast(open, `note ${index}`));
+              open = undefined;
+            } else if (step === 'fail') {
+              const [id = 'none'] = await idsIn(open);
+              if (id === 'none') continue;
+              await expect(insertLast(open, id)).rejects.toThrow(/UNIQUE/);
+              endings.push(open.rollback().execute());
+              open = undefined;
+            } else if (step === 'write') {
               await insert(open, `note ${index}`);
               written.push(`note ${index}`);
             } else expect(await idsIn(open)).toEqual(expect.arrayContaining(written));
           }
         }
-        if (open !== undefined) commit(open);
+        if (open !== undefined) end(open.commit().execute());
         await Promise.all(endings);
         expect(committed()).toEqual([...kept].sort());
         await database.destroy();

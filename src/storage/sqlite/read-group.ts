@@ -1,0 +1,61 @@
+/** The handle, as far as reads need it. */
+interface ReadHandle {
+  /** Runs one of the commands of a transaction. */
+  run(command: string): void;
+  isInTransaction(): boolean;
+}
+
+/** Reads outside of transactions that see the same state of the database. */
+export interface ReadGroup {
+  /** Call it before such a read. */
+  join(): void;
+  /** Call it before anything else uses the handle. */
+  end(): void;
+}
+
+/**
+ * Outside of a transaction, each statement locks the file, finds the newest state of the database and unlocks the file
+ * again: two calls of the system, which take twice as long as reading a row by its key. So from the second one of a turn of the
+ * event loop on, reads share a transaction, which ends with the turn.
+ *
+ * INVARIANT: a read sees everything that was committed before its turn, and everything that this handle has committed.
+ */
+export function groupReads({ run, isInTransaction }: ReadHandle): ReadGroup {
+  // Reads of this turn since anything else used the handle.
+  let count = 0;
+  let isOpen = false;
+  let isTurnWatched = false;
+
+  function end(): void {
+    count = 0;
+    if (!isOpen) return;
+    try {
+      // An error of a statement may have ended it.
+      if (isInTransaction()) run('rollback');
+      isOpen = false;
+    } catch {
+      // The next use of the handle tries again, and fails if this does.
+    }
+  }
+
+  function beginTurn(): void {
+    end();
+    if (isOpen) throw new Error('the transaction of earlier reads cannot be ended');
+    isTurnWatched = true;
+    setImmediate(() => {
+      isTurnWatched = false;
+      end();
+    });
+  }
+
+  return {
+    join() {
+      if (!isTurnWatched) beginTurn();
+      count += 1;
+      if (count !== 2) return;
+      run('begin');
+      isOpen = true;
+    },
+    end,
+  };
+}
