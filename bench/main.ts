@@ -30,7 +30,7 @@ const WARM_UP_SECONDS = 10;
 const help = `
 Cases:
 ${Object.entries(cases)
-  .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
+  .map(([name, { about }]) => `  ${name.padEnd(17)}${about}`)
   .join('\n')}
 
 Examples:

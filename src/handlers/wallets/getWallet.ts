@@ -5,6 +5,8 @@ import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'getWallet'> = async ({ path, query }, context) => {
   const wallet = await findWallet(context, path.wallet_id, { includeArchived: query.include_archived });
+  const view = walletView(wallet);
+  if (!wallet.has_automations) return view;
   const automations = await attachedAutomations(context, wallet);
-  return { ...walletView(wallet), ...(automations.length === 0 ? {} : { automations }) };
+  return automations.length === 0 ? view : { ...view, automations };
 };
