@@ -23,8 +23,13 @@ import { asDeferred, asPrepared } from './statement-marks.ts';
 
 /** A connection for one unit of work, or for one statement. It takes what it needs by itself. */
 export interface UnitConnection extends DatabaseConnection {
-  /** Begins a transaction; nothing is sent before its first statement. */
-  begin(settings: TransactionSettings): void;
+  /**
+   * Begins a transaction; nothing is sent before its first statement.
+   *
+   * @param isObserved whether an observer of the commit may add statements: a statement marked as committing then leaves
+   * the transaction open, where the driver can.
+   */
+  begin(settings: TransactionSettings, isObserved?: boolean): void;
   end(command: 'commit' | 'rollback'): Promise<void>;
   release(): void;
 }
@@ -122,15 +127,16 @@ export function ownTransactions(orm: Orm): void {
         return enter(inner);
       }
       const begun = parts.dialect.open();
-      begun.begin({
+      const settings: TransactionSettings = {
         ...(isolationLevel !== undefined && { isolationLevel }),
         ...(readOnly === true && { accessMode: 'read only' }),
-      });
+      };
+      begun.begin(settings, isObserved());
       return enter({ connection: begun, state: { isOver: false }, depth: 0 });
     },
     async commit(ctx: Transaction<unknown> & Entered, events?: TransactionEventBroadcaster) {
       const { connection: used, depth, state } = ctx[opened]!;
-      const observers = orm.em.getEventManager().getSubscribers().size > 0 ? events : undefined;
+      const observers = isObserved() ? events : undefined;
       await observers?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
       if (depth > 0) {
         await used.executeQuery(asDeferred(savepoint(`release savepoint "trx${depth}"`)));
@@ -151,6 +157,10 @@ export function ownTransactions(orm: Orm): void {
     },
   };
   Object.assign(connection, own);
+
+  function isObserved(): boolean {
+    return orm.em.getEventManager().getSubscribers().size > 0;
+  }
 
   function enter(transaction: OpenTransaction): Transaction<unknown> {
     const { connection: used, depth, state } = transaction;

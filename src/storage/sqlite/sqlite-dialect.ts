@@ -108,6 +108,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   const { turnstile, commits, sync } = slot;
   let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let hasWritten = false;
+  let isObserved = false;
   // The first of several concurrent statements begins the transaction for all.
   let opening: Promise<void> | undefined;
 
@@ -135,7 +136,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     if (opening !== undefined) await opening;
     if (transaction === 'ended') throw statementAfterLast();
-    if (transaction === 'open') return isCommitting(query) ? await runLast(query) : runInside(query);
+    if (transaction === 'open')
+      return isCommitting(query) && !isObserved ? await runLast(query) : runInside(query);
     const entered = turnstile.enter();
     if (transaction === 'announced') {
       if (entered === undefined) {
@@ -201,8 +203,9 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       yield* [];
       throw new Error('rows are read whole: streaming is not supported on SQLite');
     },
-    begin: () => {
+    begin: (_settings, isCommitObserved = false) => {
       transaction = 'announced';
+      isObserved = isCommitObserved;
     },
     end,
     release: () => {},
