@@ -31,6 +31,12 @@ export interface CommitGroup {
   lose(error: unknown): void;
   /** Call it before a statement outside of transactions that only reads: it finds what this handle has committed. */
   read(): void;
+  /**
+   * Call it before any other statement outside of transactions, which SQLite commits by itself.
+   *
+   * @throws if an earlier transaction cannot be ended: the statement would become part of it, and be lost with it.
+   */
+  single(): void;
   /** Commits those that wait for it. Call it before anything else uses the handle. */
   flush(): void;
 }
@@ -203,6 +209,10 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
     read() {
       if (waiting !== undefined) flush();
       reads?.join();
+    },
+    single() {
+      flush();
+      if (isInTransaction()) throw new Error('an earlier transaction cannot be ended');
     },
     flush,
   };

@@ -153,7 +153,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     try {
       const statement = prepare(slot, query.sql);
       if (statement.isPlainRead) commits.read();
-      else commits.flush();
+      else commits.single();
       ran = run(slot, statement, query);
     } finally {
       turnstile.leave();

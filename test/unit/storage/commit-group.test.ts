@@ -212,6 +212,18 @@ describe('an error', () => {
     expect(committed()).toEqual(['c']);
   });
 
+  test('of the commit and of the rollback after it lets nothing else be written until it is over', async () => {
+    let isFull = true;
+    const { write, insert, database, committed } = openNotes({
+      fault: (command) => {
+        if (/^(commit|rollback)$/.test(command) && isFull) throw diskFull();
+      },
+    });
+    await expect(write('a')).rejects.toThrow(/full/);
+    await expect(insert(database, 'b')).rejects.toThrow('cannot be ended');
+    expect(committed()).toEqual([]);
+  });
+
   test('with which SQLite rolls back everything fails the others too, and nothing of the open one is kept', async () => {
     const { begin, insert, write, committed } = openNotes();
     const first = write('a').catch(() => 'failed');

@@ -104,6 +104,20 @@ test('whose transaction cannot be ended fail no process, and later ones read not
   expect(await idsIn(database)).toEqual(['b']);
 });
 
+test('whose transaction cannot be ended take no change into it, which would be lost with it', async () => {
+  let isFailing = true;
+  const { database, idsIn, insert, committed } = openNotes(file, {
+    fault: (command) => {
+      if (command === 'rollback' && isFailing) throw new Error('disk I/O error');
+    },
+  });
+  await Promise.all([idsIn(database), idsIn(database)]);
+  await expect(insert(database, 'a')).rejects.toThrow('cannot be ended');
+  isFailing = false;
+  await insert(database, 'b');
+  expect(committed()).toEqual(['b']);
+});
+
 test('reads of a database in memory need no transaction', async () => {
   const handle = new Sqlite(':memory:');
   const database = new Kysely<never>({ dialect: sqliteDialect(slotOf(handle)) });
