@@ -212,6 +212,7 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
     },
     single() {
       flush();
+      if (file !== undefined) flushFile(file);
       if (isInTransaction()) throw new Error('an earlier transaction cannot be ended');
     },
     flush,

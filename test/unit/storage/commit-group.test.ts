@@ -282,6 +282,18 @@ test('another handle of this process does not wait for a commit that is due at t
   expect(committed()).toEqual(['a', 'b']);
 });
 
+test('another handle of this process does not wait with a single change either', async () => {
+  const { begin, insert, committed } = openNotes();
+  const transaction = await begin();
+  await insert(transaction, 'a');
+  const committing = transaction.commit().execute();
+  const other = openNotes();
+  other.handle.pragma('busy_timeout = 100');
+  await insert(other.database, 'b');
+  await committing;
+  expect(committed()).toEqual(['a', 'b']);
+});
+
 describe('any order of transactions and reads', () => {
   const kinds = ['write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'last', 'fail', 'rollback'];
   const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 40 });
