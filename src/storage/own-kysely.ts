@@ -26,8 +26,8 @@ export interface UnitConnection extends DatabaseConnection {
   /**
    * Begins a transaction; nothing is sent before its first statement.
    *
-   * @param isObserved whether an observer of the commit may add statements: a statement marked as committing then leaves
-   * the transaction open, where the driver can.
+   * @param isObserved whether an observer of the commit may add statements: on SQLite, a statement marked as committing
+   * then leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   end(command: 'commit' | 'rollback'): Promise<void>;

@@ -23,8 +23,10 @@ export function asLast<Query extends Statement>(query: Query): Query {
 }
 
 /**
- * The same statement, marked as the last one before the commit, which PostgreSQL gets together with it if a transaction
- * is open. Nothing but the commit may follow.
+ * The same statement, marked as the last one before the commit. If a transaction is open, PostgreSQL gets the commit
+ * together with it, and SQLite commits as soon as it has succeeded. Nothing but the commit may follow.
+ *
+ * INVARIANT: a statement that fails has no effect, so not `or fail` of SQLite, which keeps the rows before the refused one.
  */
 export function asCommitting<Query extends Statement>(query: Query): Query {
   return { ...query, [last]: true, [committing]: true };

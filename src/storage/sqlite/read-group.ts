@@ -5,7 +5,7 @@ interface ReadHandle {
   isInTransaction(): boolean;
 }
 
-/** Reads outside of transactions that see the same state of the database. */
+/** Reads outside of transactions, of which all from the second one of a turn on see the same state of the database. */
 export interface ReadGroup {
   /** Call it before such a read. */
   join(): void;
@@ -19,6 +19,9 @@ export interface ReadGroup {
  * event loop on, reads share a transaction, which ends with the turn.
  *
  * INVARIANT: a read sees everything that was committed before its turn, and everything that this handle has committed.
+ *
+ * NOTE: a turn lasts until the immediates of the event loop run, so it can begin in a timer, or in an immediate before, and
+ * includes requests that arrive later. Such a read may miss what another process has committed in between.
  */
 export function groupReads({ run, isInTransaction }: ReadHandle): ReadGroup {
   // Reads of this turn since anything else used the handle.
