@@ -76,8 +76,8 @@ function forksOf(database: UnitSource): () => SqlEntityManager {
   let unused: SqlEntityManager[] = [];
   return () => {
     if (orm !== database.orm || unused.length === 0) {
-      orm = database.orm;
       unused = Array.from({ length: FORKS_AT_ONCE }, () => database.orm.em.fork());
+      orm = database.orm;
     }
     return unused.pop()!;
   };

@@ -62,7 +62,7 @@ interface ConnectionCounts {
 /** The whole content of a database at a moment at which no transaction is open. */
 export interface DatabaseImages {
   save(): Promise<Buffer>;
-  /** Replaces the content. Forks of the entity manager from before must not be used any more. */
+  /** Replaces the content. Forks of the entity manager that have read something before must not be used any more. */
   load(image: Buffer): Promise<void>;
 }
 

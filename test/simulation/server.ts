@@ -92,9 +92,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     return disk.open(life, onCrash);
   };
   const database = await openDatabase(entities, { kind: 'sqlite', file: ':memory:', openHandle });
+  const openUnit = unitsOf(database);
   const units: OpenUnit = async (write) => {
     await scheduler.gate(write ? 'transaction' : 'reading', life);
-    return unitsOf(database)(write);
+    return openUnit(write);
   };
   const clock = { now: () => options.clock.nowMs };
   const entropy = seededEntropy(`${seed}\nstart ${start}`);
@@ -127,13 +128,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...{ services, database, chains: outside.simulated },
   });
   const isAlone = options.owner === 'sandbox';
-  const inUnit = inUnitOf(unitsOf(database));
+  const inUnit = inUnitOf(openUnit);
   const audit = createAuditTrail({
     ...{ vault: services.vault, entropy: seededEntropy(`${seed}\naudit ${start}`), inUnit },
     reader: () => database.orm.em.fork(),
   });
   await audit.open();
-  if (isAlone) await releaseOwnClaims(services, unitsOf(database), audit);
+  if (isAlone) await releaseOwnClaims(services, openUnit, audit);
   const alive = isAlone ? undefined : aliveAmongTasks(services, { scheduler, units });
   const apps = createAppDirectory(database.orm, clock);
   const runOperation = createRunOperation({
