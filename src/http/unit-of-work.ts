@@ -63,7 +63,7 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
   };
 }
 
-const FORKS_AT_ONCE = 32;
+const FORKS_AT_ONCE = 8;
 
 /**
  * Forks of the entity manager of a database, each for one unit of work.
