@@ -11,7 +11,7 @@ import { launchProgram, type RunningServer, temporaryFolder } from '../servers/l
 
 // Counts the instructions that a server executes for each request, outside of the kernel: `node
 // bench/by-hand/instructions.ts getWallet`. Unlike CPU time they hardly depend on what else the machine does, so that two
-// versions can be compared that differ by two percent. Needs `valgrind`, which runs the server some thirty times slower, but
+// versions can be compared that differ by some percent. Needs `valgrind`, which runs the server some thirty times slower, but
 // its jobs by the clock. What those take is counted without requests, and subtracted.
 
 const { values, positionals } = parseArgs({

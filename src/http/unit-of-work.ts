@@ -68,8 +68,7 @@ const FORKS_AT_ONCE = 8;
 /**
  * Forks of the entity manager of a database, each for one unit of work.
  *
- * HOT: made many at a time, because between two requests the caches of the processor have forgotten how: one by one, each
- * takes more than twice as long.
+ * HOT: made several at a time. One at a time, each takes more than twice as long, because the processor's caches are cold.
  */
 function forksOf(database: UnitSource): () => SqlEntityManager {
   let orm: UnitSource['orm'] | undefined;

@@ -15,13 +15,14 @@ export interface ReadGroup {
 
 /**
  * Outside of a transaction, each statement locks the file, finds the newest state of the database and unlocks the file
- * again: two calls of the system, which take twice as long as reading a row by its key. So from the second one of a turn of the
- * event loop on, reads share a transaction, which ends with the turn.
+ * again. These system calls take twice as long as reading a row by its key. So from the second read in a turn of the event
+ * loop on, reads share a transaction, which ends with the turn.
  *
  * INVARIANT: a read sees everything that was committed before its turn, and everything that this handle has committed.
  *
- * NOTE: a turn lasts until the immediates of the event loop run, so it can begin in a timer, or in an immediate before, and
- * includes requests that arrive later. Such a read may miss what another process has committed in between.
+ * CHOICE: a turn lasts until the event loop runs its immediates, so it can begin in a timer and include requests that arrive
+ * later. Such a read may miss what another process has committed in between, which for a sandbox's folder is only a command
+ * that is run beside the server, and lasts for milliseconds.
  */
 export function groupReads({ run, isInTransaction }: ReadHandle): ReadGroup {
   // Reads of this turn since anything else used the handle.

@@ -17,6 +17,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const openNotes = (options?: Parameters<typeof openNotesIn>[1]) =>
   openNotesIn(join(folder, 'notes.sqlite'), options);
 
+type Opened = ReturnType<typeof openNotes>;
+
 const diskFull = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
 
 describe('transactions of one turn of the event loop', () => {
@@ -269,29 +271,23 @@ test('a handle that is closed in the middle of a transaction keeps what was comm
   expect(openNotes().committed()).toEqual(['a']);
 });
 
-test('another handle of this process does not wait for a commit that is due at the end of its own turn', async () => {
-  const { begin, insert, committed } = openNotes();
-  const transaction = await begin();
-  await insert(transaction, 'a');
-  const committing = transaction.commit().execute();
-  const other = openNotes();
-  other.handle.pragma('busy_timeout = 100');
-  await other.write('b');
-  await committing;
-  expect(committed()).toEqual(['a', 'b']);
-});
-
-test('another handle of this process does not wait with a single change either', async () => {
-  const { begin, insert, committed } = openNotes();
-  const transaction = await begin();
-  await insert(transaction, 'a');
-  const committing = transaction.commit().execute();
-  const other = openNotes();
-  other.handle.pragma('busy_timeout = 100');
-  await insert(other.database, 'b');
-  await committing;
-  expect(committed()).toEqual(['a', 'b']);
-});
+test.each([
+  ['a transaction', ({ write }: Opened) => write('b')],
+  ['a single change', ({ insert, database }: Opened) => insert(database, 'b')],
+])(
+  'another handle of this process does not wait with %s for a commit that is due at the end of its own turn',
+  async (_, change) => {
+    const { begin, insert, committed } = openNotes();
+    const transaction = await begin();
+    await insert(transaction, 'a');
+    const committing = transaction.commit().execute();
+    const other = openNotes();
+    other.handle.pragma('busy_timeout = 100');
+    await change(other);
+    await committing;
+    expect(committed()).toEqual(['a', 'b']);
+  },
+);
 
 describe('any order of transactions and reads', () => {
   const kinds = ['write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'last', 'fail', 'rollback'];

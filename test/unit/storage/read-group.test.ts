@@ -34,7 +34,7 @@ test('reads of one turn of the event loop share a transaction, which ends with t
   expect(commands).toEqual(['begin', 'rollback']);
 });
 
-test('they see the same state, and later turns what others have committed meanwhile', async () => {
+test('reads of one turn see the same state, and those of later turns what others have committed', async () => {
   const { database, idsIn } = openNotes(file);
   const { write } = otherWriter();
   write('a');
@@ -67,7 +67,7 @@ test('commands that SQLite refuses in a transaction follow reads of the same tur
   expect(rows).toMatchObject([{ busy: 0 }]);
 });
 
-test('they do not keep others from writing, nor, after their turn, from emptying the log', async () => {
+test('reads do not keep others from writing or, after their turn, from emptying the log', async () => {
   const { database, idsIn } = openNotes(file);
   await Promise.all([idsIn(database), idsIn(database)]);
   const { handle, write } = otherWriter();
@@ -76,7 +76,7 @@ test('they do not keep others from writing, nor, after their turn, from emptying
   expect(handle.pragma('wal_checkpoint(truncate)')).toMatchObject([{ busy: 0 }]);
 });
 
-test('one that fails leaves the others their answer', async () => {
+test('a read that fails does not affect the others of its turn', async () => {
   const { database, idsIn } = openNotes(file);
   const failing = sql`select abs(-9223372036854775808)`
     .execute(database)
@@ -88,7 +88,7 @@ test('one that fails leaves the others their answer', async () => {
   expect(await idsIn(database)).toEqual([]);
 });
 
-test('whose transaction cannot be ended fail no process, and later ones read nothing old', async () => {
+test('after reads whose transaction cannot be ended, nothing old is read, and the process goes on', async () => {
   let isFailing = true;
   const { database, idsIn, write } = openNotes(file, {
     fault: (command) => {
@@ -104,7 +104,7 @@ test('whose transaction cannot be ended fail no process, and later ones read not
   expect(await idsIn(database)).toEqual(['b']);
 });
 
-test('whose transaction cannot be ended take no change into it, which would be lost with it', async () => {
+test('after reads whose transaction cannot be ended, a change is refused instead of being lost with it', async () => {
   let isFailing = true;
   const { database, idsIn, insert, committed } = openNotes(file, {
     fault: (command) => {
