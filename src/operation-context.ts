@@ -107,6 +107,9 @@ export interface Agreement extends Signers {
   readonly evidence: Evidence | undefined;
 }
 
+/** Undefined: there is nothing to wait for. */
+export type AfterCommitWork = () => Promise<void> | undefined;
+
 interface AfterCommitOptions {
   /** The work only records something: it sends nothing and cannot change the response. */
   readonly isNote?: boolean;
@@ -139,7 +142,7 @@ export interface OperationContext extends PreparationContext {
    * separate units of work. An ApiError that it throws becomes the response, also the stored one of an idempotency
    * key; the commit stays.
    */
-  afterCommit(work: () => Promise<void>, options?: AfterCommitOptions): void;
+  afterCommit(work: AfterCommitWork, options?: AfterCommitOptions): void;
   /**
    * Stores records that must survive a refusal, such as a denial. Runs in a separate transaction after the rollback
    * and before the response; if it fails, the request fails with an internal error. Dropped when the request

@@ -52,7 +52,7 @@ const application = await createApp({
     registry: Object.fromEntries(
       allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
     ),
-    openUnit: async () => unit,
+    openUnit: () => ({ ...unit, watches: [] }),
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
     singleUse: {
       begin: async () => ({ isRequired: false }),

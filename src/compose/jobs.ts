@@ -1,7 +1,7 @@
 import { hasAnnouncedDelivery } from '../domain/base/events/record-event.ts';
 import { recordingChanges } from '../http/audit/audited-unit.ts';
 import { createBrand } from '../http/brand.ts';
-import { inUnitOf, type OpenUnit, type UnitOfWork } from '../http/unit-of-work.ts';
+import { inUnitOf, type OpenUnit, watching } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
@@ -87,19 +87,14 @@ export function startBesideRequests(
   units: OpenUnit,
   { observe, ...options }: JobsOptions & { readonly observe?: ObserveJob | undefined } = {},
 ): BesideRequests {
-  const openToWrite = async (): Promise<UnitOfWork> => {
-    const unit = await units(true);
-    return {
-      ...unit,
-      async commit(last) {
-        await unit.commit(last);
-        options.restores?.acknowledge(unit.em);
-        if (hasAnnouncedDelivery(unit.em)) jobs.wake(DELIVER_EVENTS);
-      },
-    };
-  };
+  const watched = watching(units, {
+    committed(em) {
+      options.restores?.acknowledge(em);
+      if (hasAnnouncedDelivery(em)) jobs.wake(DELIVER_EVENTS);
+    },
+  });
   // What only reads acknowledges and announces nothing.
-  const openUnit: OpenUnit = (write) => (write ? openToWrite() : units(false));
+  const openUnit: OpenUnit = (write) => (write ? watched : units)(write);
   const { alive, restores } = options;
   const all = jobsOf(services, openUnit, options);
   const held = restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.hold)), restores];

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
-import type { Services } from '../operation-context.ts';
+import type { AfterCommitWork, Services } from '../operation-context.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { StoredEffects } from '../ports/request-recorder.ts';
@@ -20,10 +20,17 @@ import { createTurns, type Turns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
-import { contextOf, type Later, preparationContextOf } from './run/contexts.ts';
+import { contextOf, type Later, nothingLater, preparationContextOf } from './run/contexts.ts';
 import type { AnyHandlerFile, Input } from './run/handler-file.ts';
 import type { ReplicaReads } from './run/replica-reads.ts';
-import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
+import {
+  inUnitOf,
+  isCollision,
+  type OpenUnit,
+  type UnitOfWork,
+  type UnitWatch,
+  watching,
+} from './unit-of-work.ts';
 
 export interface RunOptions {
   readonly services: Services;
@@ -80,7 +87,8 @@ export function createRunOperation(options: RunOptions): RunOperation {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
     const handler = files[operationOf(exchange).id]!;
-    const prepared = handler.prepare === undefined ? undefined : await prepare(handler, exchange, options);
+    const preparing = prepare(handler, exchange, options);
+    const prepared = preparing instanceof Promise ? await preparing : preparing;
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
     const walletId = signedWalletOf(exchange, options.admission);
@@ -121,27 +129,22 @@ function signedWalletOf({ route }: HttpExchange, admission: RunOptions['admissio
 /** Units of work that note in the exchange what they have committed. */
 function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptions): OpenUnit {
   if (effectsOf === undefined || operationOf(exchange).method === 'GET') return openUnit;
-  return async (write) => {
-    const unit = await openUnit(write);
-    return {
-      ...unit,
-      async commit(last) {
-        await unit.commit(last);
-        exchange.effects = [...exchange.effects, ...effectsOf(unit.em)];
-      },
-    };
-  };
+  return watching(openUnit, {
+    committed(em) {
+      exchange.effects = [...exchange.effects, ...effectsOf(em)];
+    },
+  });
 }
 
 /**
  * The handler throws the preparation's error when it unwraps it: replays still get the stored response, and unauthorized
  * callers learn nothing.
  */
-async function prepare(
+function prepare(
   handler: AnyHandlerFile,
   exchange: HttpExchange,
   { openUnit, services }: RunOptions,
-): Promise<Prepared<unknown> | undefined> {
+): Prepared<unknown> | Promise<Prepared<unknown>> | undefined {
   const { prepare: ask, prepareAlone } = handler;
   if (ask === undefined) return undefined;
   const value = prepareAlone?.(inputOf(exchange));
@@ -158,8 +161,11 @@ function inputOf(exchange: HttpExchange): Input {
 }
 
 async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  const { use, options } = work;
-  const unit = await openAdmitted(exchange, work);
+  const { use, place, options } = work;
+  const taken = place.take();
+  if (taken !== undefined) await taken;
+  const opening = openFor(exchange, work);
+  const unit = opening instanceof Promise ? await opening : opening;
   if (use === undefined) return await runUnlessUsed(unit, exchange, work);
   let kept: StoredResponse | undefined;
   try {
@@ -209,33 +215,26 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
 }
 
 /**
- * Opens the unit of work of a request when it is admitted.
+ * Opens the unit of work of a request that has its place, which it leaves as the unit ends.
  *
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-async function openAdmitted(exchange: HttpExchange, { place, openUnit }: WorkOfPass): Promise<UnitOfWork> {
-  const taken = place.take();
-  if (taken !== undefined) await taken;
-  const { leave } = place;
-  try {
-    requireClient(exchange);
-    const unit = await openUnit(operationOf(exchange).method !== 'GET');
-    return {
-      em: unit.em,
-      async commit(last) {
-        requireClient(exchange);
-        await unit.commit(last);
-        leave();
-      },
-      async rollback() {
-        await unit.rollback();
-        leave();
-      },
-    };
-  } catch (error) {
+function openFor(
+  exchange: HttpExchange,
+  { place: { leave }, openUnit }: WorkOfPass,
+): UnitOfWork | Promise<UnitOfWork> {
+  const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
+  const refuse = (error: unknown): never => {
     leave();
     throw error;
+  };
+  try {
+    requireClient(exchange);
+    const opening = watching(openUnit, watch)(operationOf(exchange).method !== 'GET');
+    return opening instanceof Promise ? opening.catch(refuse) : opening;
+  } catch (error) {
+    return refuse(error);
   }
 }
 
@@ -250,13 +249,13 @@ function requireClient({ response }: HttpExchange): void {
 async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { handler, prepared, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
-  const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
+  const later = nothingLater();
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, {
       services: options.services,
       ports: work.pass.portsFor(unit.em),
-      inUnit: inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit)),
+      inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
       later,
     });
     const body = await handler.run(inputOf(exchange), context, prepared);
@@ -283,7 +282,10 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     }
     throw error;
   }
-  for (const run of later.afterCommit) await runAfterCommit(run, exchange, { work, later });
+  for (const run of later.afterCommit) {
+    const running = runAfterCommit(run, exchange, { work, later });
+    if (running !== undefined) await running;
+  }
   return answer;
 }
 
@@ -302,25 +304,34 @@ interface Run {
 }
 
 /** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
-async function runAfterCommit(
-  callback: () => Promise<void>,
+function runAfterCommit(
+  callback: AfterCommitWork,
+  exchange: HttpExchange,
+  run: Run,
+): Promise<void> | undefined {
+  const refuse = (error: unknown): Promise<void> => refuseAfterCommit(error, exchange, run);
+  try {
+    return callback()?.catch(refuse);
+  } catch (error) {
+    return refuse(error);
+  }
+}
+
+async function refuseAfterCommit(
+  error: unknown,
   exchange: HttpExchange,
   { work, later }: Run,
-): Promise<void> {
+): Promise<never> {
   const { check, audit } = work.options;
-  try {
-    await callback();
-  } catch (error) {
-    // Wrapped, so that a collision here does not run the handler again after its commit.
-    if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
-    check(exchange, error.status, refusalBody(error, exchange));
-    const answer = refusalAnswer(error, later);
-    await inUnitOf(work.openUnit)(async (em) => {
-      await keep(em, exchange, { work, later, answer, replaces: true });
-      await recordLateRefusal(em, exchange, { audit, error });
-    });
-    throw error;
-  }
+  // Wrapped, so that a collision here does not run the handler again after its commit.
+  if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
+  check(exchange, error.status, refusalBody(error, exchange));
+  const answer = refusalAnswer(error, later);
+  await inUnitOf(work.openUnit)(async (em) => {
+    await keep(em, exchange, { work, later, answer, replaces: true });
+    await recordLateRefusal(em, exchange, { audit, error });
+  });
+  throw error;
 }
 
 /**

@@ -1,11 +1,12 @@
-import { TransactionEventBroadcaster } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { StaleReadError } from '../errors.ts';
 import { isDatabaseCollision } from '../storage/database-errors.ts';
+import { beginTransaction, commitTransaction } from '../storage/own-kysely.ts';
 
 /** One fork of the EntityManager, inside a transaction when it may write. */
 export interface UnitOfWork {
   readonly em: SqlEntityManager;
+  readonly watches: UnitWatch[];
   /**
    * Flushes and commits.
    *
@@ -19,8 +20,18 @@ export interface UnitOfWork {
 
 type LastStatement = (em: SqlEntityManager) => Promise<void>;
 
+/** What is called as a unit of work ends, in the order in which the watches were added. */
+export interface UnitWatch {
+  /** Before the commit, which does not happen if it throws. */
+  readonly committing?: () => void;
+  /** Immediately after the commit. */
+  readonly committed?: (em: SqlEntityManager) => void;
+  /** After a commit or a rollback. */
+  readonly ended?: () => void;
+}
+
 /** Opens a unit of work; `write` begins a transaction. */
-export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
+export type OpenUnit = (write: boolean) => UnitOfWork | Promise<UnitOfWork>;
 
 /** The part of `Database` that units of work need. Read for each request, so that the database can be replaced. */
 export interface UnitSource {
@@ -36,30 +47,54 @@ export type ObserveTransaction = (result: 'committed' | 'rolled back', durationM
  * HOT: without accessors. V8 keeps what the accessor of an object literal refers to until a full garbage collection,
  * here the entity manager of each request, which made a GET 15 % slower and the heap three times as large.
  */
-export function unitsOf(database: UnitSource, observe?: ObserveTransaction): OpenUnit {
+export function unitsOf(
+  database: UnitSource,
+  observe?: ObserveTransaction,
+): (...args: Parameters<OpenUnit>) => UnitOfWork {
   const nextFork = forksOf(database);
-  return async (write) => {
+  return (write) => {
     const em = nextFork();
-    if (write) await em.begin();
+    if (write) beginTransaction(em);
     const startedMs = write && observe !== undefined ? performance.now() : 0;
+    const watches: UnitWatch[] = [];
     return {
       em,
+      watches,
       async commit(last) {
+        for (const { committing } of watches) committing?.();
         if (last !== undefined) {
           if (holdsEntities(em)) await em.flush();
           await last(em);
         }
-        if (!em.isInTransaction()) return;
-        await commit(em);
-        observe?.('committed', performance.now() - startedMs);
+        if (em.isInTransaction()) {
+          const committed = commit(em);
+          if (committed !== undefined) await committed;
+          observe?.('committed', performance.now() - startedMs);
+        }
+        for (const { committed } of watches) committed?.(em);
+        for (const { ended } of watches) ended?.();
       },
       async rollback() {
-        if (!em.isInTransaction()) return;
-        // A rollback fails only when the connection is lost, which ends the transaction as well.
-        await em.rollback().catch(() => undefined);
-        observe?.('rolled back', performance.now() - startedMs);
+        if (em.isInTransaction()) {
+          // A rollback fails only when the connection is lost, which ends the transaction as well.
+          await em.rollback().catch(() => undefined);
+          observe?.('rolled back', performance.now() - startedMs);
+        }
+        for (const { ended } of watches) ended?.();
       },
     };
+  };
+}
+
+/** The same units of work, with a watch. */
+export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
+  const add = (unit: UnitOfWork): UnitOfWork => {
+    unit.watches.push(watch);
+    return unit;
+  };
+  return (write) => {
+    const opening = openUnit(write);
+    return opening instanceof Promise ? opening.then(add) : add(opening);
   };
 }
 
@@ -83,13 +118,8 @@ function forksOf(database: UnitSource): () => SqlEntityManager {
 }
 
 /** HOT: a flush that finds nothing takes as long as an indexed read, and `em.commit` flushes too. */
-async function commit(em: SqlEntityManager): Promise<void> {
-  if (holdsEntities(em)) {
-    await em.commit();
-    return;
-  }
-  await em.getConnection('write').commit(em.getTransactionContext()!, new TransactionEventBroadcaster(em));
-  em.resetTransactionContext();
+function commit(em: SqlEntityManager): Promise<void> | undefined {
+  return holdsEntities(em) ? em.commit() : commitTransaction(em);
 }
 
 /** Whether there is anything that a flush would look at. */

@@ -1,4 +1,5 @@
-import { EventType, type TransactionEventBroadcaster } from '@mikro-orm/core';
+import { EventType, type Transaction as OrmTransaction, TransactionEventBroadcaster } from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   CompiledQuery,
   type ConnectionProvider,
@@ -30,7 +31,8 @@ export interface UnitConnection extends DatabaseConnection {
    * then leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
-  end(command: 'commit' | 'rollback'): Promise<void>;
+  /** Ends the transaction. Undefined: nothing has begun it, or it has ended, and there is nothing to wait for. */
+  end(command: 'commit' | 'rollback'): Promise<void> | undefined;
   release(): void;
 }
 
@@ -48,8 +50,8 @@ export function driverOf({ open }: Pick<OwnDialect, 'open'>, destroy: () => Prom
     init: async () => {},
     acquireConnection: async () => open(),
     beginTransaction: async (connection, settings) => own(connection).begin(settings),
-    commitTransaction: (connection) => own(connection).end('commit'),
-    rollbackTransaction: (connection) => own(connection).end('rollback'),
+    commitTransaction: async (connection) => own(connection).end('commit'),
+    rollbackTransaction: async (connection) => own(connection).end('rollback'),
     savepoint: savepoints((name) => `savepoint "${name}"`),
     rollbackToSavepoint: savepoints((name) => `rollback to savepoint "${name}"`),
     releaseSavepoint: savepoints((name) => `release savepoint "${name}"`),
@@ -109,6 +111,41 @@ interface OpenTransaction {
   readonly depth: number;
 }
 
+const direct = Symbol('transactions without the entity manager');
+
+/** What `ownTransactions` adds to the connection of an entity manager for `beginTransaction` and `commitTransaction`. */
+interface Direct {
+  begin(): Transaction<unknown>;
+  isObserved(): boolean;
+}
+
+function directOf(em: SqlEntityManager): Direct {
+  return (em.getConnection('write') as unknown as { readonly [direct]: Direct })[direct];
+}
+
+/** As `em.begin`, but immediately: nothing is sent before the first statement. */
+export function beginTransaction(em: SqlEntityManager): void {
+  em.setTransactionContext(directOf(em).begin());
+}
+
+/** As `em.commit`, but without a flush. Undefined: its last statement has committed the transaction. */
+export function commitTransaction(em: SqlEntityManager): Promise<void> | undefined {
+  const ctx = em.getTransactionContext<OrmTransaction & Entered>()!;
+  const { connection, state, depth } = ctx[opened]!;
+  if (depth > 0 || directOf(em).isObserved()) return commitObserved(em, ctx);
+  const ended = connection.end('commit');
+  const note = (): undefined => {
+    state.isOver = true;
+    em.resetTransactionContext();
+  };
+  return ended === undefined ? note() : ended.then(note);
+}
+
+async function commitObserved(em: SqlEntityManager, ctx: OrmTransaction): Promise<void> {
+  await em.getConnection('write').commit(ctx, new TransactionEventBroadcaster(em));
+  em.resetTransactionContext();
+}
+
 /**
  * Makes the entity manager begin and end transactions on our connections.
  *
@@ -126,13 +163,10 @@ export function ownTransactions(orm: Orm): void {
         await outer.connection.executeQuery(asDeferred(savepoint(`savepoint "trx${inner.depth}"`)));
         return enter(inner);
       }
-      const begun = parts.dialect.open();
-      const settings: TransactionSettings = {
+      return beginOuter({
         ...(isolationLevel !== undefined && { isolationLevel }),
         ...(readOnly === true && { accessMode: 'read only' }),
-      };
-      begun.begin(settings, isObserved());
-      return enter({ connection: begun, state: { isOver: false }, depth: 0 });
+      });
     },
     async commit(ctx: Transaction<unknown> & Entered, events?: TransactionEventBroadcaster) {
       const { connection: used, depth, state } = ctx[opened]!;
@@ -156,7 +190,13 @@ export function ownTransactions(orm: Orm): void {
       await used.end('rollback');
     },
   };
-  Object.assign(connection, own);
+  Object.assign(connection, own, { [direct]: { begin: beginOuter, isObserved } });
+
+  function beginOuter(settings: TransactionSettings = {}): Transaction<unknown> {
+    const begun = parts.dialect.open();
+    begun.begin(settings, isObserved());
+    return enter({ connection: begun, state: { isOver: false }, depth: 0 });
+  }
 
   function isObserved(): boolean {
     return orm.em.getEventManager().getSubscribers().size > 0;

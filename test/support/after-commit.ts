@@ -1,5 +1,5 @@
 import { inUnitOf, type UnitSource, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import type { AfterCommitWork, OperationContext } from '../../src/operation-context.ts';
 
 /**
  * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work registered for after
@@ -11,7 +11,7 @@ export function afterCommitOf(database: UnitSource): Pick<
 > & {
   finish(): Promise<void>;
 } {
-  const left: (() => Promise<void>)[] = [];
+  const left: AfterCommitWork[] = [];
   return {
     afterCommit: (work) => void left.push(work),
     afterRefusal: () => undefined,

@@ -1,17 +1,29 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperationContext, PreparationContext, Services } from '../../operation-context.ts';
+import type {
+  AfterCommitWork,
+  OperationContext,
+  PreparationContext,
+  Services,
+} from '../../operation-context.ts';
 import type { VaultPass } from '../../vault-passes.ts';
 import type { HttpExchange } from '../http-exchange.ts';
 import type { UnitOfWork } from '../unit-of-work.ts';
 
 /** Callbacks that a handler has registered for after its transaction. */
 export interface Later {
-  readonly afterCommit: (() => Promise<void>)[];
+  readonly afterCommit: AfterCommitWork[];
   readonly afterRefusal: RefusalWork[];
   /** The public keys whose signatures authorized the request. */
-  readonly signers: Set<string>;
+  signers: ReadonlySet<string>;
   /** The canonical payloads that these signatures cover. */
-  readonly payloads: Set<Uint8Array>;
+  payloads: ReadonlySet<Uint8Array>;
+}
+
+const none: ReadonlySet<never> = new Set();
+
+/** Nothing registered yet. */
+export function nothingLater(): Later {
+  return { afterCommit: [], afterRefusal: [], signers: none, payloads: none };
 }
 
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
@@ -70,9 +82,9 @@ export function contextOf(
     afterCommit: (callback) => void later.afterCommit.push(callback),
     afterRefusal: (callback) => void later.afterRefusal.push(callback),
     noteSignatures(publicKeys, payloads) {
+      later.signers = new Set([...later.signers, ...publicKeys]);
+      later.payloads = new Set([...later.payloads, ...payloads]);
       exchange.signers = later.signers;
-      for (const key of publicKeys) later.signers.add(key);
-      for (const payload of payloads) later.payloads.add(payload);
     },
     inUnit,
   };

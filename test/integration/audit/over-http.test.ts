@@ -203,7 +203,10 @@ test('wrong credentials of strangers fill it only so fast; what was left out is 
     digest: () => '',
     changesOf: () => [],
   };
-  const openUnit = async () => ({ em: {} as never, commit: async () => {}, rollback: async () => {} });
+  const openUnit = () => ({
+    ...{ em: {} as never, watches: [] },
+    ...{ commit: async () => {}, rollback: async () => {} },
+  });
   const record = recordDenials({ audit, openUnit, machine: { now: () => nowMs } });
   const deny = (app?: { id: string }) =>
     record(

@@ -13,7 +13,7 @@ import { createUser } from '../../../src/domain/wallets/users/create-user.ts';
 import { deleteUser } from '../../../src/domain/wallets/users/delete-user.ts';
 import { linkAccount } from '../../../src/domain/wallets/users/link-account.ts';
 import { unlinkAccount } from '../../../src/domain/wallets/users/unlink-account.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { inUnitOf, type OpenUnit, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { JobRunner } from '../../../src/jobs/runner.ts';
 import type { OperationContext } from '../../../src/operation-context.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
@@ -55,7 +55,7 @@ const services = {
   webhooks: createWebhookSender({ guard: anyAddress }),
 };
 const database = await openDatabase(entities, { kind: 'postgres', url: values.url!, poolSize: 8 });
-let openUnit = unitsOf(database);
+let openUnit: OpenUnit = unitsOf(database);
 let jobs: JobRunner | undefined;
 
 const contextIn = (em: SqlEntityManager): OperationContext => ({

@@ -12,8 +12,8 @@ test.each([
   const run = createRunOperation({
     services: { vault: { isLocal: true } } as Services,
     registry: { createToy: { run: async () => ({ id: 'bear' }) } },
-    openUnit: async () => ({
-      em: {} as never,
+    openUnit: () => ({
+      ...{ em: {} as never, watches: [] },
       commit: async () => undefined,
       rollback: async () => undefined,
     }),

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
+  AfterCommitWork,
   OperationContext,
   PreparationContext,
   RequestProof,
@@ -108,7 +109,7 @@ async function submitIn(
   { execution, sweep }: { readonly execution: StoredExecution; readonly sweep: Sweep },
 ): Promise<void> {
   const { services, inUnit } = context;
-  const later: (() => Promise<void>)[] = [];
+  const later: AfterCommitWork[] = [];
   const refusalWorks: ((em: SqlEntityManager) => Promise<void>)[] = [];
   try {
     await inUnit(async (em) => {
@@ -141,7 +142,7 @@ async function submitIn(
   }
   for (const work of later) {
     // The transactions are stored: the job that follows them broadcasts them again.
-    await work().catch((err: unknown) =>
+    await work()?.catch((err: unknown) =>
       services.log.warn({ err, execution: execution.id }, 'a broadcast failed; it is tried again'),
     );
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
-import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import type { AfterCommitWork, Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Prepared } from '../../../prepared.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { nothingNoted } from '../../access/owners/request-evidence.ts';
@@ -64,7 +64,7 @@ export async function executeIntent(context: OperationContext, agreed: AgreedInt
   context.afterCommit(() => runAfterCommit(context, intent, { result, later }));
 }
 
-type Work = () => Promise<void>;
+type Work = AfterCommitWork;
 type Outcome = Pick<IntentActionResult, 'status_code' | 'response_body'>;
 
 async function attempt(
