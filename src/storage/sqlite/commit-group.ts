@@ -45,6 +45,8 @@ export interface CommitGroup {
 interface Waiting {
   count: number;
   readonly committed: Promise<Committed>;
+  /** Undefined until a transaction that has written something waits for it. */
+  onDisk: Promise<void> | undefined;
   resolve(committed: Committed): void;
   reject(error: unknown): void;
 }
@@ -89,7 +91,7 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
   function gather(): Waiting {
     const { promise: committed, resolve, reject } = Promise.withResolvers<Committed>();
     noteWaiting();
-    const gathered: Waiting = { count: 0, committed, resolve, reject };
+    const gathered: Waiting = { count: 0, committed, onDisk: undefined, resolve, reject };
     setImmediate(() => {
       if (waiting !== gathered) return;
       if (isOpen) isDue = true;
@@ -98,12 +100,14 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
     return gathered;
   }
 
-  function wait(): Promise<Committed> {
+  function wait(hasWritten: boolean): Promise<void> {
     waiting ??= gather();
-    waiting.count += 1;
-    const { committed, count } = waiting;
-    if (isDue || count === MAX_TOGETHER) flush();
-    return committed;
+    const gathered = waiting;
+    gathered.count += 1;
+    if (isDue || gathered.count === MAX_TOGETHER) flush();
+    if (!hasWritten) return gathered.committed.then(() => undefined);
+    gathered.onDisk ??= gathered.committed.then(({ onDisk }) => onDisk);
+    return gathered.onDisk;
   }
 
   function noteWaiting(): void {
@@ -186,8 +190,7 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
       requireOpen();
       if (waiting !== undefined) end(...(isProtected ? [`release ${NAME}`] : []));
       else if (!hasWritten) return void end('commit');
-      const committed = wait();
-      return hasWritten ? committed.then(({ onDisk }) => onDisk) : committed.then(() => undefined);
+      return wait(hasWritten);
     },
     rollback() {
       isOpen = false;
