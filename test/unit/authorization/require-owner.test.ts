@@ -23,7 +23,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
   const quorumOf = async (input: CreateKeyQuorumRequest) =>
     (await house.operate((context) => createKeyQuorum(context, input))).id;
   const ask = (eligible: Eligible, request: Request = {}) =>
-    house.operate((context) => requireOwner(context, eligible), request);
+    house.operate(async (context) => requireOwner(context, eligible), request);
   const refusal = (eligible: Eligible, request: Request = {}) =>
     ask(eligible, request).then(
       () => 'accepted',

@@ -365,7 +365,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
         ciphertext: new Uint8Array(Buffer.from(ciphertext, 'base64')),
       });
       const signatures = [signWith(new TextDecoder().decode(opened), payloads[0] ?? '')];
-      expect(await house.operate((context) => requireOwner(context, { ownerId }), { signatures })).toEqual({
+      expect(
+        await house.operate(async (context) => requireOwner(context, { ownerId }), { signatures }),
+      ).toEqual({
         kind: 'owner',
       });
     });
@@ -378,7 +380,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const { authorization_key } of [first, second]) {
         const signatures = [signWith(authorization_key, payloads[0] ?? '')];
         await expect(
-          house.operate((context) => requireOwner(context, { ownerId }), { signatures }),
+          house.operate(async (context) => requireOwner(context, { ownerId }), { signatures }),
         ).resolves.toEqual({ kind: 'owner' });
       }
     });

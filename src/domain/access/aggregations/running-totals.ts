@@ -22,6 +22,11 @@ const MS_PER_SECOND = 1000;
 /** Methods that an aggregation can count. */
 const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
 
+/** Whether an aggregation may count an action. If not, its totals are `nothingCounted`. */
+export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
+  return COUNTED_METHODS.has(method);
+}
+
 /** The app's aggregations as seen by one request, and its own contribution once it is signed. */
 export interface RunningTotals {
   /**
@@ -32,6 +37,9 @@ export interface RunningTotals {
   /** Records the request's contribution. Call it in the transaction that signs. */
   record(): Promise<void>;
 }
+
+/** The totals of an action that no aggregation counts. */
+export const nothingCounted: RunningTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
  * CHOICE: no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks

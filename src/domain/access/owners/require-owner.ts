@@ -44,13 +44,15 @@ export interface Eligible {
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<SignedBy> {
+export function requireOwner(context: OperationContext, eligible: Eligible): SignedBy | Promise<SignedBy> {
   const { ownerId, signers } = eligible;
-  if (ownerId === null) return { kind: 'none' };
+  if (ownerId === null) return anyone;
   return inSpan({ name: 'authorization', kind: 'internal' }, () =>
     requireAgreement(context, ownerId, signers),
   );
 }
+
+const anyone: SignedBy = { kind: 'none' };
 
 async function requireAgreement(
   context: OperationContext,

@@ -78,7 +78,7 @@ async function answer(
   return { method, data: await use.decoded.perform(use.record) };
 }
 
-async function decodeRpc(
+function decodeRpc(
   context: OperationContext,
   wallet: FoundWallet,
   { request, plan }: { readonly request: WalletRpcRequest; readonly plan: RpcPlan },
@@ -87,19 +87,25 @@ async function decodeRpc(
     case 'send':
       return decodeSend(context, wallet, plan.send);
     case 'spark':
-      // CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for
-      // callers that may use the wallet.
-      return {
-        action: await decodeRpcAction(request),
-        async perform(record) {
-          await record();
-          return plan.answer;
-        },
-      };
+      return decodeQuestion(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
       return decodeSignature(context, wallet, { request, pendingCount: plan.pendingCount });
   }
+}
+
+/**
+ * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers
+ * that may use the wallet.
+ */
+async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+  return {
+    action: await decodeRpcAction(request),
+    async perform(record) {
+      await record();
+      return answer;
+    },
+  };
 }
 
 async function decodeSignature(
@@ -112,8 +118,10 @@ async function decodeSignature(
     method === 'eth_sign7702Authorization'
       ? await fillAuthorizationNonce(context, wallet, { params: request.params, pendingCount })
       : request.params;
+  const decoding = decodeRpcAction(request);
+  const action = decoding instanceof Promise ? await decoding : decoding;
   return {
-    action: unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address)),
+    action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
     async perform(record) {
       // The contract has checked the params against the method's own schema.

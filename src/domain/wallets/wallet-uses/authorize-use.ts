@@ -7,12 +7,14 @@ import type { UseRecord } from '../../../ports/use-log.ts';
 import { inSpan } from '../../../spans.ts';
 import {
   beginRunningTotals,
+  isCounted,
+  nothingCounted,
   openRunningTotals,
   type RunningTotals,
 } from '../../access/aggregations/running-totals.ts';
 import { noteSigner } from '../../access/owners/request-evidence.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
-import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
+import { evaluatePolicies, type PolicyEvaluation } from '../../access/policies/enforce-policies.ts';
 import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
 import { notePolicies } from '../../base/events/stored-effects.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
@@ -56,16 +58,17 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
 ): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
-  const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const required = requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const signedBy = required instanceof Promise ? await required : required;
   noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
   const decoded = await decode();
   const { action } = decoded;
-  const totals = await totalsFor(context, wallet, decoded);
+  const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
   const judge = (by: Pick<RunningTotals, 'totalOf'>) =>
     inSpan({ name: 'policies', kind: 'internal' }, () => evaluatePolicies(context, policies, evaluated, by));
-  const { policyIds, denial } = await judge(totals);
+  const { policyIds, denial } = policies.length === 0 ? noPolicies : await judge(totals);
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,
@@ -86,10 +89,12 @@ export async function authorizeUse<Decoded extends DecodedUse>(
       } else {
         await totals.record();
       }
-      context.afterCommit(async () => context.uses.add(use), { isNote: true });
+      context.afterCommit(() => context.uses.add(use), { isNote: true });
     },
   };
 }
+
+const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
  * The totals by which a use is judged, locked until the transaction ends, so that no other request uses up the cap meanwhile.

@@ -1,4 +1,5 @@
 import { SpentRequestError } from '../../../authorization/spent-requests.ts';
+import type { AuthorizedUse } from '../../../authorization/wallet-authority.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
@@ -15,12 +16,15 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   wallet: WalletRow,
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
-  const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = await authorizedUse(context, wallet, authority);
-  return askForUse(context, use, (shown) =>
-    context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown),
-  ).catch((error: unknown) => {
+  const found = findWalletKey(context, wallet);
+  const { authority, ...sealed } = found instanceof Promise ? await found : found;
+  const use = authority === null ? undefined : await authorizedUse(context, wallet, authority);
+  const sign = (shown: AuthorizedUse | undefined) =>
+    context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
+  try {
+    return await (use === undefined ? sign(use) : askForUse(context, use, sign));
+  } catch (error) {
     if (!(error instanceof SpentRequestError)) throw error;
     throw new ApiError('transaction_broadcast_failure', error.message);
-  });
+  }
 }

@@ -25,17 +25,21 @@ const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database,
 );
 
 /** The sealed key of a wallet, which `findWalletWithKey` may have read with it. */
-export async function findWalletKey(
+export function findWalletKey(
   { em }: Pick<OperationContext, 'em'>,
   wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
-): Promise<StoredWalletKey> {
+): StoredWalletKey | Promise<StoredWalletKey> {
   const { sealedSecret, wrappedDataKey, masterKeyId, authority } = wallet;
   if (sealedSecret != null && wrappedDataKey != null && masterKeyId != null && authority !== undefined)
     return { sealedSecret, wrappedDataKey, masterKeyId, authority };
+  return readWalletKey(em, wallet.id);
+}
+
+async function readWalletKey(em: OperationContext['em'], walletId: string): Promise<StoredWalletKey> {
   const {
     rows: [sealed],
-  } = await selectKey(em, { walletId: wallet.id });
+  } = await selectKey(em, { walletId });
   // INVARIANT: every wallet except custodial ones has a key, stored in the transaction that created it.
-  assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
+  assert(sealed !== undefined, `wallet ${walletId} has no key`);
   return sealed;
 }
