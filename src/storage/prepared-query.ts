@@ -8,7 +8,7 @@ export type PreparedQuery<Input, Row> = (
   em: SqlEntityManager,
   input: Input,
   options?: PreparedOptions,
-) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint }>;
+) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint; readonly insertId?: bigint }>;
 
 interface PreparedOptions {
   /** As `asLast` says. */

@@ -3,6 +3,7 @@ import { MAX_ENTRY_BYTES } from '../../../crypto/tlog/tiles.ts';
 import { ApiError, isUnavailable } from '../../../errors.ts';
 import type { AuditActor, AuditRecord } from '../../../ports/audit/audit-trail.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
+import { insertedId, insertionWithId } from '../../../storage/insertions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 // HOT: runs for every request that changes something (bench `audit`).
@@ -15,15 +16,15 @@ interface Row {
 }
 
 const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
-  database
-    .insertInto('audit_pending')
-    .values({
+  insertionWithId(
+    database,
+    database.insertInto('audit_pending').values({
       app_id: row.app_id,
       origin: row.origin,
       recorded_at_ms: row.recorded_at_ms,
       entry: row.entry,
-    })
-    .returning('id'),
+    }),
+  ),
 );
 
 /**
@@ -75,8 +76,8 @@ export async function writeRecord(
     });
   }
   try {
-    const { rows } = await insertRow(em, row, { commits: options?.isLast === true });
-    writerOf(em)[written] = { pendingId: Number(rows[0]!.id), recordedAtMs: record.atMs };
+    const inserted = await insertRow(em, row, { commits: options?.isLast === true });
+    writerOf(em)[written] = { pendingId: insertedId(inserted), recordedAtMs: record.atMs };
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
     throw new ApiError('unavailable', 'the audit log cannot be written', { cause: error });

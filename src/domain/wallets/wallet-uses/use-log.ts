@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
+import { insertionOfMany } from '../../../storage/insertions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { admitUses, digestOf } from './use-volume.ts';
 
@@ -93,7 +94,10 @@ type FlatRows = Record<number, never>;
 const inserts = SIZES.map((size) => ({
   size,
   insert: prepareQuery<FlatRows>((database, flat) =>
-    database.insertInto('wallet_uses').values(Array.from({ length: size }, (_, row) => rowOf(flat, row))),
+    insertionOfMany(
+      database,
+      database.insertInto('wallet_uses').values(Array.from({ length: size }, (_, row) => rowOf(flat, row))),
+    ),
   ),
 }));
 

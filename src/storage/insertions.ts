@@ -1,0 +1,43 @@
+import type { Compilable, InsertQueryBuilder, InsertResult, Kysely } from 'kysely';
+import { isPostgres } from './is-postgres.ts';
+
+// What SQLite does besides an insertion takes longer than the insertion itself: for `returning` it creates a temporary
+// table, and for a statement of many rows it copies the pages that it changes, to undo all of them if one is refused.
+
+type Insertion<Tables, Table extends keyof Tables> = InsertQueryBuilder<Tables, Table, InsertResult>;
+
+interface WithId {
+  readonly id: number;
+}
+
+/** The insertion of one row into a table that numbers its rows. Read the number with `insertedId`. */
+export function insertionWithId<Tables, Table extends keyof Tables>(
+  database: Kysely<Tables>,
+  insertion: Insertion<Tables, Table>,
+): Compilable<WithId> {
+  const compilable = isPostgres(database) ? insertion.returning('id' as never) : insertion;
+  return compilable as unknown as Compilable<WithId>;
+}
+
+/** The number of the row that `insertionWithId` has inserted. */
+export function insertedId({
+  rows: [row],
+  insertId,
+}: {
+  readonly rows: readonly WithId[];
+  readonly insertId?: bigint | undefined;
+}): number {
+  return Number(row?.id ?? insertId);
+}
+
+/**
+ * An insertion of many rows. If one is refused, the statement fails, and those before it are left.
+ *
+ * INVARIANT: only in a transaction that is rolled back when it fails.
+ */
+export function insertionOfMany<Tables, Table extends keyof Tables>(
+  database: Kysely<Tables>,
+  insertion: Insertion<Tables, Table>,
+): Insertion<Tables, Table> {
+  return isPostgres(database) ? insertion : insertion.orFail();
+}
