@@ -190,6 +190,8 @@ async function bundleProgram() {
     ...common,
     stdin: { contents: "exports.start = () => void require('./src/main.ts');", resolveDir: root },
     format: 'cjs',
+    // A script takes Node's modules as objects in any case, and without a copy of each for each file that imports it.
+    plugins: [minifyValidators, withoutUnused],
     // `import()` of a package with native code becomes `require`.
     supported: { 'dynamic-import': false },
     define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__fileUrl' },

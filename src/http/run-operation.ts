@@ -250,6 +250,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
   const { handler, prepared, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later = nothingLater();
+  const run = { work, later };
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, {
@@ -264,29 +265,39 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
     answer = answerOf(status, body, fileType);
     if (work.use !== undefined || work.isSingleUse === true) {
       const kept = { status, text: answer.text, signers: [...later.signers] };
-      await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
+      await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
     work.pass.hasCommitted();
   } catch (error) {
-    const isRefusal = error instanceof ApiError && !work.pass.isUnanswered();
-    try {
-      if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
-    } finally {
-      // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
-      await unit.rollback();
-    }
-    if (isRefusal && error.code !== 'internal_error') {
-      options.check(exchange, error.status, refusalBody(error, exchange));
-      await settleRefusal(error, exchange, { work, later });
-    }
-    throw error;
+    throw await refused(error, exchange, { unit, run });
   }
-  for (const run of later.afterCommit) {
-    const running = runAfterCommit(run, exchange, { work, later });
+  for (const callback of later.afterCommit) {
+    const running = runAfterCommit(callback, exchange, run);
     if (running !== undefined) await running;
   }
   return answer;
+}
+
+/** Ends the unit of work of a request that has failed. Result: its error. */
+async function refused(
+  error: unknown,
+  exchange: HttpExchange,
+  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
+): Promise<unknown> {
+  const { pass, options } = run.work;
+  const isRefusal = error instanceof ApiError && !pass.isUnanswered();
+  try {
+    if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
+  } finally {
+    // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
+    await unit.rollback();
+  }
+  if (isRefusal && error.code !== 'internal_error') {
+    options.check(exchange, error.status, refusalBody(error, exchange));
+    await settleRefusal(error, exchange, run);
+  }
+  return error;
 }
 
 function answerOf(status: number, body: unknown, fileType: string | undefined): Answer {

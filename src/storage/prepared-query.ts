@@ -35,34 +35,43 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
   // By the class of the platform, because the SQL of two SQLite databases is the same.
-  const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
+  const compiled = new WeakMap<Platform['constructor'], Marked<Row>>();
   return (em, input, options) => {
     const database = em.getKysely() as unknown as Kysely<Tables>;
     const platform = em.getPlatform().constructor;
-    let query = compiled.get(platform);
-    if (query === undefined) {
-      query = asPrepared(build(database, slots as Input).compile());
-      compiled.set(platform, query);
+    let queries = compiled.get(platform);
+    if (queries === undefined) {
+      queries = markedOf(asPrepared(build(database, slots as Input).compile()));
+      compiled.set(platform, queries);
     }
-    const filled = { ...query, parameters: fill(query.parameters, input) };
+    const query = queries[options === undefined ? 'plain' : markOf(options)];
     // Kysely's own method adds two promises.
-    return database.getExecutor().executeQuery(options === undefined ? filled : marked(filled, options));
+    return database.getExecutor().executeQuery({ ...query, parameters: fill(query.parameters, input) });
   };
+}
+
+/** A query with each of the marks. */
+type Marked<Row> = Readonly<Record<'plain' | 'last' | 'committing' | 'deferred', CompiledQuery<Row>>>;
+
+function markedOf<Row>(query: CompiledQuery<Row>): Marked<Row> {
+  return {
+    plain: query,
+    last: asLast(query),
+    committing: asCommitting(query),
+    deferred: asDeferred(query),
+  };
+}
+
+function markOf({ isLast, commits, isDeferred }: PreparedOptions): keyof Marked<unknown> {
+  if (commits === true) return 'committing';
+  if (isLast === true) return 'last';
+  return isDeferred === true ? 'deferred' : 'plain';
 }
 
 function fill<Input extends object>(parameters: readonly unknown[], input: Input): unknown[] {
   const filled: unknown[] = [];
   for (const value of parameters) filled.push(isSlot(value) ? input[value.slot as keyof Input] : value);
   return filled;
-}
-
-function marked<Row>(
-  query: CompiledQuery<Row>,
-  { isLast, commits, isDeferred }: PreparedOptions,
-): CompiledQuery<Row> {
-  if (commits === true) return asCommitting(query);
-  if (isLast === true) return asLast(query);
-  return isDeferred === true ? asDeferred(query) : query;
 }
 
 const slots = new Proxy({}, { get: (_, slot): Slot => ({ slot }) });

@@ -109,24 +109,32 @@ function idsOf({ route, body }: HttpExchange, response: unknown): Record<string,
     if (!isObject(given)) continue;
     for (const name in given) if (name.endsWith('_id')) add(name, given[name]);
   }
-  for (const [name, value] of Object.entries(route?.params ?? {})) add(name, value);
+  const params = route?.params ?? {};
+  for (const name in params) add(name, params[name]);
   if (isObject(response)) {
     add('id', response.id);
+    const items: string[] = [];
     for (const name in response) {
-      const wrapped = response[name];
-      if (isObject(wrapped)) add(`${name}_id`, wrapped.id);
+      const value = response[name];
+      if (Array.isArray(value)) addItems(items, value);
+      else if (isObject(value)) add(`${name}_id`, value.id);
     }
-    const items = Object.values(response).flatMap((value) => (Array.isArray(value) ? value : []));
-    const found = items.flatMap((item: unknown) => (isObject(item) ? idOfItem(item) : []));
-    if (found.length > 0) ids.items = found.slice(0, MAX_IDS);
+    if (items.length > 0) ids.items = items;
   }
   return ids;
 }
 
-function idOfItem(item: Record<string, unknown>): string | [] {
+function addItems(ids: string[], items: readonly unknown[]): void {
+  for (const item of items) {
+    const id = isObject(item) ? idOfItem(item) : undefined;
+    if (typeof id === 'string' && ownId.test(id) && ids.length < MAX_IDS) ids.push(id);
+  }
+}
+
+function idOfItem(item: Record<string, unknown>): unknown {
   // Batches wrap what they made.
   const { id } = isObject(item.result) ? item.result : isObject(item.wallet) ? item.wallet : item;
-  return typeof id === 'string' && ownId.test(id) ? id : [];
+  return id;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
