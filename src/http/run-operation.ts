@@ -267,7 +267,8 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
       const kept = { status, text: answer.text, signers: [...later.signers] };
       await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
     }
-    await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
+    const committing = unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
+    if (committing !== undefined) await committing;
     work.pass.hasCommitted();
   } catch (error) {
     throw await refused(error, exchange, { unit, run });

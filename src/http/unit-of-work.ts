@@ -8,12 +8,12 @@ export interface UnitOfWork {
   readonly em: SqlEntityManager;
   readonly watches: UnitWatch[];
   /**
-   * Flushes and commits.
+   * Flushes and commits. Undefined: there was nothing to commit.
    *
    * @param last runs the last statement before the commit, marked as such: if nothing has begun the transaction, none
    * is needed.
    */
-  commit(last?: LastStatement): Promise<void>;
+  commit(last?: LastStatement): Promise<void> | undefined;
   /** Rolls back everything since the last commit; never throws. */
   rollback(): Promise<void>;
 }
@@ -56,23 +56,13 @@ export function unitsOf(
     const em = nextFork();
     if (write) beginTransaction(em);
     const startedMs = write && observe !== undefined ? performance.now() : 0;
-    const watches: UnitWatch[] = [];
+    const begun: Begun = { em, watches: [], startedMs, observe };
     return {
       em,
-      watches,
-      async commit(last) {
-        for (const { committing } of watches) committing?.();
-        if (last !== undefined) {
-          if (holdsEntities(em)) await em.flush();
-          await last(em);
-        }
-        if (em.isInTransaction()) {
-          const committed = commit(em);
-          if (committed !== undefined) await committed;
-          observe?.('committed', performance.now() - startedMs);
-        }
-        for (const { committed } of watches) committed?.(em);
-        for (const { ended } of watches) ended?.();
+      watches: begun.watches,
+      commit(last) {
+        for (const { committing } of begun.watches) committing?.();
+        return last === undefined && !em.isInTransaction() ? noteCommit(begun) : commitWith(last, begun);
       },
       async rollback() {
         if (em.isInTransaction()) {
@@ -80,10 +70,34 @@ export function unitsOf(
           await em.rollback().catch(() => undefined);
           observe?.('rolled back', performance.now() - startedMs);
         }
-        for (const { ended } of watches) ended?.();
+        for (const { ended } of begun.watches) ended?.();
       },
     };
   };
+}
+
+interface Begun extends Pick<UnitOfWork, 'em' | 'watches'> {
+  readonly startedMs: number;
+  readonly observe: ObserveTransaction | undefined;
+}
+
+async function commitWith(last: LastStatement | undefined, begun: Begun): Promise<void> {
+  const { em, startedMs, observe } = begun;
+  if (last !== undefined) {
+    if (holdsEntities(em)) await em.flush();
+    await last(em);
+  }
+  if (em.isInTransaction()) {
+    const committed = commit(em);
+    if (committed !== undefined) await committed;
+    observe?.('committed', performance.now() - startedMs);
+  }
+  noteCommit(begun);
+}
+
+function noteCommit({ em, watches }: Begun): undefined {
+  for (const { committed } of watches) committed?.(em);
+  for (const { ended } of watches) ended?.();
 }
 
 /** The same units of work, with a watch. */

@@ -39,6 +39,8 @@ export interface UnitConnection extends DatabaseConnection {
 /** A dialect whose connections cost nothing until they are used. */
 export interface OwnDialect extends Dialect {
   open(): UnitConnection;
+  /** Runs a statement outside of transactions. */
+  execute<Row>(query: CompiledQuery): Promise<QueryResult<Row>>;
 }
 
 /** A driver for Kysely over such connections. */
@@ -86,8 +88,7 @@ export function createKysely(dialect: OwnDialect): Kysely<unknown> {
     adapter: dialect.createAdapter(),
   };
   const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
-  const run: Run = (query) => dialect.open().executeQuery(query);
-  const kysely = new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, run) });
+  const kysely = new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, dialect.execute) });
   partsOf.set(kysely, parts);
   return kysely;
 }

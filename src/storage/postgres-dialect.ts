@@ -113,6 +113,7 @@ export function postgresDialect(
   const destroy = async (): Promise<void> => void (pool.ended || (await pool.end()));
   return {
     open,
+    execute: (query) => open().executeQuery(query),
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createAdapter: () => new PostgresAdapter(),

@@ -90,6 +90,8 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
   return {
     open,
+    // One for all, because it holds nothing between statements.
+    execute: open().executeQuery,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new LocklessQueryCompiler(),
     createAdapter,
