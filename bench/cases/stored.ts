@@ -65,6 +65,10 @@ export const stored: BenchCase = {
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
       await add(names.memory, launchCustos({ command: 'sandbox' }));
+      // Two processes of one program differ by up to a tenth, so those that goals compare run twice.
+      await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
+      await add(names.promised, launchProgram([...nodeFlags, promised, '--work', 'stored', '--complete']));
+      await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       const fresh = contestants.map(({ server }) => residentMegabytesOf(server.pid));
       const measured = await measureRounds(contestants, { ...bench, connections: 16 });
       const loaded = contestants.map(({ server }) => residentMegabytesOf(server.pid));

@@ -5,6 +5,7 @@ import { cpuMicrosecondsOf, cpuWithChildrenOf, machineBusyMicroseconds } from '.
 
 /** A server and the requests that are measured on it. */
 export interface Contestant {
+  /** Those of several processes of the same server are measured as one. */
   readonly name: string;
   readonly server: RunningServer;
   /** By the name of what they measure. Each list is sent in order, repeatedly. */
