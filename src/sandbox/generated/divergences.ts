@@ -2688,7 +2688,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers that may use the wallet.",
     "path": "src/domain/requests/wallet-rpc/sign-with-wallet.ts",
-    "symbol": "decodeRpc"
+    "symbol": "decodeQuestion"
    },
    {
     "text": "account numbers start at 1, the default of the public SDK on mainnet.",

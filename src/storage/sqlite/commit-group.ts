@@ -9,6 +9,8 @@ interface GroupedHandle {
   isInTransaction(): boolean;
   /** Resolves when everything that was committed is on the disk. */
   reachDisk(): Promise<void>;
+  /** Resolves when the disk can begin with what is committed; undefined if it can now. Never rejects. */
+  diskFree(): Promise<void> | undefined;
   /** Undefined for a database in memory, whose reads need no locks. */
   readonly reads: ReadGroup | undefined;
 }
@@ -58,6 +60,9 @@ interface Committed {
 /** CHOICE: after so many, a long turn of the event loop does not hold back the first ones any more. */
 const MAX_TOGETHER = 64;
 
+/** CHOICE: how long a transaction is held for a disk that is busy, ms. Other processes cannot write meanwhile. */
+const MAX_HELD_MS = 5;
+
 const NAME = 'one_of_group';
 
 /**
@@ -73,13 +78,14 @@ export function flushFile(file: string): void {
 
 /**
  * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
- * event loop are committed together at its end. From the second one on, each is a savepoint in SQLite's own transaction,
+ * event loop are committed together at its end, or when the disk has finished with the ones before. From the second one on, each is a savepoint in SQLite's own transaction,
  * unless its only change is the statement with which it is committed: SQLite undoes a statement that fails by itself.
  *
  * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
  * the commit fails, all that wait for it fail, and nothing of them remains.
  */
-export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: GroupedHandle): CommitGroup {
+export function groupCommits(handle: GroupedHandle): CommitGroup {
+  const { file, run, isInTransaction, reachDisk, diskFree, reads } = handle;
   let waiting: Waiting | undefined;
   let isOpen = false;
   let isLost = false;
@@ -92,10 +98,16 @@ export function groupCommits({ file, run, isInTransaction, reachDisk, reads }: G
     const { promise: committed, resolve, reject } = Promise.withResolvers<Committed>();
     noteWaiting();
     const gathered: Waiting = { count: 0, committed, onDisk: undefined, resolve, reject };
-    setImmediate(() => {
+    const commit = (): void => {
       if (waiting !== gathered) return;
       if (isOpen) isDue = true;
       else flush();
+    };
+    setImmediate(() => {
+      const free = waiting === gathered ? diskFree() : undefined;
+      if (free === undefined) return commit();
+      void free.then(commit);
+      setTimeout(commit, MAX_HELD_MS);
     });
     return gathered;
   }

@@ -11,6 +11,8 @@ export interface CommitSync {
    * with the code ETIMEDOUT.
    */
   reach(): Promise<void>;
+  /** Resolves when the sync that runs has ended; undefined if none does. Never rejects. */
+  free(): Promise<void> | undefined;
   /** Resolves when no `reach` of before the call waits any more; undefined if none does. Never rejects. */
   settled(): Promise<void> | undefined;
   /** Call it when the database is closed, which syncs what is left. */
@@ -100,6 +102,9 @@ export function createCommitSync(
       // The one that runs may have begun before the commit.
       next ??= follow(running);
       return next.answer;
+    },
+    free() {
+      return running?.answer.catch(() => undefined);
     },
     settled() {
       return (next ?? running)?.answer.catch(() => undefined);

@@ -56,6 +56,7 @@ export function slotOf(
     ...inSlot,
     file: handle.memory ? undefined : resolve(handle.name),
     reachDisk: () => reachDisk(slot),
+    diskFree: () => slot.sync?.free(),
     reads: handle.memory ? undefined : groupReads(inSlot),
   });
   const slot = { handle, statements: new Map(), turnstile: makeTurnstile(), commits, sync, onFailure };

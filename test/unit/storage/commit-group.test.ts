@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type ControlledTransaction, sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { CommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
 import { asLast } from '../../../src/storage/statement-marks.ts';
 import { type Notes, openNotes as openNotesIn } from './notes-file.ts';
 
@@ -100,6 +101,78 @@ describe('transactions of one turn of the event loop', () => {
     await second.commit().execute();
     expect(committed()).toEqual(['a', 'b']);
     await first;
+  });
+});
+
+describe('transactions that end while the disk is busy', () => {
+  beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout'] }));
+  afterEach(() => vi.useRealTimers());
+
+  /** Notes on a disk that is busy until it is freed. */
+  function onBusyDisk() {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let isBusy = true;
+    const sync: CommitSync = {
+      reach: async () => undefined,
+      free: () => (isBusy ? promise : undefined),
+      settled: () => undefined,
+      close: async () => undefined,
+    };
+    const free = () => {
+      isBusy = false;
+      resolve();
+    };
+    return { ...openNotes({ sync }), free };
+  }
+
+  test('are committed together when it is free', async () => {
+    const { write, commands, committed, free } = onBusyDisk();
+    const first = write('a');
+    await nextTurn();
+    const second = write('b');
+    await nextTurn();
+    await nextTurn();
+    expect(committed()).toEqual([]);
+    free();
+    await Promise.all([first, second]);
+    expect(committed()).toEqual(['a', 'b']);
+    expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
+  });
+
+  test('are held for 5 ms at most', async () => {
+    const { write, committed } = onBusyDisk();
+    const written = write('a');
+    await nextTurn();
+    await nextTurn();
+    vi.advanceTimersByTime(4);
+    expect(committed()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(committed()).toEqual(['a']);
+    await written;
+  });
+
+  test('wait for one that is open when it becomes free', async () => {
+    const { begin, insert, write, committed, free } = onBusyDisk();
+    const first = write('a');
+    const second = await begin();
+    await insert(second, 'b');
+    await nextTurn();
+    free();
+    await nextTurn();
+    expect(committed()).toEqual([]);
+    await second.commit().execute();
+    expect(committed()).toEqual(['a', 'b']);
+    await first;
+  });
+
+  test('are found by the next read outside of a transaction', async () => {
+    const { database, idsIn, write, committed } = onBusyDisk();
+    const written = write('a');
+    await nextTurn();
+    await nextTurn();
+    expect(await idsIn(database)).toEqual(['a']);
+    expect(committed()).toEqual(['a']);
+    await written;
   });
 });
 

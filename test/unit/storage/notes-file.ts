@@ -1,5 +1,6 @@
 import Sqlite from 'better-sqlite3';
 import { type ControlledTransaction, Kysely } from 'kysely';
+import type { CommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
 import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
 import { asCommitting } from '../../../src/storage/statement-marks.ts';
 
@@ -12,7 +13,10 @@ export interface Notes {
  *
  * @param fault called before each command of a transaction; what it throws is what SQLite answers.
  */
-export function openNotes(file: string, { fault }: { fault?: (command: string) => void } = {}) {
+export function openNotes(
+  file: string,
+  { fault, sync }: { fault?: (command: string) => void; sync?: CommitSync } = {},
+) {
   const handle = new Sqlite(file);
   handle.pragma('journal_mode = WAL');
   handle.exec('create table if not exists notes (id text primary key)');
@@ -30,7 +34,7 @@ export function openNotes(file: string, { fault }: { fault?: (command: string) =
       },
     };
   }) as typeof handle.prepare;
-  const slot = slotOf(handle);
+  const slot = slotOf(handle, { sync });
   const database = new Kysely<Notes>({ dialect: sqliteDialect(slot) });
   const begin = () => database.startTransaction().execute();
   const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
