@@ -159,6 +159,7 @@ const storageForDomain = [
   'exact-sum',
   'find-page',
   'insert-pair',
+  'insertions',
   'json-text',
   'keyset-cursor',
   'locks',
