@@ -1,5 +1,7 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Compilable, InsertQueryBuilder, InsertResult, Kysely } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
+import { connectionOf } from './own-kysely.ts';
 
 // What SQLite does besides an insertion takes longer than the insertion itself: for `returning` it creates a temporary
 // table, and for a statement of many rows it copies the pages that it changes, to undo all of them if one is refused.
@@ -31,13 +33,22 @@ export function insertedId({
 }
 
 /**
- * An insertion of many rows. If one is refused, the statement fails, and those before it are left.
+ * An insertion of many rows. If one is refused, the statement fails, and those before it are left; if the disk is full,
+ * SQLite ends the whole transaction, and all that are to be committed with it.
  *
- * INVARIANT: only in a transaction that is rolled back when it fails.
+ * INVARIANT: only in a transaction that is rolled back when it fails, and that `standApart` was called for.
  */
 export function insertionOfMany<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
   insertion: Insertion<Tables, Table>,
 ): Insertion<Tables, Table> {
   return isPostgres(database) ? insertion : insertion.orFail();
+}
+
+/**
+ * Call it before the first statement of a transaction that may fill the disk: on SQLite, an error that ends it ends no other
+ * one then.
+ */
+export function standApart(em: SqlEntityManager): void {
+  connectionOf(em)?.standApart?.();
 }

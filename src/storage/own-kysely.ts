@@ -31,6 +31,8 @@ export interface UnitConnection extends DatabaseConnection {
    * then leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
+  /** Before the first statement of a transaction: it does not share its fate with those before it. Absent if none does. */
+  standApart?(): void;
   /** Ends the transaction. Undefined: nothing has begun it, or it has ended, and there is nothing to wait for. */
   end(command: 'commit' | 'rollback'): Promise<void> | undefined;
   release(): void;
@@ -140,6 +142,11 @@ export function commitTransaction(em: SqlEntityManager): Promise<void> | undefin
     em.resetTransactionContext();
   };
   return ended === undefined ? note() : ended.then(note);
+}
+
+/** The connection of an entity manager that is in a transaction. */
+export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
+  return em.getTransactionContext<OrmTransaction & Entered>()?.[opened]?.connection;
 }
 
 async function commitObserved(em: SqlEntityManager, ctx: OrmTransaction): Promise<void> {

@@ -194,7 +194,12 @@ export function groupCommits(handle: GroupedHandle): CommitGroup {
     },
     protect() {
       if (waiting === undefined || isProtected) return;
-      run(`savepoint ${NAME}`);
+      try {
+        run(`savepoint ${NAME}`);
+      } catch (error) {
+        if (!isInTransaction()) group.lose(error);
+        throw error;
+      }
       isProtected = true;
     },
     commit(hasWritten) {

@@ -112,11 +112,13 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let hasWritten = false;
   let isObserved = false;
+  let isApart = false;
   // The first of several concurrent statements begins the transaction for all.
   let opening: Promise<void> | undefined;
 
   function begin(): void {
     try {
+      if (isApart) commits.flush();
       commits.begin();
     } catch (error) {
       turnstile.leave();
@@ -221,6 +223,10 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     begin: (_settings, isCommitObserved = false) => {
       transaction = 'announced';
       isObserved = isCommitObserved;
+      isApart = false;
+    },
+    standApart: () => {
+      isApart = true;
     },
     end,
     release: () => {},

@@ -1,7 +1,8 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import { insertedId, insertionOfMany, insertionWithId } from '../../../src/storage/insertions.ts';
+import { insertedId, insertionOfMany, insertionWithId, standApart } from '../../../src/storage/insertions.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 const insertPending = prepareQuery<{ entry: string }, { id: number }>((database, { entry }) =>
@@ -23,6 +24,26 @@ const insertApps = prepareQuery<{ first: string; second: string }>((database, { 
       .values([first, second].map((id) => ({ id, name: id, secret_hashes: '[]', created_at_ms: 1 }))),
   ),
 );
+
+test('a transaction that fills the disk of SQLite, and stands apart, takes no other one with it', async () => {
+  await using database = await openTestDatabase('sqlite');
+  const inUnit = inUnitOf(unitsOf(database));
+  const [before, filling, after] = await Promise.allSettled([
+    inUnit((em) => insertPending(em, { entry: 'before' })),
+    inUnit(async (em) => {
+      standApart(em);
+      await sql`pragma max_page_count = 1`.execute(em.getKysely());
+      const large = 'x'.repeat(9_000_000);
+      try {
+        await insertApps(em, { first: large, second: `${large}y` });
+      } finally {
+        await sql`pragma max_page_count = 1000000`.execute(em.getKysely()).catch(() => undefined);
+      }
+    }),
+    inUnit((em) => insertPending(em, { entry: 'after' })),
+  ]);
+  expect([before.status, filling.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+});
 
 describe.each(databaseKinds)('%s', (kind) => {
   test('the number of an inserted row is known, whether the row ends its transaction or not', async () => {

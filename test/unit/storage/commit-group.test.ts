@@ -298,6 +298,27 @@ describe('an error', () => {
     expect(committed()).toEqual([]);
   });
 
+  test('with which SQLite rolls back everything at a savepoint fails the others too', async () => {
+    let isFull = false;
+    const { handle, begin, insert, idsIn, write, committed } = openNotes({
+      fault(command) {
+        if (!isFull || !command.startsWith('savepoint')) return;
+        handle.exec('rollback');
+        throw diskFull();
+      },
+    });
+    const first = write('a');
+    const second = await begin();
+    await idsIn(second);
+    isFull = true;
+    await expect(insert(second, 'b')).rejects.toThrow('full');
+    isFull = false;
+    await second.rollback().execute();
+    await expect(first).rejects.toThrow('full');
+    await write('c');
+    expect(committed()).toEqual(['c']);
+  });
+
   test('with which SQLite rolls back everything fails the others too, and nothing of the open one is kept', async () => {
     const { begin, insert, write, committed } = openNotes();
     const first = write('a').catch(() => 'failed');

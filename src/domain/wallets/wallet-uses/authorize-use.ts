@@ -59,7 +59,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
 ): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
   const required = requireOwner(context, { ownerId: wallet.owner_id, signers });
-  const signedBy = required instanceof Promise ? await required : required;
+  const signedBy = 'kind' in required ? required : await required;
   noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
   const decoded = await decode();
   const { action } = decoded;

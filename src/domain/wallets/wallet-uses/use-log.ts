@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
-import { insertionOfMany } from '../../../storage/insertions.ts';
+import { insertionOfMany, standApart } from '../../../storage/insertions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { admitUses, digestOf } from './use-volume.ts';
 
@@ -110,6 +110,7 @@ function rowOf(flat: FlatRows, row: number) {
 }
 
 async function insertUses(em: SqlEntityManager, uses: readonly UseRecord[]): Promise<void> {
+  standApart(em);
   const isKept = await admitUses(
     em,
     uses.map(({ appId, judgedAtMs, request }) => ({ appId, judgedAtMs, texts: [request] })),
