@@ -4,7 +4,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
-import { inSpan } from '../../../spans.ts';
+import { inSpan, inSyncSpan } from '../../../spans.ts';
 import {
   beginRunningTotals,
   isCounted,
@@ -67,8 +67,9 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
   const judge = (by: Pick<RunningTotals, 'totalOf'>) =>
-    inSpan({ name: 'policies', kind: 'internal' }, () => evaluatePolicies(context, policies, evaluated, by));
-  const { policyIds, denial } = policies.length === 0 ? noPolicies : await judge(totals);
+    inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
+  const { policyIds, denial } =
+    policies.length === 0 ? inSyncSpan(policySpan, () => noPolicies) : await judge(totals);
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,
@@ -94,6 +95,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   };
 }
 
+const policySpan = { name: 'policies', kind: 'internal' } as const;
 const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
