@@ -46,8 +46,8 @@ export function insertionOfMany<Tables, Table extends keyof Tables>(
 }
 
 /**
- * Call it before the first statement of a transaction that may fill the disk: on SQLite, an error that ends it ends no other
- * one then.
+ * Call it before the first statement of a transaction that may fill the disk. On SQLite, others that wait for the same
+ * commit would fail with it.
  */
 export function standApart(em: SqlEntityManager): void {
   connectionOf(em)?.standApart?.();

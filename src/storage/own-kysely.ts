@@ -31,7 +31,7 @@ export interface UnitConnection extends DatabaseConnection {
    * then leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
-  /** Before the first statement of a transaction: it does not share its fate with those before it. Absent if none does. */
+  /** Before the first statement: those committed before it do not fail with it. Absent where they never would. */
   standApart?(): void;
   /** Ends the transaction. Undefined: nothing has begun it, or it has ended, and there is nothing to wait for. */
   end(command: 'commit' | 'rollback'): Promise<void> | undefined;

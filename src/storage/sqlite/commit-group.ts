@@ -78,8 +78,9 @@ export function flushFile(file: string): void {
 
 /**
  * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
- * event loop are committed together at its end, or when the disk has finished with the ones before. From the second one on, each is a savepoint in SQLite's own transaction,
- * unless its only change is the statement with which it is committed: SQLite undoes a statement that fails by itself.
+ * event loop are committed together at its end, or when the disk has finished with those before. From the second one on,
+ * each is a savepoint in SQLite's own transaction, unless its only change is the statement with which it is committed:
+ * SQLite undoes a statement that fails by itself.
  *
  * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
  * the commit fails, all that wait for it fail, and nothing of them remains.
