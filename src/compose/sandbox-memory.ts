@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { acmeApp } from '../../mocks/apps.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
+import { requireFreePort } from '../adapters/require-free-port.ts';
 import {
   databaseOf,
   generateEventLogId,
@@ -37,7 +38,8 @@ export interface SandboxMemory {
  * INVARIANT: a stored master key is never replaced, except together with the database. A new one is stored only in a
  * folder without a database, or after the database has accepted it.
  *
- * @throws StartError when another sandbox uses the folder, or its state cannot be read.
+ * @throws StartError when another sandbox uses the folder, or its state cannot be read; the error of the system when a
+ * port is taken, before anything has changed.
  */
 export async function openMemory(
   config: SandboxConfig,
@@ -64,6 +66,8 @@ export async function openMemory(
     );
   }
   try {
+    // Before anything is stored: a start that fails must not count, because the ids of a seed depend on it.
+    for (const port of [config.port, config.adminPort ?? 0]) await requireFreePort(config.host, port);
     if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
     await finishLoading(folder);
     const kept = readSandboxState(folder);

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 import { systemClock } from '../../adapters/clock.ts';
+import { requireFreePort } from '../../adapters/require-free-port.ts';
 import { proxyVariables } from '../../config-client.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import type { RunningSandboxFile } from '../running-sandboxes.ts';
@@ -25,7 +25,7 @@ export async function checkPort(
 ): Promise<Finding> {
   const own = running.find(({ base_url: url }) => Number(new URL(url).port) === port);
   if (own !== undefined) return ok('port', `${port} is that of the running sandbox (process ${own.pid})`);
-  const failure = await tryToListen(host, port);
+  const failure = await requireFreePort(host, port).catch((error: NodeJS.ErrnoException) => error);
   if (failure === undefined) return ok('port', `${port} is free`);
   if (failure.code === 'EADDRINUSE') {
     return fault(
@@ -37,14 +37,6 @@ export async function checkPort(
   if (failure.code === 'EACCES')
     return fault('port', `no permission to listen on ${port}`, 'choose one above 1023 with --port');
   return fault('port', failure.message, 'choose another address with --host');
-}
-
-function tryToListen(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
-  const server = createServer();
-  return new Promise((done) => {
-    server.once('error', done);
-    server.listen({ host, port }, () => server.close(() => done(undefined)));
-  });
 }
 
 /** The certificate authority that clients trust. */

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -38,6 +40,12 @@ async function useFolder(): Promise<string> {
   return (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body.id;
 }
 
+/** The id of the first wallet that is created after a start. */
+async function firstIdOf(more: Parameters<typeof startSandbox>[0]): Promise<string> {
+  await using sandbox = await start(more);
+  return (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body.id;
+}
+
 test('a folder has one sandbox at a time', async () => {
   {
     await using _sandbox = await start();
@@ -48,6 +56,22 @@ test('a folder has one sandbox at a time', async () => {
   }
   await useFolder();
   expect(readState().starts).toBe(2);
+});
+
+test('a start whose port is taken changes nothing: the ids of the seed stay those of the first start', async () => {
+  const taken = createServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const seeded = { seed: 'demo', seedData: true };
+  for (const ports of [{ port }, { adminPort: port }]) {
+    await expect(start({ ...seeded, ...ports })).rejects.toMatchObject({ code: 'EADDRINUSE', port });
+    expect(readdirSync(folder)).not.toContain('sandbox.json');
+  }
+  const first = await firstIdOf({ ...seeded, dataFolder: temporaryFolder() });
+  expect(await firstIdOf(seeded)).toBe(first);
+  await expect(start({ ...seeded, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  expect(readState().starts).toBe(1);
+  taken.close();
 });
 
 test('what was planned by a clock that was ahead is done after a restart', async () => {
