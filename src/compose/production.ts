@@ -229,7 +229,7 @@ export async function startProduction(
       admission,
       isHostSigned: false,
       connections: config.connections,
-      rateLimit: rateLimitOf(config, counters),
+      rateLimit: rateLimitOf(config, counters, log),
       tls: config.tls,
       metrics,
       loggedShare: config.loggedShare,
@@ -285,11 +285,12 @@ type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'];
 function rateLimitOf(
   { rateLimit, usersPerMinute, databaseUrl }: ServeConfig,
   pool: CountingPool,
+  log: Log,
 ): RateLimitOptions | undefined {
   if (rateLimit === undefined) return undefined;
   return {
     ...rateLimitOfApp(rateLimit, usersPerMinute),
-    postgres: { pool: isPooledByTransaction(databaseUrl) ? unnamed(pool) : pool },
+    postgres: { pool: isPooledByTransaction(databaseUrl) ? unnamed(pool) : pool, log },
   };
 }
 

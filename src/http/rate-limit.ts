@@ -5,6 +5,7 @@ import {
   RateLimiterRes,
 } from 'rate-limiter-flexible';
 import { ApiError } from '../errors.ts';
+import type { Log } from '../ports/log.ts';
 import type { HttpExchange } from './http-exchange.ts';
 
 /** How many points an app may use. */
@@ -28,7 +29,7 @@ interface OperationLimit extends RateLimit {
 export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
   /** Counts in PostgreSQL, shared by all processes. Default: in memory. */
-  readonly postgres?: { readonly pool: PostgresPool; readonly schemaName?: string };
+  readonly postgres?: { readonly pool: PostgresPool; readonly log: Log; readonly schemaName?: string };
   /** Called with the name of the limit that refuses a request. */
   readonly onRefused?: ((limit: string) => void) | undefined;
 }
@@ -232,7 +233,8 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
     // does until the table exists.
     insuranceLimiter: new RateLimiterMemory(settings),
   };
-  const { pool } = postgres;
+  const { pool, log } = postgres;
+  let hasWarned = false;
   const limiter = new RateLimiterPostgres(shared, (error) => {
     if (error != null) tryAgain();
   });
@@ -242,8 +244,18 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
     const again = (): void => {
       if (pool.ended) return;
       new RateLimiterPostgres(shared, (error) => {
-        if (error == null) Object.assign(limiter, { tableCreated: true });
-        else tryAgain();
+        if (error == null) {
+          Object.assign(limiter, { tableCreated: true });
+          return;
+        }
+        if (!hasWarned) {
+          hasWarned = true;
+          log.warn(
+            { err: error, limit: name },
+            'requests are counted by each process on its own until the table `rate_limits` can be created',
+          );
+        }
+        tryAgain();
       });
     };
     setTimeout(again, TABLE_RETRY_MS).unref();

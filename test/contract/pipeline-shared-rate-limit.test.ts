@@ -2,14 +2,17 @@ import { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { createRateLimiter } from '../../src/http/rate-limit.ts';
 import { freshPostgres } from '../support/postgres/borrow-database.ts';
-import { startToyServer } from '../unit/http/toy-server.ts';
+import { keptLog, startToyServer } from '../unit/http/toy-server.ts';
 
 test('several processes on one PostgreSQL count together', async () => {
   const pool = new Pool({ connectionString: await freshPostgres(), max: 2 });
   // Enough for all that is sent until both count in the database, however busy the machine is.
   const points = 100;
+  const log = keptLog();
   const process = () =>
-    startToyServer({ rateLimiter: createRateLimiter({ points, durationSeconds: 60, postgres: { pool } }) });
+    startToyServer({
+      rateLimiter: createRateLimiter({ points, durationSeconds: 60, postgres: { pool, log } }),
+    });
   const counted = async (): Promise<number> =>
     Number((await pool.query('select coalesce(sum(points), 0) as count from rate_limits')).rows[0].count);
   {
@@ -44,26 +47,30 @@ test('several processes on one PostgreSQL count together', async () => {
       0,
     ]);
     expect(left).toBeGreaterThan(4);
+    // One of two that create the table at the same moment may fail; that is not worth a warning.
+    expect(log.lines).toEqual([]);
   }
   await pool.end();
 });
 
-test('a process whose table could not be created tries again', async () => {
+test('a process whose table could not be created tries again, and warns when that fails too', async () => {
   const pool = new Pool({ connectionString: await freshPostgres(), max: 2 });
   const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
-  let refused = 0;
+  const log = keptLog();
+  // Twice for each of the three limiters.
+  let refusals = 6;
   const failing = new Proxy(pool, {
     get: (target, name) =>
       name !== 'query'
         ? Reflect.get(target, name)
         : (...args: unknown[]) => {
-            if (refused >= 2) return query(...args);
-            refused += 1;
+            if (refusals === 0) return query(...args);
+            refusals -= 1;
             return Promise.reject(new Error('tuple concurrently updated'));
           },
   });
   {
-    const settings = { points: 1000, durationSeconds: 60, postgres: { pool: failing } };
+    const settings = { points: 1000, durationSeconds: 60, postgres: { pool: failing, log } };
     await using server = await startToyServer({ rateLimiter: createRateLimiter(settings) });
     await expect
       .poll(
@@ -76,6 +83,12 @@ test('a process whose table could not be created tries again', async () => {
         { timeout: 20_000, interval: 250 },
       )
       .toBe(1);
+    const warnings = ['app', 'user', 'users'].map((limit) => ({
+      level: 'warn',
+      fields: { err: expect.objectContaining({ message: 'tuple concurrently updated' }), limit },
+      message: 'requests are counted by each process on its own until the table `rate_limits` can be created',
+    }));
+    expect(log.lines).toEqual(warnings);
   }
   await pool.end();
 });
@@ -84,7 +97,7 @@ test('while the database is unavailable each process counts on its own', async (
   const pool = new Pool({ connectionString: 'postgresql://unknown@127.0.0.1:1/none', max: 1 });
   {
     await using server = await startToyServer({
-      rateLimiter: createRateLimiter({ points: 1, durationSeconds: 60, postgres: { pool } }),
+      rateLimiter: createRateLimiter({ points: 1, durationSeconds: 60, postgres: { pool, log: keptLog() } }),
     });
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(429);
