@@ -1,8 +1,13 @@
+import { inspect } from 'node:util';
 import pino from 'pino';
 import type { Log } from '../ports/log.ts';
 
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+type Level = (typeof levels)[number];
+type Fields = Record<string, unknown>;
+
 interface LogOptions {
-  level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  level: Level | 'silent';
   /** JSON lines, or human-readable lines. */
   format: 'json' | 'text';
   /** File descriptor: 1 standard output, 2 standard error. */
@@ -57,16 +62,13 @@ export function makeLog(options: LogOptions): Log {
     isFlushDue = true;
     setTimeout(flush, MAX_DELAY_MS).unref();
   };
-  const settings: pino.LoggerOptions = {
-    level: options.level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }), log: (fields) => withoutSecrets(fields, 2) },
-    serializers: { err: errorFields, cause: errorFields },
-  };
-  return pino(settings, {
-    write: options.format === 'json' ? write : (line: string) => write(readableLine(line)),
-  });
+  const lineOf = options.format === 'json' ? jsonLine : readableLine;
+  const least = options.level === 'silent' ? levels.length : levels.indexOf(options.level);
+  const at = (level: Level): Log[Level] =>
+    levels.indexOf(level) < least
+      ? () => undefined
+      : (fields, message) => write(lineOf(level, withoutSecrets(fields as Fields, 2), message));
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** The log of a server whose output is JSON lines. */
@@ -75,7 +77,7 @@ export function logOf({ logLevel }: { readonly logLevel: LogOptions['level'] }):
 }
 
 /** A copy without the fields named like a secret, down to `depth` levels; the same object if there are none. */
-function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
+function withoutSecrets(fields: Fields, depth: number): Fields {
   let clean = fields;
   for (const name in fields) {
     const value = fields[name];
@@ -89,26 +91,46 @@ function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<
 
 function cleanValue(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Error) return value;
-  return Array.isArray(value) ? value : withoutSecrets(value as Record<string, unknown>, depth);
-}
-
-function errorFields(error: Error): unknown {
-  return cleanValue(pino.stdSerializers.err(error), 1);
+  return Array.isArray(value) ? value : withoutSecrets(value as Fields, depth);
 }
 
 /** Discards all entries. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** `10:42:07 info  request done operation=createWallet status=200`, errors with their stack below. */
-function readableLine(jsonLine: string): string {
-  const { level, time, msg, err, cause, ...fields } = JSON.parse(jsonLine) as Record<string, unknown>;
-  const details = Object.entries(fields).map(([name, value]) => ` ${name}=${readableValue(value)}`);
-  const stack = [err, cause].map((error) => (error as { stack?: string } | undefined)?.stack);
-  const below = stack.filter((text) => text !== undefined).map((text) => `\n${text}`);
-  const clock = String(time).slice(11, 19);
-  return `${clock} ${String(level).padEnd(5)} ${msg ?? ''}${details.join('')}${below.join('')}\n`;
+/** `{"level":"info","time":"2026-01-01T10:42:07.000Z","operation":"createWallet","status":200,"msg":"request"}` */
+function jsonLine(level: Level, fields: Fields, message: string): string {
+  const line: Fields = { level, time: new Date().toISOString(), ...fields, msg: message };
+  for (const name of ['err', 'cause']) {
+    const value = fields[name];
+    if (value instanceof Error) line[name] = cleanValue(pino.stdSerializers.err(value), 1);
+  }
+  try {
+    return `${JSON.stringify(line)}\n`;
+  } catch {
+    // Something in it is not JSON. As text, it is better than no line.
+    const texts = Object.entries(line).map(([name, value]) => [name, value && readableValue(value)]);
+    return `${JSON.stringify(Object.fromEntries(texts))}\n`;
+  }
 }
 
+/** `10:42:07 info  request operation=createWallet status=200`, errors with their stack below. */
+function readableLine(level: Level, fields: Fields, message: string): string {
+  let [details, below] = ['', ''];
+  for (const name in fields) {
+    const value = fields[name];
+    if (value instanceof Error) below += `\n${pino.stdSerializers.err(value).stack}`;
+    else if (value !== undefined) details += ` ${name}=${readableValue(value)}`;
+  }
+  const clock = new Date().toISOString().slice(11, 19);
+  return `${clock} ${level.padEnd(5)} ${message}${details}${below}\n`;
+}
+
+/** Text as it is, everything else as JSON; what JSON cannot contain, in the form of node's console. */
 function readableValue(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value) ?? inspect(value);
+  } catch {
+    return inspect(value, { breakLength: Number.POSITIVE_INFINITY });
+  }
 }

@@ -40,6 +40,36 @@ test('readable lines contain the same, and the stack of an error with its causes
   expect(text).toMatch(/error failed\nError: outer[\s\S]+caused by: Error: inner/);
 });
 
+test('readable lines show any value, without what is absent, of the levels that are wanted', async () => {
+  const text = await printed(
+    'text',
+    'warn',
+    `const knot = { count: 5n }; knot.self = knot;
+     log.info({}, 'not reported');
+     log.warn({ list: [1, { of: 'two' }], absent: undefined, knot }, 'reported');`,
+  );
+  expect(text).toMatch(
+    /^\d\d:\d\d:\d\d warn {2}reported list=\[1,\{"of":"two"\}\] knot=<ref \*1> \{ count: 5n, self: \[Circular \*1\] \}\n$/,
+  );
+});
+
+test('a JSON line of what JSON cannot contain has it as text', async () => {
+  const line = await printed(
+    'json',
+    'info',
+    `const knot = {}; knot.self = knot; log.info({ knot, count: 5n, status: 3, err: new Error('failed') }, 'odd');`,
+  );
+  expect(JSON.parse(line)).toEqual({
+    level: 'info',
+    time: expect.any(String),
+    knot: '<ref *1> { self: [Circular *1] }',
+    count: '5n',
+    status: '3',
+    err: expect.stringContaining('"message":"failed"'),
+    msg: 'odd',
+  });
+});
+
 test.each(['json', 'text'] as const)('fields named like a secret are redacted: %s', async (format) => {
   const text = await printed(
     format,
