@@ -17,6 +17,7 @@ export const requestLog: BenchCase = {
   async run(bench) {
     const contestants: Contestant[] = [];
     try {
+      // Two processes of each, because two of one program differ by up to a tenth.
       for (const [name, options] of [...Object.entries(servers), ...Object.entries(servers)]) {
         bench.report(`starting: ${name}`);
         const server = await launchCustos({ command: 'sandbox', ...options });
