@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
 import pino from 'pino';
+import { configure } from 'safe-stable-stringify';
 import type { Log } from '../ports/log.ts';
 
 const levels = ['debug', 'info', 'warn', 'error'] as const;
@@ -30,6 +30,9 @@ const secretNames = [
 ];
 const secretFields = new Set([...secretNames, ...secretNames.map((name) => `service-authorization-${name}`)]);
 const REMOVED = '[removed]';
+
+/** JSON of anything, also of what contains itself or a bigint. Takes longer than `JSON.stringify`. */
+const stringifySafely = configure({ maximumDepth: 5, maximumBreadth: 100 });
 
 /** The longest time that a line waits for others to be written with it. */
 const MAX_DELAY_MS = 20;
@@ -107,9 +110,7 @@ function jsonLine(level: Level, fields: Fields, message: string): string {
   try {
     return `${JSON.stringify(line)}\n`;
   } catch {
-    // Something in it is not JSON. As text, it is better than no line.
-    const texts = Object.entries(line).map(([name, value]) => [name, value && readableValue(value)]);
-    return `${JSON.stringify(Object.fromEntries(texts))}\n`;
+    return `${stringifySafely(line)}\n`;
   }
 }
 
@@ -125,12 +126,6 @@ function readableLine(level: Level, fields: Fields, message: string): string {
   return `${clock} ${level.padEnd(5)} ${message}${details}${below}\n`;
 }
 
-/** Text as it is, everything else as JSON; what JSON cannot contain, in the form of node's console. */
 function readableValue(value: unknown): string {
-  if (typeof value === 'string') return value;
-  try {
-    return JSON.stringify(value) ?? inspect(value);
-  } catch {
-    return inspect(value, { breakLength: Number.POSITIVE_INFINITY });
-  }
+  return typeof value === 'object' ? (stringifySafely(value) ?? '') : String(value);
 }
