@@ -31,8 +31,8 @@ const secretNames = [
 const secretFields = new Set([...secretNames, ...secretNames.map((name) => `service-authorization-${name}`)]);
 const REMOVED = '[removed]';
 
-/** JSON of anything, also of what contains itself or a bigint. Takes longer than `JSON.stringify`. */
-const stringifySafely = configure({ maximumDepth: 5, maximumBreadth: 100 });
+/** JSON of anything, also of what is large, contains itself or is a bigint. Takes longer than `JSON.stringify`. */
+const stringifySafely = configure({ maximumDepth: 5, maximumBreadth: 100, deterministic: false });
 
 /** The longest time that a line waits for others to be written with it. */
 const MAX_DELAY_MS = 20;
@@ -107,11 +107,11 @@ function jsonLine(level: Level, fields: Fields, message: string): string {
     const value = fields[name];
     if (value instanceof Error) line[name] = cleanValue(pino.stdSerializers.err(value), 1);
   }
-  try {
-    return `${JSON.stringify(line)}\n`;
-  } catch {
-    return `${stringifySafely(line)}\n`;
-  }
+  return `${Object.values(line).every(isPlain) ? JSON.stringify(line) : stringifySafely(line)}\n`;
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value !== 'object' && typeof value !== 'bigint';
 }
 
 /** `10:42:07 info  request operation=createWallet status=200`, errors with their stack below. */

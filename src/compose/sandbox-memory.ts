@@ -66,7 +66,7 @@ export async function openMemory(
     );
   }
   try {
-    // Before anything is stored: a start that fails must not count, because the ids of a seed depend on it.
+    // Before anything is stored: a start that fails must not count, because the ids of a seed depend on the number of starts.
     for (const port of [config.port, config.adminPort ?? 0]) await requireFreePort(config.host, port);
     if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
     await finishLoading(folder);

@@ -248,6 +248,7 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
           Object.assign(limiter, { tableCreated: true });
           return;
         }
+        // Not at the first failure, which is usually another process that creates the table at the same moment.
         if (!hasWarned) {
           hasWarned = true;
           log.warn(

@@ -59,7 +59,7 @@ test('a folder has one sandbox at a time', async () => {
 });
 
 test('a start whose port is taken changes nothing: the ids of the seed stay those of the first start', async () => {
-  const taken = createServer();
+  await using taken = createServer();
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   const { port } = taken.address() as AddressInfo;
   const seeded = { seed: 'demo', seedData: true };
@@ -71,7 +71,6 @@ test('a start whose port is taken changes nothing: the ids of the seed stay thos
   expect(await firstIdOf(seeded)).toBe(first);
   await expect(start({ ...seeded, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   expect(readState().starts).toBe(1);
-  taken.close();
 });
 
 test('what was planned by a clock that was ahead is done after a restart', async () => {

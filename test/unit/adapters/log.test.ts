@@ -57,8 +57,10 @@ test('a JSON line may contain what JSON cannot', async () => {
   const line = await printed(
     'json',
     'info',
-    `const knot = {}; knot.self = knot; log.info({ knot, count: 5n, err: new Error('failed') }, 'odd');`,
+    `const knot = {}; knot.self = knot;
+     log.info({ knot, count: 5n, err: new Error('failed'), many: Array(1000).fill(1) }, 'odd');`,
   );
+  expect(line.length).toBeLessThan(1_500);
   expect(JSON.parse(line)).toMatchObject({
     ...{ level: 'info', msg: 'odd', count: 5, knot: { self: '[Circular]' } },
     err: { type: 'Error', message: 'failed', stack: expect.stringContaining('failed') },
