@@ -8,6 +8,7 @@ import { https } from './cases/https.ts';
 import { isolatedSigner } from './cases/isolated-signer.ts';
 import { lists } from './cases/lists.ts';
 import { loopSweep } from './cases/loop-sweep.ts';
+import { npmStart } from './cases/npm-start.ts';
 import { onchainActions } from './cases/onchain-actions.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
@@ -30,6 +31,7 @@ import { workingSet } from './cases/working-set.ts';
 /** Every case by its name on the command line, in the order in which they run. */
 export const cases: Readonly<Record<string, BenchCase>> = {
   'start-up': startUp,
+  'npm-start': npmStart,
   snapshots,
   stateless,
   stored,

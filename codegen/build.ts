@@ -1,16 +1,8 @@
 import { hash } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type OutputFile, type Plugin, transform } from 'esbuild';
+import { type BuildRecord, isBuilt, out, readRecord, recordName, stateOf } from './build-record.js';
 import { bundleInspector } from './inspector.ts';
 
 // Bundles the program into `dist/`. Does nothing when the inputs have not changed since the last build.
@@ -23,9 +15,6 @@ import { bundleInspector } from './inspector.ts';
 // - `inspector/`: the pages of the inspector.
 
 const root = join(import.meta.dirname, '..');
-const out = join(root, 'dist');
-const recordName = 'build.json';
-const recordFile = join(out, recordName);
 const oldestNode = 24;
 
 // Packages with native code: the only ones that the published program needs installed.
@@ -76,31 +65,6 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
   }
 }
 `;
-
-/** The inputs and outputs of the last build. */
-interface Record {
-  /** Path relative to the root -> size and modification time. */
-  inputs: { [path: string]: string };
-  outputs: string[];
-  /** Files of the previous build that are not in `outputs`. */
-  older: string[];
-}
-
-function readRecord(): Record | undefined {
-  return existsSync(recordFile) ? (JSON.parse(readFileSync(recordFile, 'utf8')) as Record) : undefined;
-}
-
-function stateOf(path: string): string {
-  const found = statSync(join(root, path), { throwIfNoEntry: false });
-  return found === undefined ? 'absent' : `${found.size} ${found.mtimeMs}`;
-}
-
-function isCurrent({ inputs, outputs }: Record): boolean {
-  return (
-    Object.entries(inputs).every(([path, state]) => stateOf(path) === state) &&
-    outputs.every((path) => existsSync(join(out, path)))
-  );
-}
 
 /**
  * Minifies the generated validators, which are a third of the program and do not appear in stack traces. All other code
@@ -262,7 +226,7 @@ async function bundleTestingLibrary() {
   return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
 }
 
-async function bundle(previous: Record | undefined): Promise<void> {
+async function bundle(previous: BuildRecord | undefined): Promise<void> {
   const [program, signer, testing, inspector] = await Promise.all([
     bundleProgram(),
     bundleSigner(),
@@ -285,6 +249,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
     put(path, contents);
   }
   const read = [
+    'codegen/build-record.js',
     'codegen/build.ts',
     'codegen/inspector.ts',
     'package-lock.json',
@@ -303,7 +268,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
   for (const path of previous?.older ?? []) {
     if (!outputs.includes(path) && !older.includes(path)) rmSync(join(out, path), { force: true });
   }
-  put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies Record)}\n`);
+  put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies BuildRecord)}\n`);
 }
 
 /** Writes a file atomically, because a program may start during the build. */
@@ -317,5 +282,4 @@ function put(path: string, contents: string | Uint8Array): void {
 
 // What is published contains nothing of earlier builds.
 if (process.argv.includes('--clean')) rmSync(out, { recursive: true, force: true });
-const last = readRecord();
-if (last === undefined || !isCurrent(last)) await bundle(last);
+if (!isBuilt()) await bundle(readRecord());
