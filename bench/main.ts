@@ -24,7 +24,7 @@ interface Flags {
 
 /** The cases of `--short`: ratios of CPU times, which are stable in short rounds. */
 const shortCases = ['routing', 'request-log', 'recorder', 'sqlite'];
-const shortRounds = { rounds: 3, seconds: 0.7, warmUpSeconds: 4 };
+const shortRounds = { rounds: 3, seconds: 0.7, warmUpSeconds: 3 };
 const WARM_UP_SECONDS = 10;
 
 const help = `

@@ -54,6 +54,14 @@ describe('the package', () => {
   });
 });
 
+test('npm start runs the program with its arguments', () => {
+  const started = spawnSync(process.execPath, ['codegen/start.js', '--version'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  expect(started).toMatchObject({ status: 0, stdout: `${JSON.parse(read('package.json')).version}\n` });
+});
+
 test('the library says which Node.js it needs', () => {
   const build = spawnSync(process.execPath, ['codegen/build.ts'], { cwd: root });
   expect(build.status).toBe(0);
