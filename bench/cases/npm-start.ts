@@ -13,7 +13,7 @@ const GIVE_UP_MS = 60_000;
 const BYTECODE_MS = 4_000;
 const names = {
   nothing: 'npm start of an empty node',
-  http: 'npm start of node:http, fixed answer',
+  http: 'npm start of node:http, fixed answer, bundled',
   required: 'npm start of bare with SQLite and the required packages, bundled',
   custos: 'npm start of Custos with --data, to the banner',
 };
@@ -34,11 +34,12 @@ export const npmStart: BenchCase = {
   about: 'from `npm start` to the banner, when nothing has changed since the build',
   needsPeers: false,
   async run(bench) {
+    const fixed = await bundleOwn('static.ts');
     const required = await bundleOwn('required.ts');
     const data = temporaryFolder();
     const starts: readonly NpmStart[] = [
       { name: names.nothing, folder: packageThatRuns('node -e 0'), args: () => [], ends: true },
-      { name: names.http, folder: packageThatRuns(`node ${own('static.ts')}`), args: portOnly },
+      { name: names.http, folder: packageThatRuns(`node ${fixed}`), args: portOnly },
       {
         name: names.required,
         folder: packageThatRuns(`node ${required}`),
@@ -66,7 +67,6 @@ export const npmStart: BenchCase = {
   },
 };
 
-const own = (file: string): string => join(root, 'bench', 'servers', file);
 const portOnly = (port: number): readonly string[] => ['--port', String(port)];
 
 function packageThatRuns(start: string): string {

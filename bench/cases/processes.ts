@@ -278,8 +278,14 @@ function costGoalOfBare({ request }: Subject, ours: number, bare: number | undef
   return [atMost({ id: '-', what, measured: ours / bare, limit: 1.2 })];
 }
 
+const isMeasured = (value: number | undefined): value is number => value !== undefined;
+
 function report(measured: readonly Subject[]) {
-  const speedUp = ({ one, two }: Subject): number => mostPerSecond(two) / mostPerSecond(one);
+  const speedUp = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
+    mostPerSecond(two) / mostPerSecond(one);
+  /** Of two processes of the bare server: what smaller batches cost on the same cores and database. */
+  const speedUpOfBare = ({ bareOne, bareTwo }: Subject): number | undefined =>
+    bareOne.length === 0 ? undefined : speedUp({ one: bareOne, two: bareTwo });
   const ratioOfCosts = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
     ofServer(best(two)) / ofServer(best(one));
   /** What the second process itself costs. */
@@ -296,6 +302,7 @@ function report(measured: readonly Subject[]) {
           'one process',
           '--workers 2',
           'ratio',
+          'of bare',
           'limit by the cores',
           'CPU ratio',
           'of bare',
@@ -304,8 +311,8 @@ function report(measured: readonly Subject[]) {
         ],
         rows: measured.map((subject) => [
           ...[subject.request, mostPerSecond(subject.one), mostPerSecond(subject.two)],
-          ...[speedUp(subject), limitOf(subject), ratioOfCosts(subject), ratioOfBare(subject) ?? '-'],
-          ratioToHalf(subject),
+          ...[speedUp(subject), speedUpOfBare(subject) ?? '-', limitOf(subject)],
+          ...[ratioOfCosts(subject), ratioOfBare(subject) ?? '-', ratioToHalf(subject)],
           subject.bareHalf.length === 0 ? '-' : ratioToHalf({ half: subject.bareHalf, two: subject.bareTwo }),
         ]),
       },
@@ -339,6 +346,14 @@ function report(measured: readonly Subject[]) {
               measured: speedUp(subject) / limitOf(subject),
               limit: 0.9,
             }),
+            ...[speedUpOfBare(subject)].filter(isMeasured).map((bare) =>
+              atLeast({
+                id: '-',
+                what: `the same, to what it is for the bare server`,
+                measured: speedUp(subject) / bare,
+                limit: 0.9,
+              }),
+            ),
           ]
         : []),
     ]),
