@@ -5,8 +5,9 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { isBuilt } from './build-record.js';
 
-const { status, signal } = isBuilt()
-  ? { status: 0, signal: null }
-  : spawnSync(process.execPath, [join(import.meta.dirname, 'build.ts')], { stdio: 'inherit' });
+const status = isBuilt()
+  ? 0
+  : spawnSync(process.execPath, [join(import.meta.dirname, 'build.ts')], { stdio: 'inherit' }).status;
 if (status === 0) await import('../dist/custos.js');
-else process.exitCode = signal === null ? status : 1;
+// Null if the build was ended by a signal, or could not be started.
+else process.exitCode = status ?? 1;

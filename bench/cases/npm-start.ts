@@ -9,6 +9,7 @@ import { bundleOwn } from '../servers/bundle-own.ts';
 import { freePort, root, temporaryFolder } from '../servers/launch.ts';
 
 const GIVE_UP_MS = 60_000;
+const STOP_WITHIN_MS = 12_000;
 /** Kept after the first start of a build, when it has written its bytecode. */
 const BYTECODE_MS = 4_000;
 const names = {
@@ -110,13 +111,15 @@ async function millisecondsOf({ name, folder, args, banner, ends }: NpmStart, ke
     return milliseconds;
   } finally {
     if (child.exitCode === null) process.kill(-(child.pid as number), 'SIGTERM');
+    const timer = setTimeout(kill, STOP_WITHIN_MS);
     await ended;
+    clearTimeout(timer);
     process.off('exit', kill);
   }
 }
 
 function accepts(port: number): Promise<boolean> {
-  return fetch(`http://127.0.0.1:${port}`).then(
+  return fetch(`http://127.0.0.1:${port}`, { signal: AbortSignal.timeout(GIVE_UP_MS) }).then(
     () => true,
     () => false,
   );

@@ -278,12 +278,16 @@ function costGoalOfBare({ request }: Subject, ours: number, bare: number | undef
   return [atMost({ id: '-', what, measured: ours / bare, limit: 1.2 })];
 }
 
-const isMeasured = (value: number | undefined): value is number => value !== undefined;
+function speedGoalOfBare(ours: number, bare: number | undefined): Goal[] {
+  if (bare === undefined) return [];
+  const what = 'the same, to what it is for the bare server';
+  return [atLeast({ id: '-', what, measured: ours / bare, limit: 0.9 })];
+}
 
 function report(measured: readonly Subject[]) {
   const speedUp = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
     mostPerSecond(two) / mostPerSecond(one);
-  /** Of two processes of the bare server: what smaller batches cost on the same cores and database. */
+  /** Of two processes of the bare server, on the same cores and database. */
   const speedUpOfBare = ({ bareOne, bareTwo }: Subject): number | undefined =>
     bareOne.length === 0 ? undefined : speedUp({ one: bareOne, two: bareTwo });
   const ratioOfCosts = ({ one, two }: Pick<Subject, 'one' | 'two'>): number =>
@@ -346,14 +350,7 @@ function report(measured: readonly Subject[]) {
               measured: speedUp(subject) / limitOf(subject),
               limit: 0.9,
             }),
-            ...[speedUpOfBare(subject)].filter(isMeasured).map((bare) =>
-              atLeast({
-                id: '-',
-                what: `the same, to what it is for the bare server`,
-                measured: speedUp(subject) / bare,
-                limit: 0.9,
-              }),
-            ),
+            ...speedGoalOfBare(speedUp(subject), speedUpOfBare(subject)),
           ]
         : []),
     ]),

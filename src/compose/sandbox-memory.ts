@@ -66,7 +66,8 @@ export async function openMemory(
     );
   }
   try {
-    // Before anything is stored: a start that fails must not count, because the ids of a seed depend on the number of starts.
+    // Before anything is stored: a start that fails must not count, because the ids of a seed depend on the number of
+    // starts.
     for (const port of [config.port, config.adminPort ?? 0]) await requireFreePort(config.host, port);
     if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
     await finishLoading(folder);

@@ -54,12 +54,10 @@ describe('the package', () => {
   });
 });
 
-test('npm start runs the program with its arguments', () => {
-  const started = spawnSync(process.execPath, ['codegen/start.js', '--version'], {
-    cwd: root,
-    encoding: 'utf8',
-  });
-  expect(started).toMatchObject({ status: 0, stdout: `${JSON.parse(read('package.json')).version}\n` });
+test('npm start runs the sandbox with its arguments', () => {
+  const [, ...args] = JSON.parse(read('package.json')).scripts.start.split(' ');
+  const started = spawnSync(process.execPath, [...args, '--help'], { cwd: root, encoding: 'utf8' });
+  expect(started).toMatchObject({ status: 0, stdout: expect.stringContaining('Usage: custos sandbox') });
 });
 
 test('the library says which Node.js it needs', () => {
