@@ -30,6 +30,8 @@ interface Search {
   readonly nowMs: number;
   /** The most that one source returns, earliest first. */
   readonly limit: number;
+  /** Only these kinds; all by default. */
+  readonly kinds?: ReadonlySet<SandboxUpcomingKind>;
 }
 
 type Source = (search: Search) => Promise<readonly Upcoming[]>;
@@ -37,7 +39,9 @@ type Source = (search: Search) => Promise<readonly Upcoming[]>;
 /** What becomes due after `nowMs`, earliest first. */
 export async function findUpcoming(search: Search): Promise<readonly Upcoming[]> {
   const found: Upcoming[] = [];
-  for (const source of sources) found.push(...(await source(search)));
+  for (const [kind, source] of Object.entries(sources)) {
+    if (search.kinds?.has(kind as SandboxUpcomingKind) ?? true) found.push(...(await source(search)));
+  }
   return found
     .sort((left, right) => left.atMs - right.atMs || compareText(left.kind, right.kind))
     .slice(0, search.limit);
@@ -210,7 +214,20 @@ const walletImports: Source = async ({ em, nowMs, limit }) => {
   }));
 };
 
-const sources: readonly Source[] = [
-  ...[intents, deliveries, webhookSecrets, appSecrets, runningTotals, automations, transactions, actions],
-  ...[customers, depositAccounts, deposits, cards, deviceCodes, userKeys, walletImports],
-];
+const sources: Readonly<Record<SandboxUpcomingKind, Source>> = {
+  intent_expires: intents,
+  webhook_attempt: deliveries,
+  webhook_secret_expires: webhookSecrets,
+  app_secret_expires: appSecrets,
+  total_decreases: runningTotals,
+  automation_run: automations,
+  transaction_check: transactions,
+  action_check: actions,
+  customer_check: customers,
+  deposit_account_check: depositAccounts,
+  deposit_check: deposits,
+  card_check: cards,
+  device_code_expires: deviceCodes,
+  user_key_expires: userKeys,
+  wallet_import_expires: walletImports,
+};

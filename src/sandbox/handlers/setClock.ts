@@ -2,8 +2,10 @@ import { invalidField } from '../../errors.ts';
 import { bringDueTimesTo } from '../bring-due-times.ts';
 import { clockView, LAST_MS } from '../clock-view.ts';
 import type { Handler } from '../control-plane.ts';
+import { passTimeTo } from '../pass-time.ts';
 
-export const run: Handler<'setClock'> = async ({ body }, { clock, change, runDueJobs }) => {
+export const run: Handler<'setClock'> = async ({ body }, context) => {
+  const { clock, change, runDueJobs } = context;
   const beforeMs = clock.now();
   const { now_ms: nowMs = beforeMs, advance_ms: advanceMs = 0, frozen } = body;
   const targetMs = nowMs + advanceMs;
@@ -11,11 +13,14 @@ export const run: Handler<'setClock'> = async ({ body }, { clock, change, runDue
     const pointer = body.advance_ms === undefined ? '/now_ms' : '/advance_ms';
     throw invalidField(pointer, `expected a time from 1970 to 9899, got \`${targetMs}\` ms`);
   }
-  if (body.now_ms !== undefined) clock.set(nowMs);
-  if (advanceMs !== 0) clock.advance(advanceMs);
+  if (targetMs > beforeMs) {
+    await passTimeTo(targetMs, context);
+  } else if (targetMs < beforeMs) {
+    clock.set(targetMs);
+    await change((em) => bringDueTimesTo(em, targetMs));
+  }
   if (frozen === true) clock.freeze();
   if (frozen === false) clock.resume();
-  if (targetMs < beforeMs) await change((em) => bringDueTimesTo(em, clock.now()));
   await runDueJobs();
   return clockView(clock);
 };

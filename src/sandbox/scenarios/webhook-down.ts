@@ -1,3 +1,4 @@
+import { passTimeTo } from '../pass-time.ts';
 import type { Scenario } from './scenarios.ts';
 
 /** The discard port, on which nothing listens. */
@@ -17,7 +18,7 @@ export const webhookDown: Scenario = {
     const path = { endpoint_id: endpoint };
     for (let day = 0; day <= DAYS; day += 1) {
       if (day > 0) {
-        context.clock.advance(DAY_MS);
+        await passTimeTo(context.clock.now() + DAY_MS, context);
         await context.finishJobs();
       }
       await stage.call(`Day ${day}: a test event`, { operation: 'testWebhookEndpoint', path, body: {} });

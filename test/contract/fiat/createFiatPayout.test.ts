@@ -70,6 +70,32 @@ test.each([
   });
 });
 
+test('a payout is settled by one advance of the clock, also beside one in review', async () => {
+  const { body: inReview } = await call(sandbox, 'createFiatPayout', payout());
+  const { body: own } = await call(sandbox, 'createUserExternalFiatAccount', {
+    path: { user_id },
+    body: {
+      provider: 'bridge',
+      environment: 'sandbox',
+      account_owner_name: 'Alice Example',
+      currency: 'eur',
+      account: { type: 'iban', account_number: 'DE89370400440532013000', bic: 'COBADEFFXXX', country: 'DEU' },
+    },
+  });
+  const plan = payout();
+  const destination = { fiat_account_id: own.external_fiat_account.id };
+  const { body: begun } = await call(sandbox, 'createFiatPayout', {
+    ...plan,
+    body: { ...plan.body, destination },
+  });
+  const startMs = sandbox.clock.now();
+  await control(sandbox, '/clock', { advance_ms: 86_400_000 }, 'PUT');
+  const ended = await actionOf(begun);
+  expect(ended.status).toBe('succeeded');
+  expect(sandbox.clock.now()).toBe(startMs + 86_400_000);
+  expect((await actionOf(inReview)).status).toBe('pending');
+});
+
 test('a payout is not found in another wallet, and an unknown one is not steered', async () => {
   expect((await control(sandbox, '/payouts/unknown', { outcome: 'processed' })).status).toBe(404);
   const elsewhere = { ...payout(), path: { wallet_id: 'unknown' } };
