@@ -52,5 +52,11 @@ export function proxyVariables(host: string, env: Environment = process.env): st
 export function cacheFolder(env: Environment = process.env): string | undefined {
   if ((env.NODE_DISABLE_COMPILE_CACHE ?? '') !== '') return undefined;
   const { XDG_CACHE_HOME: folder = '' } = env;
-  return join(isAbsolute(folder) ? folder : join(homedir(), '.cache'), 'custos');
+  if (isAbsolute(folder)) return join(folder, 'custos');
+  try {
+    return join(homedir(), '.cache', 'custos');
+  } catch {
+    // NOTE: without HOME, it throws for a user id that has no entry in the password file, as in many containers.
+    return undefined;
+  }
 }

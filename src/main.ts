@@ -1,9 +1,13 @@
 import { runCommandLine } from './cli/program.ts';
 
-// A closed pipe is not an error: `custos listen --help | head`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+// Output that cannot be written ends no server. A command whose output is lost has failed, except for a closed pipe, which
+// is not an error: `custos listen --help | head`.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') return;
+  process.exitCode = 1;
+  console.error(`custos: standard output cannot be written: ${code}`);
 });
+process.stderr.on('error', () => undefined);
 // No `await` here: the program is published as a script.
 void runCommandLine(process.argv.slice(2)).then((code) => {
   // Keeps an exit code that the command set itself.

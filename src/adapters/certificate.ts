@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { isIP } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../make-folder.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -63,7 +63,7 @@ export async function loadOrCreateCertificate(
  * Throws StartError when the folder belongs to another user.
  */
 export function temporaryCertificateFolder(): string {
-  const { uid } = userInfo();
+  const uid = process.getuid?.() ?? -1;
   const folder = join(tmpdir(), `custos-${uid}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const found = lstatSync(folder);

@@ -1,6 +1,7 @@
 import pino from 'pino';
 import { configure } from 'safe-stable-stringify';
 import type { Log } from '../ports/log.ts';
+import { LINES_DROPPED, logOutput } from './log-output.ts';
 
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 type Level = (typeof levels)[number];
@@ -34,43 +35,24 @@ const REMOVED = '[removed]';
 /** JSON of anything, also of what is large, contains itself or is a bigint. Takes longer than `JSON.stringify`. */
 const stringifySafely = configure({ maximumDepth: 5, maximumBreadth: 100, deterministic: false });
 
-/** The longest time that a line waits for others to be written with it. */
-const MAX_DELAY_MS = 20;
-const BATCH_BYTES = 8192;
-
-/** CHOICE: when the reader of the log is stuck, lines beyond this are dropped. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-
-/**
- * Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below.
- *
- * Lines are written together: each write costs more CPU than a small request. They wait for `MAX_DELAY_MS` at most, and
- * the rest is written when the process exits.
- */
+/** Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below. */
 export function makeLog(options: LogOptions): Log {
-  const destination = pino.destination({
-    dest: options.descriptor,
-    sync: false,
-    minLength: BATCH_BYTES,
-    maxLength: MAX_WAITING_BYTES,
-  });
-  let isFlushDue = false;
-  const flush = (): void => {
-    isFlushDue = false;
-    destination.flush();
-  };
-  const write = (text: string): void => {
-    destination.write(text);
-    if (isFlushDue) return;
-    isFlushDue = true;
-    setTimeout(flush, MAX_DELAY_MS).unref();
-  };
   const lineOf = options.format === 'json' ? jsonLine : readableLine;
+  const output = logOutput(options.descriptor);
+  output.describeDrops((lines) => lineOf('warn', { lines }, LINES_DROPPED));
+  /** Never throws: a field may have a getter or a `toJSON` that does. */
+  const line = (level: Level, fields: Fields, message: string): string => {
+    try {
+      return lineOf(level, withoutSecrets(fields, 2), message);
+    } catch {
+      return lineOf(level, { fields: 'unreadable' }, message);
+    }
+  };
   const least = options.level === 'silent' ? levels.length : levels.indexOf(options.level);
   const at = (level: Level): Log[Level] =>
     levels.indexOf(level) < least
       ? () => undefined
-      : (fields, message) => write(lineOf(level, withoutSecrets(fields as Fields, 2), message));
+      : (fields, message) => output.write(line(level, fields as Fields, message));
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

@@ -1,4 +1,5 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { logOutput } from '../adapters/log-output.ts';
 import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
 import { StartError } from '../start-error.ts';
@@ -8,9 +9,8 @@ import { banner } from './banner.ts';
 export async function serveUntilStopped(server: RunningSandbox, config: SandboxConfig): Promise<void> {
   try {
     if (config.readyFile !== undefined) writeReadyFile(config.readyFile, readiness(server, config));
-    if (config.json && !config.quiet)
-      console.log(JSON.stringify({ msg: 'ready', ...readiness(server, config) }));
-    else if (!config.quiet) console.log(banner(server, config));
+    if (config.json && !config.quiet) print(JSON.stringify({ msg: 'ready', ...readiness(server, config) }));
+    else if (!config.quiet) print(banner(server, config));
   } catch (error) {
     await server.close();
     throw error;
@@ -35,9 +35,9 @@ export async function serveDocument(
   const { title, version } = document.info;
   try {
     if (config.readyFile !== undefined) writeReadyFile(config.readyFile, ready);
-    if (config.json && !config.quiet) console.log(JSON.stringify({ msg: 'ready', ...ready }));
+    if (config.json && !config.quiet) print(JSON.stringify({ msg: 'ready', ...ready }));
     else if (!config.quiet) {
-      console.log(
+      print(
         `A mock of ${title} ${version}, with ${operations.length} operations, is ready at ${server.baseUrl}\nCertificate authority: ${server.caFile}\nPress Ctrl-C to stop.`,
       );
     }
@@ -47,6 +47,11 @@ export async function serveDocument(
   }
   await stopOnSignal(server);
   if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+}
+
+/** Prints to standard output. A server goes on where that cannot be written. */
+export function print(text: string): void {
+  logOutput(1).write(`${text}\n`);
 }
 
 /**
@@ -103,7 +108,11 @@ function writeReadyFile(path: string, content: object): void {
     writeFileSync(temporaryFile, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
     renameSync(temporaryFile, path);
   } catch (cause) {
-    rmSync(temporaryFile, { force: true });
+    try {
+      rmSync(temporaryFile, { force: true });
+    } catch {
+      // The reason below says what is wrong with the folder.
+    }
     const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
     throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
   }

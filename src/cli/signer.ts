@@ -39,14 +39,14 @@ export function signerCommand(): Command {
     .addHelpText('after', help)
     .action(async ({ socket: path, group }: { socket: string; group?: boolean }) => {
       const config = readSignerConfig();
-      const [{ servedVault }, { serveSocket }, { stopOnSignal }] = await Promise.all([
+      const [{ servedVault }, { serveSocket }, { print, stopOnSignal }] = await Promise.all([
         import('../signer/serve-channel.ts'),
         import('../signer/serve-socket.ts'),
         import('./serve-until-stopped.ts'),
       ]);
       const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config });
       const server = await serveSocket({ path, isForGroup: group === true }, served);
-      console.log(JSON.stringify({ msg: 'ready', socket: path }));
+      print(JSON.stringify({ msg: 'ready', socket: path }));
       await stopOnSignal({ close: async () => void server.close() });
       served.close();
       process.exit(0);

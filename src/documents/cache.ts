@@ -9,7 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { userInfo } from 'node:os';
+
 import { join } from 'node:path';
 import { packageVersion } from '../package-root.ts';
 import type { CompiledDocument } from './compile-document.ts';
@@ -53,7 +53,7 @@ function openFolder(folder: string): string | undefined {
 
 /** Whether this user alone can write to it. Windows has no such modes; folders of a profile are its user's. */
 function isOwn(path: string): boolean {
-  const { uid } = userInfo();
+  const uid = process.getuid?.() ?? -1;
   const found = lstatSync(path);
   return uid < 0 || (found.uid === uid && (found.mode & 0o022) === 0);
 }
@@ -78,6 +78,10 @@ function store(place: string, file: string, compiled: CompiledDocument): void {
     for (const old of byAge.slice(MAX_KEPT)) rmSync(old, { force: true });
   } catch {
     // The next start compiles again.
-    rmSync(temporaryFile, { force: true });
+    try {
+      rmSync(temporaryFile, { force: true });
+    } catch {
+      // NOTE: `force` ignores only that the file is absent, not that the folder may not be entered.
+    }
   }
 }

@@ -182,12 +182,18 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       sent = answerError(refusal, exchange, log);
     }
     const { status } = sent;
-    const explain = (): Why | undefined => options.refusals?.explain(refusedOf(exchange, sent, refusal));
+    // The explanation and the record only observe: the client gets its response without them.
+    const explain = (): Why | undefined =>
+      attempt(log, () => options.refusals?.explain(refusedOf(exchange, sent, refusal)));
     const why = whyOf(exchange.injected, status, explain);
     const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
     const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, brand);
     const durationMs = performance.now() - startedMs;
-    options.record?.(answeredOf(exchange, { ...written, sent, refusal, why, startedMs, durationMs, brand }));
+    const { record } = options;
+    if (record !== undefined) {
+      const ending = { ...written, sent, refusal, why, startedMs, durationMs, brand };
+      attempt(log, () => record(answeredOf(exchange, ending)));
+    }
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
     const code = status < 400 ? undefined : codeOf(sent, refusal);
     options.observe?.(operation, status, durationMs, code);
@@ -212,6 +218,16 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   const { tracer } = options;
   if (tracer === undefined) return serve;
   return (request, response) => tracer.request(request.headers, () => serve(request, response));
+}
+
+/** Does what a request does not depend on. */
+function attempt<T>(log: Log, work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (err) {
+    log.error({ err }, 'a request could not be explained or recorded');
+    return undefined;
+  }
 }
 
 /** True for this share of the calls, evenly distributed. */

@@ -76,6 +76,12 @@ export function inFlight(requests: number): Family {
   return gauge('custos_http_requests_in_flight', 'Requests at work.', requests);
 }
 
+export function droppedLines(lines: number): Family {
+  return counter('custos_log_lines_dropped_total', 'Lines of the log that could not be written.', [
+    { labels: {}, value: lines },
+  ]);
+}
+
 /** Workers read the same thing, or their sum says nothing. */
 function shared(family: Family): Family {
   return family.type === 'histogram' ? family : { ...family, across: 'max' };

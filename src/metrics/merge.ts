@@ -11,10 +11,15 @@ export interface MetricValues {
 /**
  * The metrics of several processes as the text of one: values are added up, except those that each process reads of the
  * same thing, of which the largest counts.
+ *
+ * @param further metrics of a process that has no others.
  */
-export async function mergedText(ofProcesses: readonly MetricValues[]): Promise<string> {
+export async function mergedText(
+  ofProcesses: readonly MetricValues[],
+  further: readonly Family[] = [],
+): Promise<string> {
   const merged = new Map<string, Family>();
-  for (const { families } of ofProcesses) {
+  for (const families of [...ofProcesses.map((each) => each.families), further]) {
     for (const family of families) {
       const known = merged.get(family.name);
       merged.set(family.name, known === undefined ? family : merge(known, family));

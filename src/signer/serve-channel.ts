@@ -1,6 +1,6 @@
-import { writeSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { systemEntropy } from '../adapters/entropy.ts';
+import { logOutput } from '../adapters/log-output.ts';
 import { type ServedVault, serveConnection } from '../adapters/signer/serve-connection.ts';
 import { randomPhrases } from '../adapters/vault/phrase-entropy.ts';
 import { preparedKeys } from '../adapters/vault/prepared-keys.ts';
@@ -44,5 +44,5 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
 
 /** A line of the log, on stderr, in the form of the server's. */
 function report(fields: object, msg: string): void {
-  writeSync(2, `${JSON.stringify({ level: 'error', component: 'signer', ...fields, msg })}\n`);
+  logOutput(2).write(`${JSON.stringify({ level: 'error', component: 'signer', ...fields, msg })}\n`);
 }

@@ -34,7 +34,7 @@ const METRICS_EVERY_MS = 30_000;
 
 /** Starts to record and to send. Requests never wait for the collector. */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
-  const { metrics, service, version } = options;
+  const { metrics, service, version, log } = options;
   const sender = { service, version, instance: Buffer.from(options.entropy.bytes(8)).toString('hex') };
   const send = createExporter(options);
   const startNs = BigInt(Math.round(performance.timeOrigin)) * 1_000_000n;
@@ -44,20 +44,28 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
 
   const sendSpans = async (): Promise<void> => {
     isSending = true;
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, SPANS_AT_ONCE);
-      waiting = waiting.slice(SPANS_AT_ONCE);
-      await send('/v1/traces', tracesBody(sender, batch));
+    try {
+      while (waiting.length > 0) {
+        const batch = waiting.slice(0, SPANS_AT_ONCE);
+        waiting = waiting.slice(SPANS_AT_ONCE);
+        await send('/v1/traces', tracesBody(sender, batch));
+      }
+    } catch (err) {
+      log.error({ err }, 'spans could not be sent');
+    } finally {
+      isSending = false;
     }
-    isSending = false;
   };
   const flush = (): void => {
     if (!isSending && waiting.length > 0) sending = sendSpans();
   };
   const sendMetrics = async (): Promise<void> => {
     const nowNs = BigInt(Math.round(performance.timeOrigin + performance.now())) * 1_000_000n;
-    const body = metricsBody(sender, await metrics.families(), { startNs, nowNs });
-    await send('/v1/metrics', body);
+    try {
+      await send('/v1/metrics', metricsBody(sender, await metrics.families(), { startNs, nowNs }));
+    } catch (err) {
+      log.error({ err }, 'metrics could not be sent');
+    }
   };
   const tracer = startTracer({
     ...options,

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, type StdioOptions, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +22,8 @@ interface RunOptions {
   readonly env?: Record<string, string>;
   /** Options of Node. */
   readonly nodeOptions?: readonly string[];
+  /** Where input and output go. Default: pipes. */
+  readonly stdio?: StdioOptions;
 }
 
 /** Runs a command to its end. */
@@ -148,7 +150,7 @@ export function temporaryFolder(): string {
 /** Runs the published bundle, which is built first if necessary. */
 async function start(
   args: readonly string[],
-  { env = {}, nodeOptions = [] }: RunOptions,
+  { env = {}, nodeOptions = [], stdio = 'pipe' }: RunOptions,
 ): Promise<ChildProcess> {
   built ??= promisify(execFile)(process.execPath, [join(root, 'codegen', 'build.ts')]);
   await built;
@@ -157,6 +159,7 @@ async function start(
   );
   const child = spawn(process.execPath, [...nodeOptions, program, ...args], {
     env: { ...Object.fromEntries(own), ...env },
+    stdio,
   });
   // A failing test must not leave a server behind.
   const kill = (): void => void child.kill('SIGKILL');

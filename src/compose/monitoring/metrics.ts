@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { droppedLogLines } from '../../adapters/log-output.ts';
 import type { Admission } from '../../http/overload/admission.ts';
 import type { OpenUnit } from '../../http/unit-of-work.ts';
 import { readBacklog } from '../../jobs/read-backlog.ts';
@@ -47,6 +48,7 @@ export async function watchServer(metrics: ServerMetrics | undefined, watched: W
   const readUtilization = utilizationReader();
   metrics.add(() => [
     gauges.utilization(readUtilization()),
+    gauges.droppedLines(droppedLogLines()),
     ...gauges.admission(admission?.counts()),
     ...gauges.connections(database.connections?.()),
     ...(hold === undefined ? [] : [gauges.held(hold.reason() !== undefined)]),

@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { logOf } from '../../adapters/log.ts';
+import { droppedLogLines, type LogOutput, logOutput } from '../../adapters/log-output.ts';
 import { fewArenas } from '../../adapters/processes/few-arenas.ts';
 import { type KeptProcess, keepRunning, type StartedProcess } from '../../adapters/processes/keep-running.ts';
 import type { ServeConfig } from '../../config.ts';
@@ -35,8 +36,8 @@ const START_MS = 60_000;
 const METRICS_MS = 1_000;
 /** More than a server needs, after its drain, to finish its requests and its jobs. */
 const END_MS = 30_000;
-/** What the reader of the log has not taken yet; further lines are dropped. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/** A line of this length is passed on before its end. */
+const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
  * Starts the workers. Throws StartError when one of them does not start.
@@ -52,7 +53,12 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
   const merged = async (): Promise<string> => {
     const ofWorkers = await Promise.all(workers.map((each) => each.current()?.metrics()));
     const { mergedText } = await import('../../metrics/merge.ts');
-    return mergedText(ofWorkers.filter((metrics) => metrics !== undefined));
+    const { droppedLines } = await import('../../metrics/gauges.ts');
+    return mergedText(
+      ofWorkers.filter((metrics) => metrics !== undefined),
+      // This process writes the lines of all workers.
+      [droppedLines(droppedLogLines())],
+    );
   };
   const start = (): WorkerProcess => startWorker({ merged, endMs });
   const started = await Promise.allSettled(
@@ -99,8 +105,8 @@ function startWorker({ merged, endMs }: { merged(): Promise<string>; endMs: numb
   const send = (message: ToWorker): void => {
     if (worker.isConnected()) worker.send(message);
   };
-  forwardLines(worker.process.stdout, process.stdout);
-  forwardLines(worker.process.stderr, process.stderr);
+  forwardLines(worker.process.stdout, logOutput(1));
+  forwardLines(worker.process.stderr, logOutput(2));
   worker.on('message', (message: FromWorker) => {
     if (message.kind === 'ready') addresses.resolve(message);
     else if (message.kind === 'metrics') asked.get(message.id)?.(message.values);
@@ -148,19 +154,15 @@ function kill(worker: Worker): void {
 }
 
 /** Whole lines only: two workers that write to one pipe could mix theirs. */
-function forwardLines(from: Readable | null, to: NodeJS.WriteStream): void {
+function forwardLines(from: Readable | null, to: LogOutput): void {
   let rest = Buffer.alloc(0);
   from?.on('data', (chunk: Buffer) => {
-    const end = chunk.lastIndexOf(0x0a) + 1;
-    if (end === 0) {
-      rest = Buffer.concat([rest, chunk]);
-      return;
-    }
-    const lines = Buffer.concat([rest, chunk.subarray(0, end)]);
-    rest = Buffer.from(chunk.subarray(end));
-    if (to.writableLength < MAX_WAITING_BYTES) to.write(lines);
+    const all = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = all.length > MAX_LINE_BYTES ? all.length : all.lastIndexOf(0x0a) + 1;
+    rest = Buffer.from(all.subarray(end));
+    if (end > 0) to.write(all.toString('utf8', 0, end));
   });
   from?.once('end', () => {
-    if (rest.length > 0) to.write(rest);
+    if (rest.length > 0) to.write(`${rest.toString()}\n`);
   });
 }

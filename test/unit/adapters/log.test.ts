@@ -67,6 +67,22 @@ test('a JSON line may contain what JSON cannot', async () => {
   });
 });
 
+test.each(['json', 'text'] as const)(
+  'a field that cannot be read costs the fields, not the program: %s',
+  async (format) => {
+    const text = await printed(
+      format,
+      'info',
+      `log.warn({ odd: { toJSON() { throw new Error('unreadable'); } } }, 'kept');
+     log.warn({ get odd() { throw new Error('unreadable'); } }, 'kept as well');`,
+    );
+    expect(text.trimEnd().split('\n')).toEqual([
+      expect.stringContaining('kept'),
+      expect.stringContaining('kept as well'),
+    ]);
+  },
+);
+
 test.each(['json', 'text'] as const)('fields named like a secret are redacted: %s', async (format) => {
   const text = await printed(
     format,

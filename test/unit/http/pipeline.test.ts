@@ -367,3 +367,21 @@ test('concurrent requests are isolated', async () => {
   expect(answers.map(({ body }) => (body as { path: { toy_id: string } }).path.toy_id)).toEqual(names);
   expect(new Set(answers.map(({ headers }) => headers.get('x-request-id'))).size).toBe(names.length);
 });
+
+test('a record or an explanation that fails costs the client nothing', async () => {
+  const fail = (): never => {
+    throw new Error('out of memory');
+  };
+  await using server = await startToyServer({
+    record: fail,
+    refusals: { explain: fail, isHintSent: true },
+  });
+  expect((await server.fetch('GET', '/v1/games')).status).toBe(404);
+  expect((await server.fetch('POST', '/v1/toys', { headers: json, body: '{"name":"bear"}' })).status).toBe(
+    200,
+  );
+  const failures = server.log.lines.filter(
+    ({ message }) => message === 'a request could not be explained or recorded',
+  );
+  expect(failures).toHaveLength(3);
+});
