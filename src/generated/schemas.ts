@@ -2381,7 +2381,7 @@ export type EthereumTypedDataDomainConditionField = "chainId" | "verifyingContra
 export type EthereumTypedDataInput = {
   /** Any of `name`, `version`, `chainId`, `verifyingContract` and `salt`. */
   domain: TypedDataDomainInputParams;
-  /** The values of the primary type. */
+  /** The values of the primary type. A struct that is null or absent is encoded as 32 zero bytes; every other member needs a value. */
   message: { [key: string]: unknown };
   /** Name of the message type. */
   primary_type: string;
@@ -7163,7 +7163,7 @@ export type TypedDataTypeFieldInput = {
   type: string;
 };
 
-/** The EIP-712 types: each struct name maps to its members in order. If `EIP712Domain` is omitted, it is derived from the domain. */
+/** The EIP-712 types: each struct name maps to its members in order. Names may contain anything but parentheses, brackets and commas, and in struct names spaces, which would make the encoded type ambiguous. Every type must be declared. If `EIP712Domain` is omitted, it is derived from the domain. */
 export type TypedDataTypesInputParams = { [key: string]: TypedDataTypeFieldInput[] };
 
 /** The account to remove. */

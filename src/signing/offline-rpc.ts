@@ -99,7 +99,7 @@ const signers: Signers = {
   },
   async eth_signTypedData_v4(secret, params) {
     const { signTypedData } = await modules.typedData();
-    return { signature: signTypedData(secret, params), encoding: 'hex' };
+    return { signature: await signTypedData(secret, params), encoding: 'hex' };
   },
   async eth_signUserOperation(secret, params) {
     const { signUserOperation } = await modules.userOperation();

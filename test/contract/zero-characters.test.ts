@@ -9,7 +9,9 @@ import {
   exampleParameters,
 } from './documented-operations.ts';
 
-// PostgreSQL cannot store U+0000, so it is refused in every string of a request before the database is used.
+// PostgreSQL cannot store U+0000, so it is refused in every string of a request before the database is used, except in
+// texts that are only signed (zero-characters-signed.test.ts).
+const signed = /^(walletRpc|createWalletRpcIntent|rawSignWallet) body \/params\/(message|typed_data|bytes)\b/;
 type Parts = { path: object; query: object; body: unknown };
 interface Place {
   readonly id: OperationId;
@@ -54,8 +56,9 @@ test('U+0000 in any string of any request is refused with its position', async (
   const places = documentedOperations.flatMap((operation) => [...placesOf(operation)]);
   const reported = { byName: 0, asMalformed: 0 };
   for (const place of places) {
-    const { status, body } = await attempt(sandbox, place.id, place.input);
     const where = `${place.id} ${place.in} ${place.pointer}`;
+    if (signed.test(where)) continue;
+    const { status, body } = await attempt(sandbox, place.id, place.input);
     expect(`${where}: ${status}`).toBe(`${where}: 400`);
     const { error, data } = body as Refusal;
     const issues = (data?.issues ?? []) as { in: string; pointer: string; message: string }[];

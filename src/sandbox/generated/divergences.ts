@@ -2997,13 +2997,13 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "typeOf"
  },
  {
+  "text": "far above the types of real applications. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
+  "path": "src/signing/ethereum/typed-data-types.ts",
+  "symbol": "MAX_TYPES"
+ },
+ {
   "text": "`uint` and `int` without a size mean 256 bits, as in published clients.",
   "path": "src/signing/ethereum/typed-data-values.ts",
   "symbol": "isIntegerSize"
- },
- {
-  "text": "far above the types of real applications. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
-  "path": "src/signing/ethereum/typed-data.ts",
-  "symbol": "MAX_TYPES"
  }
 ];

@@ -4,7 +4,7 @@ import { InvalidTypedDataError } from '../signing-errors.ts';
 
 const ELEMENTARY = /^(?:(u?int)(\d{0,3})|bytes(\d{0,2})|address|bool|string)$/;
 const INTEGER_TEXT = /^(?:-?\d{1,78}|0x[0-9a-fA-F]{1,64})$/;
-const HEX_TEXT = /^0x(?:[0-9a-fA-F]{2})*$/;
+const HEX_TEXT = /^0x[0-9a-fA-F]*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
 /** Whether the name is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …). */
@@ -16,10 +16,11 @@ export function isElementaryType(type: string): boolean {
   return size === undefined || size === '' || isByteSize(size);
 }
 
-/** Encodes one value as the 32-byte word of encodeData (EIP-712). Throws InvalidTypedDataError at `pointer`. */
+/**
+ * Encodes one value of an elementary type as the 32-byte word of encodeData (EIP-712). Throws InvalidTypedDataError at
+ * `pointer`.
+ */
 export function encodeElementaryValue(type: string, value: unknown, pointer: string): Uint8Array {
-  if (!isElementaryType(type))
-    throw new InvalidTypedDataError(pointer, `expected a known type, got \`${type}\``);
   const word = encodeWord(type, value);
   if (word === undefined) throw new InvalidTypedDataError(pointer, `expected a value of type \`${type}\``);
   return word;
@@ -39,7 +40,7 @@ function encodeWord(type: string, value: unknown): Uint8Array | undefined {
 
 // `bytes` is hashed; `bytesN` is padded on the right.
 function encodeBytes(type: string, value: unknown): Uint8Array | undefined {
-  if (typeof value !== 'string' || !HEX_TEXT.test(value)) return undefined;
+  if (typeof value !== 'string' || !HEX_TEXT.test(value) || value.length % 2 !== 0) return undefined;
   const bytes = hexToBytes(value.slice(2));
   if (type === 'bytes') return keccak_256(bytes);
   if (bytes.length !== Number(type.slice('bytes'.length))) return undefined;

@@ -128,10 +128,10 @@ describe('eth_signTypedData_v4', () => {
     ['half a byte', '/message/x', withField('bytes', '0x123')],
     ['a bad address', '/message/x', withField('address', '0x12')],
     ['null', '/message/x', withField('string', null)],
-    ['an unknown type', '/message/x', withField('Letter', {})],
-    ['a number of 7 bits', '/message/x', withField('uint7', 1)],
-    ['a number of 264 bits', '/message/x', withField('uint264', 1)],
-    ['bytes of 33', '/message/x', withField('bytes33', `0x${'11'.repeat(33)}`)],
+    ['an unknown type', '/types/Mail', withField('Letter', {})],
+    ['a number of 7 bits', '/types/Mail', withField('uint7', 1)],
+    ['a number of 264 bits', '/types/Mail', withField('uint264', 1)],
+    ['bytes of 33', '/types/Mail', withField('bytes33', `0x${'11'.repeat(33)}`)],
     ['no array', '/message/x', withField('uint8[]', 1)],
     ['an array of another length', '/message/x', withField('uint8[2]', [1])],
     ['a bad element', '/message/x/1', withField('uint8[]', [1, 256])],
@@ -179,7 +179,7 @@ describe('eth_signTypedData_v4', () => {
     for (let depth = 0; depth < 200; depth += 1) message = { next: [message] };
     const typed_data = { ...mail, types: { Mail: [{ name: 'next', type: 'Mail[]' }] }, message };
     expect((await refusalOf('eth_signTypedData_v4', { typed_data })).message).toBe(
-      'expected at most 64 levels',
+      'expected at most 128 levels',
     );
   });
 
