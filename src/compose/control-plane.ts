@@ -6,7 +6,7 @@ import type { SandboxConfig } from '../config.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { secretProperties } from '../generated/secrets.ts';
 import type { Mount } from '../http/app.ts';
-import { createBrand } from '../http/brand.ts';
+import { type Brand, createBrand, createControlBrand } from '../http/brand.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { requireLocalCaller } from '../http/origins/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
@@ -86,13 +86,14 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
   // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
+  const brand = createControlBrand(options.config.prefix);
   const context: Omit<ControlContext, 'signal'> = {
     ...policyAnalysis({ services, database }),
     by: { origin: 'control_plane' },
     clock,
     appId,
     events: eventContract(createBrand(options.config.prefix)),
-    document: readDocument,
+    document: () => readDocument(brand),
     requests: options.requests,
     faults: options.faults,
     documentedErrors: options.documentedErrors,
@@ -135,6 +136,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     ...options,
     operations: everyOperation,
     validators: requestValidators,
+    brand,
     authenticate: requireLocalCaller(options.config),
     publicBaseUrls: () => [],
     isHostSigned: false,
@@ -153,8 +155,9 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   return { prefix: '/_sandbox/', handle };
 }
 
-function readDocument(): object {
-  return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'control-plane.json'), 'utf8'));
+function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {
+  const text = readFileSync(join(packageRoot(), 'openapi', 'control-plane.json'), 'utf8');
+  return JSON.parse(brand?.writeText(text) ?? text);
 }
 
 /** Aborted when the connection closes before the response is written. */

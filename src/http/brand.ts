@@ -69,6 +69,41 @@ export function createBrand(prefix: string): Brand | undefined {
   };
 }
 
+/**
+ * The brand of a control plane, whose names have no brand: only the DIDs of users are translated, because its callers read
+ * them from the API. In a body that is read, only its own members are: deeper values are requests and payloads that the API
+ * translates itself.
+ */
+export function createControlBrand(prefix: string): Brand | undefined {
+  const brand = createBrand(prefix);
+  if (brand === undefined) return undefined;
+  const [own, neutral] = [`did:${prefix}:`, `did:${NEUTRAL}:`];
+  const replaceStart = (text: string, from: string, to: string): string =>
+    text.startsWith(from) ? to + text.slice(from.length) : text;
+  const write = (value: unknown): unknown => {
+    if (typeof value === 'string') return replaceStart(value, neutral, own);
+    if (Array.isArray(value)) return value.map(write);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, write(inner)]));
+  };
+  return {
+    ...brand,
+    readHeaders: (headers) => headers,
+    writeBody: write,
+    readBody(body) {
+      if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+      return Object.fromEntries(
+        Object.entries(body).map(([name, value]) => [
+          name,
+          typeof value === 'string' && didProperties.includes(name)
+            ? replaceStart(value, own, neutral)
+            : value,
+        ]),
+      );
+    },
+  };
+}
+
 function translation(
   pair: (word: string) => [string, string],
   prefix: string,
