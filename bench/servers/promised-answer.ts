@@ -50,7 +50,8 @@ function exchangeOf(
     ...{ headers: request.headers, nowMs: systemClock.now(), remoteAddress },
     ...{ rawBody: Buffer.alloc(0), isBodyRead: false },
     route: { operation: found.operation, params: found.path },
-    ...{ app: undefined, userId: undefined, sessionId: undefined, publicClientNetwork: undefined },
+    ...{ app: undefined, hasAppSecret: false, userId: undefined, sessionId: undefined },
+    publicClientNetwork: undefined,
     ...{ query: queryOf(target), body: undefined, proof: undefined, signers: undefined },
     ...{ effects: noEffects, injected: undefined },
   };

@@ -84,6 +84,7 @@ function requireCredentials(exchange: HttpExchange): void {
   const schemes = security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
   if (!schemes.test(authorization ?? '')) throw new ApiError('missing_or_invalid_token');
   if (appId === undefined) throw new ApiError('missing_or_invalid_service_app_id');
+  exchange.hasAppSecret = true;
 }
 
 /** An OAuth client names itself in HTTP Basic, or in the body, which is not read before the second call. */

@@ -44,7 +44,7 @@ import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
-import { defaultTimeouts, isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
+import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
 import { identifyDatabase } from '../storage/schema/identify-database.ts';
 import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
@@ -94,11 +94,11 @@ export async function startProduction(
       if (isSessionLost(error)) restores?.doubt();
     },
   });
-  // Rate limits count in the same database on separate connections, so that they do not wait for the work.
+  // Rate limits are settled on a connection of their own. Nothing waits for it.
   const counters = postgresPool(
-    { connectionString: config.databaseUrl, max: 2 },
+    { connectionString: config.databaseUrl, max: 1 },
     onConnectionError,
-    defaultTimeouts,
+    settlementTimeouts,
   );
   const replica = await openReplica(config, database, log);
   const units = unitsOf(database, metrics?.transaction);
@@ -274,6 +274,15 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
 
 /** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
+
+/** A settlement that takes longer is worth nothing: the next one begins. */
+const settlementTimeouts = {
+  connectMs: 1_000,
+  statementMs: 1_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+  silenceMs: 2_000,
+};
 
 /** They are counted in memory, and the connections of an address reach all workers in turn. */
 function failuresPerWorker(workers: number): typeof failuresOfAddress {

@@ -55,13 +55,14 @@ const everyOperation = Object.values(operations);
  */
 export async function createApp(options: AppOptions): Promise<App> {
   const brand = createBrand(options.prefix);
+  const rateLimiter = await rateLimiterOf(options.rateLimit);
   const pipeline = await createPipeline({
     ...options,
     operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,
     brand,
-    rateLimiter: await rateLimiterOf(options.rateLimit),
+    rateLimiter,
   });
   const findReferencePage = createReferencePages(options.packageRoot, brand, options.reference);
   const guard = createTransportGuard(options.transport);
@@ -84,14 +85,25 @@ export async function createApp(options: AppOptions): Promise<App> {
     path: string,
   ): Promise<void> => {
     const page = await findPageSafely(findReferencePage, path, options);
-    return page === undefined ? pipeline(request, response) : servePage(request, response, page);
+    if (page === undefined) return pipeline(request, response);
+    // The largest pages that anybody can ask for.
+    const admit: Page['admit'] = (caller) => {
+      rateLimiter?.countPage(caller.remoteAddress, page.content.length);
+      page.admit?.(caller);
+    };
+    return servePage(request, response, page, admit);
   };
 
-  const servePage = async (request: IncomingMessage, response: ServerResponse, page: Page): Promise<void> => {
+  const servePage = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    page: Page,
+    admit = page.admit,
+  ): Promise<void> => {
     const id = options.newRequestId();
     try {
       guard.scheme(request);
-      page.admit?.({ headers: request.headers, remoteAddress: guard.clientAddress(request) });
+      admit?.({ headers: request.headers, remoteAddress: guard.clientAddress(request) });
       requireRead(request);
       await sendPage(request, response, page, id);
     } catch (error) {

@@ -60,7 +60,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
-      exchange.app = requireSameApp(exchange, cached.app);
+      acceptSecret(exchange, cached.app);
       return undefined;
     }
     return look(exchange, () => lookUp(exchange, header, digest));
@@ -76,7 +76,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     }
     const app = { id: record.id };
     accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
-    exchange.app = requireSameApp(exchange, app);
+    acceptSecret(exchange, app);
   };
 
   const findClient = createFindClient(apps, isSecretOf);
@@ -85,6 +85,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (header === undefined) {
       const { app, isPublic } = await findClient(exchange);
       exchange.app = { id: app.id };
+      exchange.hasAppSecret = !isPublic;
       if (isPublic) exchange.publicClientNetwork = networkOf(exchange.remoteAddress);
       return;
     }
@@ -93,6 +94,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       if (isSecretOf(secret, record)) exchange.app = { id: appId };
     }
     if (exchange.app === undefined) throw invalidClient();
+    exchange.hasAppSecret = true;
   };
 
   /** Lets a page of an admitted origin read the response. Returns whether the request is from one. */
@@ -168,9 +170,10 @@ function counted(failures: FailureLimit): LookUp {
   };
 }
 
-function requireSameApp(exchange: HttpExchange, app: AuthenticatedApp): AuthenticatedApp {
+function acceptSecret(exchange: HttpExchange, app: AuthenticatedApp): void {
   if (requireAppId(exchange) !== app.id) throw new ApiError('invalid_app_credentials');
-  return app;
+  exchange.app = app;
+  exchange.hasAppSecret = true;
 }
 
 function requireAppId(exchange: HttpExchange): string {

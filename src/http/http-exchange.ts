@@ -30,6 +30,8 @@ export interface HttpExchange {
   route: Route | undefined;
   /** Undefined before authentication, and for public operations that are called without an app. */
   app: AuthenticatedApp | undefined;
+  /** Whether the secret of `app` was verified. Otherwise anybody who knows the app's id may be the caller. */
+  hasAppSecret: boolean;
   /** The user whose access token was sent instead of the app's secret. */
   userId: string | undefined;
   /** The session of that access token. */

@@ -111,7 +111,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   };
   const runCounted = async (exchange: HttpExchange, limiter: RateLimiter): Promise<Answer> => {
     writeLimits(exchange, await limiter.countWork(exchange));
-    return await runProven(exchange);
+    return await limiter.guessing(exchange, () => runProven(exchange));
   };
   const contract = await createContract({
     operations: options.operations,
@@ -284,6 +284,7 @@ function beginExchange(
     isBodyRead: false,
     route: undefined,
     app: undefined,
+    hasAppSecret: false,
     userId: undefined,
     sessionId: undefined,
     publicClientNetwork: undefined,

@@ -1,12 +1,12 @@
-import {
-  BurstyRateLimiter,
-  RateLimiterMemory,
-  RateLimiterPostgres,
-  RateLimiterRes,
-} from 'rate-limiter-flexible';
+import { hash } from 'node:crypto';
 import { ApiError } from '../errors.ts';
-import type { Log } from '../ports/log.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import {
+  type Allowance,
+  createRateLevels,
+  type RateLevels,
+  type SharedLevels,
+} from './overload/rate-levels.ts';
 
 /** How many points an app may use. */
 interface RateLimit {
@@ -28,17 +28,12 @@ interface OperationLimit extends RateLimit {
 /** Limits per app. Operations in `operations` have an additional limit. */
 export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
-  /** Counts in PostgreSQL, shared by all processes. Default: in memory. */
-  readonly postgres?: { readonly pool: PostgresPool; readonly log: Log; readonly schemaName?: string };
+  /** Counts together with the other processes on a PostgreSQL. Default: this process counts on its own. */
+  readonly postgres?: SharedLevels;
   /** Called with the name of the limit that refuses a request. */
   readonly onRefused?: ((limit: string) => void) | undefined;
-}
-
-/** The part of `pg.Pool` that is needed. */
-interface PostgresPool {
-  query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
-  /** Whether it was closed. */
-  readonly ended?: boolean;
+  /** A monotonic clock, ms. Default: that of the process. */
+  readonly now?: () => number;
 }
 
 /**
@@ -70,68 +65,170 @@ function usersInBatch(body: unknown): number {
 
 type LimitHeaders = Readonly<Record<string, string>>;
 
-/** Counts requests. Both methods return the headers with the remaining allowance and throw `too_many_requests`. */
+/** Counts requests. The methods throw `too_many_requests`; the first two return the headers with what is left. */
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
   countRequest(exchange: HttpExchange): Promise<LimitHeaders>;
   /** Counts the additional points of a validated request; undefined if there are no limits to report. */
   countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
+  /** Counts a static page against the address that gets it. */
+  countPage(address: string, bytes: number): void;
+  /** Runs a request. If it presents a one-time code that is wrong, the next guesses are limited. */
+  guessing<T>(exchange: HttpExchange, run: () => Promise<T>): Promise<T>;
 }
 
 interface Limiter {
-  readonly name: string;
-  readonly onRefused: RateLimitOptions['onRefused'];
   readonly limit: RateLimit;
-  consume(key: string, points: number): Promise<RateLimiterRes>;
+  readonly allowance: Allowance;
 }
 
 // CHOICE: each user has a fifth of the app's allowance, and all users together have as much as the app.
 const USER_SHARE = 5;
 
 /**
- * Creates the rate limiter. A request counts against the app whose secret it sends; with a user's token, against the
- * user and against all users of the app; for public operations, against the client's address. So no caller can use up
- * the allowance of another.
+ * CHOICE: wrong one-time codes. Of one address for all accounts of an app: ten, then one a minute. For one account,
+ * whatever the address: twenty, then one every three minutes, so trying all codes of six digits takes years. Callers with
+ * the app secret and callers without have separate counts: callers without the secret cannot use up the guesses of a backend.
+ */
+const guessesOfAddress: RateLimit = { points: 10, durationSeconds: 600 };
+const guessesOfAccount: RateLimit = { points: 20, durationSeconds: 3_600 };
+
+/**
+ * Creates the rate limiter. A request is charged to the party that has proved who it is: to the app if its secret was
+ * verified; with a user's token, to the user and to all users of the app. All other requests are charged to the client's
+ * address. So no caller can use up the allowance of another.
  */
 export function createRateLimiter(options: RateLimitOptions): RateLimiter {
-  const ofApp = makeLimiter('app', options, options);
-  const ofUser = makeLimiter('user', shareOf(options, USER_SHARE), options);
-  const ofUsers = makeLimiter('users', options, options);
+  const { postgres: shared, now, onRefused } = options;
+  const levels = createRateLevels({ shared, ...(now !== undefined && { now }) });
+  const ofApp = makeLimiter('app', options);
+  const ofAddress = makeLimiter('address', options);
+  const ofUser = makeLimiter('user', shareOf(options, USER_SHARE));
+  const ofUsers = makeLimiter('users', options);
   const operations = options.operations ?? {};
   const ofOperation = new Map(
     Object.entries(operations)
       .filter(([, { sharedWith }]) => sharedWith === undefined)
-      .map(([id, limit]) => [id, makeLimiter(id, limit, options)]),
+      .map(([id, limit]) => [id, makeLimiter(id, limit)]),
   );
+  const guesses = createGuessLimit(levels, onRefused);
 
-  const count = async (exchange: HttpExchange, points: number): Promise<LimitHeaders> => {
-    const { app, userId, route, remoteAddress } = exchange;
-    if (app === undefined || route?.operation.security === 'none') {
-      return consume(ofApp, `address:${networkOf(remoteAddress)}`, points);
+  const consume = (limiter: Limiter, key: string, points: number): LimitHeaders => {
+    const { isGranted, level } = levels.take(limiter.allowance, key, points);
+    const headers = headersOf(limiter, level);
+    if (isGranted) return headers;
+    onRefused?.(limiter.allowance.name);
+    throw tooMany(limiter.allowance, level + points, headers);
+  };
+  const count = (exchange: HttpExchange, points: number): LimitHeaders => {
+    const { app, userId, hasAppSecret, remoteAddress } = exchange;
+    if (app !== undefined && userId !== undefined) {
+      const headers = consume(ofUser, `${app.id}:${userId}`, points);
+      consume(ofUsers, app.id, points);
+      return headers;
     }
-    if (userId === undefined) return consume(ofApp, app.id, points);
-    const headers = await consume(ofUser, `${app.id}:${userId}`, points);
-    await consume(ofUsers, app.id, points);
-    return headers;
+    if (app !== undefined && hasAppSecret) return consume(ofApp, app.id, points);
+    return consume(ofAddress, networkOf(remoteAddress), points);
   };
 
   return {
-    countRequest: (exchange) => count(exchange, 1),
+    countRequest: async (exchange) => count(exchange, 1),
     async countWork(exchange) {
       const id = exchange.route?.operation.id ?? '';
       const extra = pointsOf(exchange) - 1;
-      const headers = extra > 0 ? await count(exchange, Math.min(extra, options.points)) : undefined;
+      const headers = extra > 0 ? count(exchange, Math.min(extra, options.points)) : undefined;
       const { sharedWith = id, costOf } = operations[id] ?? {};
       const limiter = ofOperation.get(sharedWith);
       if (limiter === undefined) return headers;
-      return consume(limiter, exchange.app?.id ?? '', costOf?.(exchange.body) ?? 1);
+      const { app, hasAppSecret, remoteAddress } = exchange;
+      const key = app !== undefined && hasAppSecret ? app.id : `address:${networkOf(remoteAddress)}`;
+      return consume(limiter, key, costOf?.(exchange.body) ?? 1);
     },
+    countPage(address, bytes) {
+      const points = 1 + Math.floor(bytes / BYTES_A_POINT);
+      consume(ofAddress, networkOf(address), Math.min(points, options.points));
+    },
+    guessing: guesses,
+  };
+}
+
+function makeLimiter(name: string, limit: RateLimit): Limiter {
+  const { points, durationSeconds, burst = points } = limit;
+  return {
+    limit,
+    allowance: { name, capacity: Math.max(points, burst), perSecond: points / durationSeconds },
   };
 }
 
 function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: number): RateLimit {
   const share = (whole: number) => Math.max(1, Math.ceil(whole / parts));
   return { points: share(points), durationSeconds, burst: share(burst) };
+}
+
+/** The name of the limit of wrong one-time codes in metrics. */
+const GUESSES = 'one_time_codes';
+
+function createGuessLimit(
+  levels: RateLevels,
+  onRefused: RateLimitOptions['onRefused'],
+): RateLimiter['guessing'] {
+  const ofAddress = makeLimiter('codes-of-address', guessesOfAddress).allowance;
+  const ofAccount = makeLimiter('codes-of-account', guessesOfAccount).allowance;
+  return async (exchange, run) => {
+    const { app, hasAppSecret, route, remoteAddress } = exchange;
+    if (route?.operation.id !== 'authenticatePasswordless' || app === undefined) return run();
+    const accounts = accountsOf(exchange).map((account) => {
+      const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
+      return [ofAccount, key] as const;
+    });
+    // A backend has one address for all its users.
+    const address = hasAppSecret ? [] : [[ofAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
+    // Charged before the code is compared: requests that arrive at once must not all count as the first guess.
+    const charged: (readonly [Allowance, string])[] = [];
+    const giveBack = (): void => {
+      for (const [allowance, key] of charged) levels.giveBack(allowance, key, 1);
+    };
+    for (const [allowance, key] of [...address, ...accounts]) {
+      const { isGranted, level } = levels.take(allowance, key, 1);
+      if (!isGranted) {
+        giveBack();
+        onRefused?.(GUESSES);
+        throw tooMany(allowance, level + 1);
+      }
+      charged.push([allowance, key]);
+    }
+    let isWrong = false;
+    try {
+      return await run();
+    } catch (error) {
+      isWrong = error instanceof ApiError && error.code === 'invalid_credentials';
+      throw error;
+    } finally {
+      if (!isWrong) giveBack();
+    }
+  };
+}
+
+/** What a login names: spellings of one account have one key. */
+function accountsOf({ body }: HttpExchange): string[] {
+  const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
+  const accounts: string[] = [];
+  if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
+  // The last digits, because the country code may be left out.
+  if (typeof number === 'string') accounts.push(`phone:${digitsOf(number).slice(-8)}`);
+  return accounts;
+}
+
+function digitsOf(number: string): string {
+  return number.normalize('NFKC').replaceAll(/[^0-9]/g, '');
+}
+
+/** @param level what the level would be with the refused points. */
+function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: LimitHeaders): ApiError {
+  const seconds = Math.max(1, Math.ceil((level - capacity) / perSecond));
+  return new ApiError('too_many_requests', undefined, {
+    headers: { ...headers, 'retry-after': String(seconds) },
+  });
 }
 
 const FREE_SIGNATURES = 2;
@@ -176,24 +273,13 @@ export function networkOf(address: string): string {
   return [...groups, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':');
 }
 
-async function consume(limiter: Limiter, key: string, points: number): Promise<LimitHeaders> {
-  try {
-    return headersOf(limiter, await limiter.consume(key, points));
-  } catch (refusal) {
-    if (!(refusal instanceof RateLimiterRes)) throw refusal;
-    limiter.onRefused?.(limiter.name);
-    const headers = headersOf(limiter, refusal);
-    const retryAfter = String(Math.max(1, secondsUntilReset(refusal)));
-    throw new ApiError('too_many_requests', undefined, {
-      headers: { ...headers, 'retry-after': retryAfter },
-    });
-  }
-}
-
 /** The two common forms: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
-function headersOf({ name, limit }: Limiter, left: RateLimiterRes): Record<string, string> {
-  const remaining = Math.max(0, left.remainingPoints);
-  const seconds = secondsUntilReset(left);
+function headersOf({ limit, allowance }: Limiter, level: number): Record<string, string> {
+  const { name, capacity, perSecond } = allowance;
+  const left = Math.max(0, Math.floor(capacity - level));
+  const remaining = Math.min(limit.points, left);
+  // Until everything is there again.
+  const seconds = Math.ceil(Math.min(level, capacity) / perSecond);
   return {
     'x-ratelimit-limit': String(limit.points),
     'x-ratelimit-remaining': String(remaining),
@@ -201,67 +287,6 @@ function headersOf({ name, limit }: Limiter, left: RateLimiterRes): Record<strin
     ratelimit: `"${name}";r=${remaining};t=${seconds}`,
     'ratelimit-policy': `"${name}";q=${limit.points};w=${limit.durationSeconds}`,
   };
-}
-
-function secondsUntilReset(left: RateLimiterRes): number {
-  return Math.ceil(left.msBeforeNext / 1000);
-}
-
-function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions): Limiter {
-  const steady = makeStore(name, limit.points, limit.durationSeconds, options);
-  const saved = (limit.burst ?? limit.points) - limit.points;
-  const { onRefused } = options;
-  if (saved <= 0) return { name, limit, onRefused, consume: (key, points) => steady.consume(key, points) };
-  // The burst: a second allowance that refills more slowly.
-  const rush = makeStore(`${name}-burst`, saved, limit.durationSeconds * 10, options);
-  const both = new BurstyRateLimiter(steady, rush);
-  return { name, limit, onRefused, consume: (key, points) => both.consume(key, points) };
-}
-
-const TABLE_RETRY_MS = 1_000;
-
-function makeStore(name: string, points: number, duration: number, { postgres }: RateLimitOptions) {
-  const settings = { keyPrefix: name, points, duration };
-  if (postgres === undefined) return new RateLimiterMemory(settings);
-  const shared = {
-    ...settings,
-    storeClient: postgres.pool,
-    storeType: 'pool',
-    tableName: 'rate_limits',
-    ...(postgres.schemaName === undefined ? {} : { schemaName: postgres.schemaName }),
-    // Requests that need no database must succeed while it is unavailable: each process then counts on its own, as it
-    // does until the table exists.
-    insuranceLimiter: new RateLimiterMemory(settings),
-  };
-  const { pool, log } = postgres;
-  let hasWarned = false;
-  const limiter = new RateLimiterPostgres(shared, (error) => {
-    if (error != null) tryAgain();
-  });
-  // Of processes that create the table at the same moment, some get an error (42P07 or 42710), and the database may be
-  // away. A limiter does not try again by itself: it would count on its own until the next start.
-  function tryAgain(): void {
-    const again = (): void => {
-      if (pool.ended) return;
-      new RateLimiterPostgres(shared, (error) => {
-        if (error == null) {
-          Object.assign(limiter, { tableCreated: true });
-          return;
-        }
-        // Not at the first failure, which is usually another process that creates the table at the same moment.
-        if (!hasWarned) {
-          hasWarned = true;
-          log.warn(
-            { err: error, limit: name },
-            'requests are counted by each process on its own until the table `rate_limits` can be created',
-          );
-        }
-        tryAgain();
-      });
-    };
-    setTimeout(again, TABLE_RETRY_MS).unref();
-  }
-  return limiter;
 }
 
 /** Counts rejected credentials by client address. */
@@ -281,21 +306,19 @@ export function createFailureLimit({
   points,
   durationSeconds,
   onRefused,
-}: Pick<RateLimitOptions, 'points' | 'durationSeconds' | 'onRefused'>): FailureLimit {
-  const limiter = new RateLimiterMemory({ points, duration: durationSeconds });
+  now,
+}: Pick<RateLimitOptions, 'points' | 'durationSeconds' | 'onRefused' | 'now'>): FailureLimit {
+  const { allowance } = makeLimiter('rejected_credentials', { points, durationSeconds });
+  const levels = createRateLevels({ ...(now !== undefined && { now }) });
   return {
     async requireAttemptsLeft(address) {
-      const used = await limiter.get(networkOf(address));
-      if (used === null || used.consumedPoints < points) return;
-      onRefused?.('rejected_credentials');
-      throw new ApiError('too_many_requests', undefined, {
-        headers: { 'retry-after': String(Math.max(1, Math.ceil(used.msBeforeNext / 1000))) },
-      });
+      const level = levels.levelOf(allowance, networkOf(address)) + 1;
+      if (level <= points) return;
+      onRefused?.(allowance.name);
+      throw tooMany(allowance, level);
     },
     async count(address) {
-      await limiter.consume(networkOf(address)).catch((refusal: unknown) => {
-        if (!(refusal instanceof RateLimiterRes)) throw refusal;
-      });
+      levels.take(allowance, networkOf(address), 1);
     },
   };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import type { Database as SqliteHandle } from 'better-sqlite3';
-import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
+import { MIGRATIONS_TABLE, RATE_LEVELS_TABLE } from './migrations/migrations-table.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
 import { openOrm } from './open-orm.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
@@ -221,7 +221,7 @@ async function openPostgres(
         silenceMs: timeouts?.silenceMs,
       }),
     ),
-    schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
+    schemaGenerator: { skipTables: [MIGRATIONS_TABLE, RATE_LEVELS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);
   ownTransactions(orm);

@@ -106,6 +106,63 @@ describe('an app of a sandbox that lists no origins', () => {
   );
 });
 
+describe('an outsider who sends what the page of an app sends', () => {
+  let limited: TestSandbox;
+  beforeAll(async () => {
+    limited = await startSandbox({ rateLimit: { perSecond: 5, burst: 5 } });
+    await configureApp(limited, { allowed_origins: [page] });
+  });
+  afterAll(() => limited[Symbol.asyncDispose]());
+
+  const send = async (
+    method: 'GET' | 'POST',
+    path: string,
+    headers: Record<string, string>,
+    body?: object,
+  ) => {
+    const answer = await limited.dispatcher.request({
+      ...{ origin: limited.baseUrl, path, method },
+      headers: { 'content-type': 'application/json', 'service-app-id': limited.appId, ...headers },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    await answer.body.dump();
+    return { status: answer.statusCode, limit: answer.headers['ratelimit-policy'] };
+  };
+  const basic = () => ({
+    authorization: `Basic ${Buffer.from(`${limited.appId}:${limited.appSecret}`).toString('base64')}`,
+  });
+
+  // Everything that can be sent without a secret, with what makes a request cost more points.
+  const dear = { 'service-authorization-signature': Array(200).fill('s').join(',') };
+  test.each<[string, 'GET' | 'POST', string, Record<string, string>, object?]>([
+    [
+      'a login',
+      'POST',
+      '/v1/passwordless/authenticate',
+      { ...dear, origin: page },
+      { email, code: '000000' },
+    ],
+    ['a user token', 'GET', '/v1/users/me', { authorization: 'Bearer a.b.c' }],
+    ['a wrong secret', 'GET', '/v1/wallets', { authorization: 'Basic eDp5' }],
+    ['a device', 'POST', '/v1/oauth/device_authorization', dear, { client_id: 'capp_unknown' }],
+    ['the document', 'GET', '/openapi.json', {}],
+    ['the keys of the app', 'GET', '/.well-known/jwks.json', {}],
+  ])('charges nothing to the app: %s', async (_, method, path, headers, body) => {
+    const statuses = [];
+    for (let turn = 0; turn < 12; turn += 1) statuses.push((await send(method, path, headers, body)).status);
+    expect(statuses.filter((status) => status >= 500)).toEqual([]);
+    expect(await send('GET', '/v1/wallets', basic())).toMatchObject({ status: 200, limit: '"app";q=5;w=1' });
+  });
+
+  test('is limited by its address, also for the largest page', async () => {
+    const statuses = [];
+    for (let turn = 0; turn < 12; turn += 1) statuses.push((await send('GET', '/openapi.json', {})).status);
+    expect(statuses).toContain(429);
+    const login = () => send('POST', '/v1/passwordless/authenticate', { origin: page }, { email, code: '1' });
+    await expect.poll(async () => (await login()).status).toBe(429);
+  });
+});
+
 test('operations that need the app secret answer no preflight', async () => {
   const { statusCode, headers, body } = await sandbox.dispatcher.request({
     origin: sandbox.baseUrl,

@@ -241,7 +241,6 @@ const packageModules: Record<string, string[]> = {
   express: ['http'],
   'openapi-backend': ['http'],
   'prom-client': ['metrics'],
-  'rate-limiter-flexible': ['http'],
   commander: ['cli'],
   pino: ['adapters'],
   undici: ['adapters', 'testing'],

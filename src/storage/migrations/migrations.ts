@@ -24,6 +24,7 @@ import { partitions } from './0023-partitions-contract-0021.ts';
 import { policySeals } from './0024-policy-seals.ts';
 import { keyQuorumSeals } from './0025-key-quorum-seals.ts';
 import { vouchers } from './0026-vouchers.ts';
+import { rateLevels } from './0027-rate-levels.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -54,4 +55,5 @@ export const migrations: readonly SchemaMigration[] = [
   policySeals,
   keyQuorumSeals,
   vouchers,
+  rateLevels,
 ];

@@ -22,7 +22,7 @@ const WRITES_WHILE_BUILDING = 'writes wait while the index is built';
 
 // The modes of PostgreSQL's documentation, 13.3, in words. The first that matches counts.
 const kinds: readonly Kind[] = [
-  { pattern: /^create table (?:if not exists )?"(\w+)"/, lock: undefined },
+  { pattern: /^create (?:unlogged )?table (?:if not exists )?"(\w+)"/, lock: undefined },
   {
     pattern: /^create unique index .* on "(\w+)"/,
     lock: WRITES_WHILE_BUILDING,
@@ -91,7 +91,7 @@ export function readStatements(postgres: string): MigrationStatement[] {
     for (const { pattern, lock, contracts } of kinds) {
       const [, table] = pattern.exec(line) ?? [];
       if (table === undefined) continue;
-      if (line.startsWith('create table')) made.add(table);
+      if (/^create (?:unlogged )?table/.test(line)) made.add(table);
       const isOwn = made.has(table);
       return { text, table, lock: isOwn ? undefined : lock, contracts: isOwn ? undefined : contracts };
     }

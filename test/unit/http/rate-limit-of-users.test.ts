@@ -7,6 +7,7 @@ const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 function request(id: string, body: unknown): HttpExchange {
   return {
     app: { id: 'acme' },
+    hasAppSecret: true,
     headers: {},
     rawBody: '',
     route: { operation: { id } },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../../src/errors.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { createRateLimiter, networkOf, type RateLimitOptions } from '../../../src/http/rate-limit.ts';
 import { appHeaders, startToyServer, type ToyServer } from './toy-server.ts';
@@ -26,9 +27,9 @@ test('every response shows the remaining allowance, the first beyond the limit i
     headers.get('retry-after'),
   ]);
   expect(reported).toEqual([
-    ['2', '1', '60', '"app";r=1;t=60', '"app";q=2;w=60', null],
+    ['2', '1', '30', '"app";r=1;t=30', '"app";q=2;w=60', null],
     ['2', '0', '60', '"app";r=0;t=60', '"app";q=2;w=60', null],
-    ['2', '0', '60', '"app";r=0;t=60', '"app";q=2;w=60', '60'],
+    ['2', '0', '60', '"app";r=0;t=60', '"app";q=2;w=60', '30'],
   ]);
 });
 
@@ -40,11 +41,19 @@ test('a burst may use what a steady caller has saved', async () => {
 });
 
 test('the allowance refills with time', async () => {
-  await using server = await limited({ points: 1, durationSeconds: 1 });
-  expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
-  expect((await server.fetch('GET', '/v1/toys')).status).toBe(429);
-  await new Promise((resolve) => setTimeout(resolve, 1_050));
-  expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
+  let nowMs = 0;
+  await using server = await limited({ points: 2, durationSeconds: 1, now: () => nowMs });
+  const statuses = async () => [
+    (await server.fetch('GET', '/v1/toys')).status,
+    (await server.fetch('GET', '/v1/toys')).status,
+  ];
+  expect(await statuses()).toEqual([200, 200]);
+  expect(await statuses()).toEqual([429, 429]);
+  nowMs += 500;
+  expect(await statuses()).toEqual([200, 429]);
+  nowMs += 3_600_000;
+  expect(await statuses()).toEqual([200, 200]);
+  expect(await statuses()).toEqual([429, 429]);
 });
 
 test('an operation can have its own limit in addition to that of the app', async () => {
@@ -87,7 +96,12 @@ describe('the counted party', () => {
   test('a user counts against the share of the users of the app, not against the app', async () => {
     const { countRequest } = createRateLimiter({ points: 10, durationSeconds: 60 });
     const request = (userId?: string) =>
-      ({ app: { id: 'acme' }, userId, remoteAddress: '::1', headers: {} }) as unknown as HttpExchange;
+      ({
+        app: { id: 'acme' },
+        hasAppSecret: userId === undefined,
+        userId,
+        headers: {},
+      }) as unknown as HttpExchange;
     await countRequest(request('alice'));
     await countRequest(request('alice'));
     await expect(countRequest(request('alice'))).rejects.toMatchObject({ code: 'too_many_requests' });
@@ -100,6 +114,7 @@ describe('the counted party', () => {
     const request = (body: unknown, signatures = 1, bytes = 100) =>
       ({
         app: { id: 'acme' },
+        hasAppSecret: true,
         body,
         rawBody: Buffer.alloc(bytes),
         headers: { 'service-authorization-signature': Array(signatures).fill('s').join(',') },
@@ -116,6 +131,25 @@ describe('the counted party', () => {
     expect(large?.['x-ratelimit-remaining']).toBe('46');
   });
 
+  test('a caller that only names an app is charged by its address, also for signatures and operations', async () => {
+    const { countRequest, countWork } = createRateLimiter({
+      points: 10,
+      durationSeconds: 60,
+      operations: { createUser: { points: 1, durationSeconds: 60 } },
+    });
+    const request = (hasAppSecret: boolean) =>
+      ({
+        ...{ app: { id: 'acme' }, hasAppSecret, remoteAddress: '203.0.113.7', rawBody: '', body: {} },
+        headers: { 'service-authorization-signature': Array(6).fill('s').join(',') },
+        route: { operation: { id: 'createUser' } },
+      }) as unknown as HttpExchange;
+    await countRequest(request(false));
+    await countWork(request(false));
+    await expect(countWork(request(false))).rejects.toMatchObject({ code: 'too_many_requests' });
+    expect((await countRequest(request(true)))['x-ratelimit-remaining']).toBe('9');
+    await expect(countWork(request(true))).resolves.toMatchObject({ 'x-ratelimit-remaining': '0' });
+  });
+
   test.each([
     ['203.0.113.7', '203.0.113.7'],
     ['::ffff:203.0.113.7', '203.0.113.7'],
@@ -124,5 +158,74 @@ describe('the counted party', () => {
     ['::1', '0:0:0:0'],
   ])('%s is counted as %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
+  });
+});
+
+describe('wrong one-time codes', () => {
+  const wrong = () => Promise.reject(new ApiError('invalid_credentials'));
+  const right = () => Promise.resolve('in');
+
+  function limiter() {
+    const clock = { nowMs: 0 };
+    const refused: string[] = [];
+    const { guessing } = createRateLimiter({
+      ...{ points: 1_000, durationSeconds: 1 },
+      now: () => clock.nowMs,
+      onRefused: (limit) => refused.push(limit),
+    });
+    const guess = (caller: Partial<HttpExchange>, body: unknown, run: () => Promise<unknown> = wrong) =>
+      guessing(
+        {
+          ...{ app: { id: 'acme' }, hasAppSecret: false, remoteAddress: '203.0.113.7', body },
+          ...caller,
+          route: { operation: { id: 'authenticatePasswordless' } },
+        } as unknown as HttpExchange,
+        run,
+      ).catch((error: ApiError) => error.code);
+    return { clock, refused, guess };
+  }
+  const of = (email: string) => ({ email, code: '000000' });
+
+  test('of one address are limited for all accounts of an app together', async () => {
+    const { clock, refused, guess } = limiter();
+    const outcomes = [];
+    for (let turn = 0; turn < 12; turn += 1) outcomes.push(await guess({}, of(`user-${turn}@example.com`)));
+    expect(outcomes).toEqual([
+      ...Array(10).fill('invalid_credentials'),
+      ...Array(2).fill('too_many_requests'),
+    ]);
+    expect(refused).toEqual(['one_time_codes', 'one_time_codes']);
+    // Another address, another app, and the app with its secret are not concerned.
+    expect(await guess({ remoteAddress: '198.51.100.1' }, of('a@example.com'), right)).toBe('in');
+    expect(await guess({ app: { id: 'other' } }, of('a@example.com'), right)).toBe('in');
+    expect(await guess({ hasAppSecret: true }, of('a@example.com'), right)).toBe('in');
+    clock.nowMs += 60_000;
+    expect(await guess({}, of('a@example.com'))).toBe('invalid_credentials');
+    expect(await guess({}, of('a@example.com'), right)).toBe('too_many_requests');
+  });
+
+  test('for one account are limited, from whatever address and however it is spelled', async () => {
+    const { guess } = limiter();
+    const spellings = ['a@example.com', 'A@example.com', 'a@EXAMPLE.com'];
+    const outcomes = [];
+    for (let turn = 0; turn < 22; turn += 1)
+      outcomes.push(await guess({ remoteAddress: `203.0.113.${turn}` }, of(spellings[turn % 3]!)));
+    expect(outcomes.filter((outcome) => outcome === 'invalid_credentials')).toHaveLength(20);
+    // Nor by those with the secret, who have a count of their own.
+    expect(await guess({ hasAppSecret: true }, of('a@example.com'), right)).toBe('in');
+    const phones = ['+1 (555) 555-0100', '5555550100', '+15555550100', '\uff15555550100'];
+    for (let turn = 0; turn < 20; turn += 1)
+      await guess({ hasAppSecret: true }, { phone_number: phones[turn % 4], code: '1' });
+    const next = await guess({ hasAppSecret: true }, { phone_number: '+1 555 555 0100', code: '1' });
+    expect(next).toBe('too_many_requests');
+  });
+
+  test('that arrive at once do not all count as the first, and right codes use up nothing', async () => {
+    const { guess } = limiter();
+    const outcomes = await Promise.all(Array.from({ length: 40 }, () => guess({}, of('a@example.com'))));
+    expect(outcomes.filter((outcome) => outcome === 'invalid_credentials')).toHaveLength(10);
+    const other = { remoteAddress: '198.51.100.1' };
+    for (let turn = 0; turn < 30; turn += 1)
+      expect(await guess(other, of('b@example.com'), right)).toBe('in');
   });
 });
