@@ -9,6 +9,7 @@ import {
 } from '../signing/ethereum/sign-transaction.ts';
 import type { EthereumTransactionView } from '../signing/ethereum/transaction-view.ts';
 import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../signing/fields.ts';
+import type { XrplTransaction } from '../signing/xrpl/transaction.ts';
 
 type RpcMethod = WalletRpcRequest['method'];
 type Params<Method extends RpcMethod> = Extract<
@@ -95,9 +96,25 @@ const decoders: Decoders = {
   },
   async xrpl_signTransaction({ transaction }) {
     const { decodeXrplTransaction } = await loaders.xrplTransaction();
-    return [{ label: 'transaction', xrplTransaction: decodeXrplTransaction(transaction) }];
+    return xrplUnits('transaction', decodeXrplTransaction(transaction));
   },
 };
+
+/**
+ * An XRP Ledger transaction and the transactions inside it, at any depth: the signature of a Batch authorizes them
+ * too. Source: XLS-56.
+ */
+function xrplUnits(label: string, transaction: XrplTransaction): readonly ActionUnit[] {
+  const { RawTransactions: inner } = transaction;
+  const within = Array.isArray(inner) ? inner : [];
+  return [
+    { label, xrplTransaction: transaction },
+    ...within.flatMap((item: { readonly RawTransaction?: XrplTransaction }, index) =>
+      // INVARIANT: the codec knows `RawTransaction` as an object.
+      xrplUnits(`${label}, inner transaction ${index}`, item.RawTransaction ?? {}),
+    ),
+  ];
+}
 
 async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<PolicyAction> {
   const { decodeSolanaMessageUnits } = await loaders.solanaUnits();

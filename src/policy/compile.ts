@@ -22,6 +22,8 @@ export interface RuleInput {
 export interface CompiledCondition {
   readonly input: ConditionInput;
   readonly kind: ValueKind;
+  /** As of the field; undefined for a condition set, whose items may change. */
+  readonly expectedInstead: ResolvedField['expectedInstead'];
   /** Set when the operator is `in_condition_set`. */
   readonly conditionSetId: string | undefined;
   /** Conditions on the same field of a policy share this function; evaluation uses it as a cache key. */
@@ -156,6 +158,7 @@ export function compileCondition(
   const base = {
     input: condition,
     kind: field.kind,
+    expectedInstead: operator === 'in_condition_set' ? undefined : field.expectedInstead,
     observe,
     candidate: (observed: string) => setCandidate(field.kind, observed),
   };
@@ -199,6 +202,24 @@ export function compileRule(rule: RuleInput, chainType: string, cache: FieldCach
     conditions,
     setConditions: conditions.filter(usesConditionSet),
   };
+}
+
+/**
+ * Refuses a rule with a value that its field never has: a DENY with it would never match. Stored rules may have such
+ * values, so compiling takes them.
+ *
+ * @throws PolicyFormatError with a pointer into the rule
+ */
+export function refuseUnseenValues({ conditions }: CompiledRule): void {
+  for (const [index, { input, expectedInstead }] of conditions.entries()) {
+    const isList = typeof input.value !== 'string';
+    for (const [place, value] of [input.value].flat().entries()) {
+      const expected = expectedInstead?.(value);
+      if (expected === undefined) continue;
+      const pointer = `/conditions/${index}/value${isList ? `/${place}` : ''}`;
+      throw new PolicyFormatError(pointer, `expected ${expected}, got \`${value}\``);
+    }
+  }
 }
 
 /** Compiles a whole policy. Throws PolicyFormatError with a pointer into the policy. */

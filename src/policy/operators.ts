@@ -8,6 +8,7 @@ import {
   tronAddressText,
   type ValueKind,
 } from './values.ts';
+import { xrplCurrencyHex, xrplXAddresses } from './xrpl-values.ts';
 
 /** Operators of a condition. */
 export type Operator =
@@ -91,7 +92,16 @@ export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
     case 'decimal':
       return { texts: [...new Set([observed, shortestDecimal(observed)])], ignoreCase: false };
     case 'tron_address':
-      return { texts: [observed, tronAddressText(observed)], ignoreCase: false };
+      return {
+        texts: [observed, observed.toUpperCase(), tronAddressText(observed)],
+        ignoreCase: false,
+      };
+    case 'xrpl_address':
+      return { texts: [observed, ...xrplXAddresses(observed)], ignoreCase: false };
+    case 'xrpl_currency': {
+      const hex = xrplCurrencyHex(observed) ?? observed;
+      return { texts: [...new Set([observed, hex, hex.toLowerCase()])], ignoreCase: false };
+    }
     case 'sui_address':
       return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
     case 'account':

@@ -24,6 +24,8 @@ export interface ResolvedField {
   readonly operators?: readonly Operator[];
   /** The size of a `bytes1` … `bytes32` field; undefined for other types. */
   readonly sizeBytes?: number | undefined;
+  /** Completes "expected …" if the field never has this value, for example for its spelling. */
+  readonly expectedInstead?: ((value: string) => string | undefined) | undefined;
   read(unit: ActionUnit, facts: PolicyFacts): Observation;
 }
 
@@ -38,4 +40,16 @@ export interface ConditionSource {
    * @param action the field of a DENY rule may read more than that of an ALLOW rule: see README, "DENY".
    */
   resolve(condition: ConditionInput, action: RuleAction): ResolvedField | undefined;
+}
+
+/**
+ * Refuses another letter case of a known name. Any other text stays possible: an unknown name cannot be read, so a DENY
+ * with it matches.
+ */
+export function expectCaseOf(names: readonly string[]): NonNullable<ResolvedField['expectedInstead']> {
+  const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
+  return (value) => {
+    const name = byLowerCase.get(value.trim().toLowerCase());
+    return name === undefined || name === value ? undefined : `\`${name}\``;
+  };
 }

@@ -1,11 +1,12 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { base58, base58xrp, createBase58check, hex } from '@scure/base';
+import { base58, createBase58check, hex } from '@scure/base';
 import { PolicyFormatError } from './policy-format-error.ts';
+import { readXrplAddress, readXrplCurrency } from './xrpl-values.ts';
 
 /**
  * How a field is compared. `decimal` compares fractions exactly; `hex` and `evm_address` ignore case; `tron_address`
- * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros. `account` is any text: an EVM
- * or Tron address compares as such, anything else as it is. The other kinds compare as text and differ only in the
+ * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros, `xrpl_address` accepts X-addresses
+ * without a tag, `xrpl_currency` three characters or 40 hex digits. `account` is any text: an EVM or Tron address compares as such, anything else as it is. The other kinds compare as text and differ only in the
  * values they accept.
  */
 export type ValueKind =
@@ -16,6 +17,7 @@ export type ValueKind =
   | 'tron_address'
   | 'solana_address'
   | 'xrpl_address'
+  | 'xrpl_currency'
   | 'sui_address'
   | 'account'
   | 'hex'
@@ -54,7 +56,6 @@ const HEX = /^0x(?:[0-9a-fA-F]{2})*$/;
 const SUI_ADDRESS = /^0x[0-9a-fA-F]{1,64}$/;
 const SOLANA_ADDRESS_BYTES = 32;
 const MAX_SOLANA_ADDRESS = 44;
-const MAX_XRPL_ADDRESS = 35;
 
 /** Whether the text is `0x` and 40 hex digits. */
 export function isEvmAddress(text: string): boolean {
@@ -124,9 +125,11 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
     normalize: (text) => (isSolanaAddress(text) ? text : undefined),
   },
   xrpl_address: {
-    expected: 'an XRP Ledger address, r…',
-    normalize: (text) => (isXrplAddress(text) ? text : undefined),
+    expected: 'an XRP Ledger address, r… or X… without a tag',
+    normalize: readXrplAddress,
   },
+  // Any text, because stored rules and malformed amounts may have it.
+  xrpl_currency: { expected: 'a currency', normalize: (text) => readXrplCurrency(text) ?? text },
   sui_address: {
     expected: 'a Sui address, 0x and up to 64 hex digits',
     normalize: (text) =>
@@ -168,19 +171,6 @@ function isSolanaAddress(text: string): boolean {
   if (text.length > MAX_SOLANA_ADDRESS) return false;
   try {
     return base58.decode(text).length === SOLANA_ADDRESS_BYTES;
-  } catch {
-    return false;
-  }
-}
-
-/** base58xrp(payload || first 4 bytes of sha256(sha256(payload))), payload = 0x00 || account id (20 bytes). */
-function isXrplAddress(text: string): boolean {
-  if (text.length > MAX_XRPL_ADDRESS) return false;
-  try {
-    const bytes = base58xrp.decode(text);
-    const [payload, checksum] = [bytes.subarray(0, -4), bytes.subarray(-4)];
-    const expected = sha256(sha256(payload)).subarray(0, 4);
-    return payload.length === 21 && payload[0] === 0 && hex.encode(checksum) === hex.encode(expected);
   } catch {
     return false;
   }

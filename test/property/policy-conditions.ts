@@ -39,6 +39,12 @@ export const solanaAddresses = [
   'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
 ];
 export const xrplAddresses = ['rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh', 'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59B'];
+/** X-addresses of the first account, on the main network and on test networks. */
+const xAddresses = [
+  'XVPcpSm47b1CZkf5AkKM9a84dQHe3m4sBhsrA4XtnBECTAc',
+  'TVK3SYvMLZR6rEtLDZh3saYHaqFSeMpn3Dz7EsmQC63VUwh',
+];
+export const currencies = ['USD', 'EUR', '524C555344000000000000000000000000000000'];
 export const suiAddresses = ['0x2', `0x${'0'.repeat(63)}5`, `0x${'Ab'.repeat(32)}`];
 export const texts = ['', 'a', 'A', 'pay', 'Pay the bill', 'true', '0xAbC', '100', 'USD'];
 const bytesTexts = ['0x', '0xab', '0xDEADBEEF', `0x${'11'.repeat(32)}`];
@@ -59,7 +65,12 @@ const spellings = {
   evm: evmAddresses.flatMap(anyCase),
   tron: tronAddresses.flat(),
   solana: solanaAddresses,
-  xrpl: xrplAddresses,
+  xrpl: [...xrplAddresses, ...xAddresses],
+  currency: [
+    ...currencies,
+    ...['0000000000000000000000005553440000000000', '524c555344000000000000000000000000000000', 'usd'],
+  ],
+  xrplType: ['Payment', 'TrustSet', 'OfferCreate', 'AccountSet'],
   sui: suiAddresses,
   account: [...evmAddresses.flatMap(anyCase), ...tronAddresses.flat(), 'a', 'A'],
   bytes: bytesTexts.flatMap(anyCase),
@@ -107,7 +118,7 @@ const fieldsOf = (
 const xrplAmount = (name: string): Record<string, Kind> => ({
   [`${name}.drops`]: 'number',
   [`${name}.value`]: 'decimal',
-  [`${name}.currency`]: 'text',
+  [`${name}.currency`]: 'currency',
   [`${name}.issuer`]: 'xrpl',
 });
 
@@ -215,7 +226,7 @@ const tron: readonly Field[] = [
   ),
 ];
 const xrpl: readonly Field[] = fieldsOf('xrpl_transaction', {
-  TransactionType: 'name',
+  TransactionType: 'xrplType',
   'Payment.Destination': 'xrpl',
   'Payment.DestinationTag': 'number',
   ...xrplAmount('Payment.Amount'),
@@ -225,7 +236,7 @@ const xrpl: readonly Field[] = fieldsOf('xrpl_transaction', {
   ...xrplAmount('OfferCreate.TakerGets'),
   'OfferCreate.Expiration': 'number',
   'TrustSet.LimitAmount.value': 'decimal',
-  'TrustSet.LimitAmount.currency': 'text',
+  'TrustSet.LimitAmount.currency': 'currency',
   'TrustSet.LimitAmount.issuer': 'xrpl',
   'TrustSet.QualityIn': 'number',
   'TrustSet.QualityOut': 'number',

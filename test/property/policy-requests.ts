@@ -3,6 +3,7 @@ import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../..
 import type { World } from '../unit/policy/oracle.ts';
 import { calldatas, messageTypeMaps, wellFormedCalldatas } from './policy-calldata.ts';
 import {
+  currencies,
   decimals,
   evmAddresses,
   type Family,
@@ -172,7 +173,7 @@ const tron = fc.record({
 const issued = fc.record(
   {
     value: orNonsense(fc.constantFrom(...decimals)),
-    currency: orNonsense(fc.constantFrom('USD', 'EUR')),
+    currency: orNonsense(fc.constantFrom(...currencies)),
     issuer: fc.constantFrom(...xrplAddresses),
   },
   { requiredKeys: [] },

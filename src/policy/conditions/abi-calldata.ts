@@ -235,10 +235,15 @@ function resolveCalldataField(
   condition: ConditionInput,
 ): (Omit<ResolvedField, 'read'> & { read(dataBytes: Uint8Array): Observation }) | undefined {
   const functions = functionsOf(condition.abi ?? []);
-  const { field } = condition;
+  const { field, operator } = condition;
   if (field === 'function_name' || functions.some(({ name }) => name === field)) {
     return {
       kind: 'text',
+      // Calls outside the ABI have no name. Not to be one of them is a condition that calls can meet.
+      expectedInstead: (value) =>
+        operator === 'neq' || functions.some(({ name }) => name === value)
+          ? undefined
+          : 'the name of a function in `abi`',
       read: (dataBytes) => {
         const decoded = decodeCalldata(functions, dataBytes);
         return 'fn' in decoded ? present(decoded.fn.name) : decoded;

@@ -1,5 +1,12 @@
+import { solanaInstructionNames } from '../../signing/solana/instructions.ts';
 import type { ActionUnit, SolanaAccount, SolanaInstruction } from '../action.ts';
-import type { ConditionInput, ConditionSource, ResolvedField, RuleAction } from '../source.ts';
+import {
+  type ConditionInput,
+  type ConditionSource,
+  expectCaseOf,
+  type ResolvedField,
+  type RuleAction,
+} from '../source.ts';
 import { absent, type Observation, present, presentAll, unreadable } from '../values.ts';
 
 const METHODS = ['signTransaction', 'signAndSendTransaction'];
@@ -84,6 +91,7 @@ function programField(
   if (field === 'instructionName') {
     return {
       kind: 'text',
+      expectedInstead: expectCaseOf(solanaInstructionNames[program]),
       read: (unit) =>
         readOwn(unit, ({ name }) =>
           name === undefined

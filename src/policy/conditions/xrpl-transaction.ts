@@ -1,6 +1,7 @@
 import type { ActionUnit } from '../action.ts';
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource, ResolvedField } from '../source.ts';
 import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
+import { readXrplCurrency } from '../xrpl-values.ts';
 
 const AMOUNT_FIELDS = [
   'Payment.Amount',
@@ -18,17 +19,46 @@ const FIELDS: Readonly<Record<string, ValueKind>> = {
   'TrustSet.QualityIn': 'number',
   'TrustSet.QualityOut': 'number',
   'TrustSet.LimitAmount.value': 'decimal',
-  'TrustSet.LimitAmount.currency': 'text',
+  'TrustSet.LimitAmount.currency': 'xrpl_currency',
   'TrustSet.LimitAmount.issuer': 'xrpl_address',
   ...Object.fromEntries(
     AMOUNT_FIELDS.flatMap((field): [string, ValueKind][] => [
       [`${field}.drops`, 'number'],
       [`${field}.value`, 'decimal'],
-      [`${field}.currency`, 'text'],
+      [`${field}.currency`, 'xrpl_currency'],
       [`${field}.issuer`, 'xrpl_address'],
     ]),
   ),
 };
+
+/** The types of transactions that the ledger knows. Source: the definitions of ripple-binary-codec. */
+export const xrplTransactionTypes: readonly string[] = `
+  AMMBid AMMClawback AMMCreate AMMDelete AMMDeposit AMMVote AMMWithdraw AccountDelete AccountSet Batch CheckCancel
+  CheckCash CheckCreate Clawback ConfidentialMPTClawback ConfidentialMPTConvert ConfidentialMPTConvertBack
+  ConfidentialMPTMergeInbox ConfidentialMPTSend CredentialAccept CredentialCreate CredentialDelete DIDDelete
+  DIDSet DelegateSet DepositPreauth EnableAmendment EscrowCancel EscrowCreate EscrowFinish LedgerStateFix
+  LoanBrokerCoverClawback LoanBrokerCoverDeposit LoanBrokerCoverWithdraw LoanBrokerDelete LoanBrokerSet LoanDelete
+  LoanManage LoanPay LoanSet MPTokenAuthorize MPTokenIssuanceCreate MPTokenIssuanceDestroy MPTokenIssuanceSet
+  NFTokenAcceptOffer NFTokenBurn NFTokenCancelOffer NFTokenCreateOffer NFTokenMint NFTokenModify OfferCancel
+  OfferCreate OracleDelete OracleSet Payment PaymentChannelClaim PaymentChannelCreate PaymentChannelFund
+  PermissionedDomainDelete PermissionedDomainSet SetFee SetRegularKey SignerListSet SponsorshipSet
+  SponsorshipTransfer TicketCreate TrustSet UNLModify VaultClawback VaultCreate VaultDelete VaultDeposit VaultSet
+  VaultWithdraw XChainAccountCreateCommit XChainAddAccountCreateAttestation XChainAddClaimAttestation XChainClaim
+  XChainCommit XChainCreateBridge XChainCreateClaimID XChainModifyBridge
+`
+  .trim()
+  .split(/\s+/);
+
+function expectedInstead(field: string): ResolvedField['expectedInstead'] {
+  if (field === 'TransactionType')
+    return (value) =>
+      xrplTransactionTypes.includes(value) ? undefined : 'a type of XRP Ledger transactions';
+  if (!field.endsWith('.currency')) return undefined;
+  return (value) =>
+    readXrplCurrency(value) === undefined
+      ? 'a currency that is issued, three characters or 40 hex digits'
+      : undefined;
+}
 
 function readScalar(kind: ValueKind, value: unknown): Observation {
   const isReadable = typeof value === 'string' || (kind === 'number' && typeof value === 'number');
@@ -60,6 +90,7 @@ export const xrplTransaction: ConditionSource = {
     const [type = '', member = '', part] = field.split('.');
     return {
       kind,
+      expectedInstead: expectedInstead(field),
       read: (unit) =>
         readTransaction(unit, (transaction) => {
           const actual = transaction.TransactionType;

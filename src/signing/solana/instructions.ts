@@ -91,6 +91,12 @@ const TOKEN_LAYOUTS: readonly Layout[] = [
   { name: 'UiAmountToAmount' },
 ];
 
+/** The names that instructions of a program can have. */
+export const solanaInstructionNames: Readonly<Record<'system' | 'token', readonly string[]>> = {
+  system: SYSTEM_LAYOUTS.map(({ name }) => name),
+  token: TOKEN_LAYOUTS.map(({ name }) => name),
+};
+
 /** Decodes every instruction in order. An instruction whose data does not match its layout exactly has no name. */
 export function decodeSolanaInstructions(transaction: SolanaTransaction): readonly SolanaInstruction[] {
   return transaction.instructions.map((instruction) => decodeInstruction(transaction, instruction));

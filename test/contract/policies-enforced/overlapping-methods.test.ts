@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bytesTo0xHex } from '../../../src/crypto/encoding.ts';
+import { triedXrplTypes } from '../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
 import type { CreatePolicyRequest, WalletChainType } from '../../../src/generated/schemas.ts';
 import { hashTypedData } from '../../../src/signing/ethereum/typed-data.ts';
 import { call } from '../../support/call.ts';
@@ -229,8 +230,8 @@ describe('lint', () => {
         deny('xrpl_signTransaction', xrpl('Payment.Amount.drops', 'gt', '1000')),
       ],
       {
-        sibling_call:
-          'xrpl_signTransaction xrpl_signTransaction xrpl_signTransaction xrpl_signTransaction xrpl_signTransaction',
+        // Every other type that spends or gives the account away, and a payment that spends by SendMax.
+        sibling_call: [...triedXrplTypes, 'Payment'].map(() => 'xrpl_signTransaction').join(' '),
         token_transfer: 'xrpl_signTransaction',
       },
     ],

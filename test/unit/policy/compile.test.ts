@@ -426,14 +426,14 @@ describe('values', () => {
       'Payment.Destination',
       'xrpl_signTransaction',
       'xrpl',
-      'an XRP Ledger address, r…',
+      'an XRP Ledger address, r… or X… without a tag',
       [
         '',
         'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59C',
         'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs5',
         '0OIl',
-        // An X-address and a seed, which use the same alphabet.
-        'X7AcgcsBL6XDcUb289X4mJ8djcdyKaB5hJDWMArnXr61cqZ',
+        // An X-address with a tag and a seed, which use the same alphabet.
+        'XVPcpSm47b1CZkf5AkKM9a84dQHe3mTrp5rFfTk6ZZZunEr',
         'sn259rEFXrQrWyx3Q7XneWcwV6dfL',
         'r'.repeat(36),
         'p'.repeat(1_000_000),

@@ -196,7 +196,11 @@ describe('collectLookups', () => {
           },
         },
         {
-          texts: ['41a614f803b6fd780986a42c78ec9c7f77e6ded13c', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
+          texts: [
+            '41a614f803b6fd780986a42c78ec9c7f77e6ded13c',
+            '41A614F803B6FD780986A42C78EC9C7F77E6DED13C',
+            'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+          ],
           ignoreCase: false,
         },
       ],

@@ -1,5 +1,6 @@
 import { TronWeb } from 'tronweb';
 import { type AbiFunction, decodeFunctionData, encodeFunctionData, toFunctionSelector, toHex } from 'viem';
+import { isValidXAddress, xAddressToClassicAddress } from 'xrpl';
 import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/policy/action.ts';
 import type { AggregationDefinition } from '../../../src/policy/aggregation.ts';
 import type { RuleInput } from '../../../src/policy/compile.ts';
@@ -11,7 +12,18 @@ export interface World {
   readonly totals: Readonly<Record<string, bigint | 'unreadable'>>;
 }
 
-type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'account' | 'bytes' | 'text';
+type Kind =
+  | 'number'
+  | 'decimal'
+  | 'boolean'
+  | 'evm'
+  | 'tron'
+  | 'sui'
+  | 'xrpl'
+  | 'currency'
+  | 'account'
+  | 'bytes'
+  | 'text';
 type Truth = 'true' | 'false' | 'unknown';
 type Condition = RuleInput['conditions'][number];
 type Effect = RuleInput['action'];
@@ -107,6 +119,8 @@ const SHAPES: Readonly<Record<Kind, RegExp>> = {
   sui: /^0x[\da-f]{1,64}$/i,
   bytes: /^0x([\da-f]{2})*$/i,
   account: /^/,
+  xrpl: /^/,
+  currency: /^/,
   text: /^/,
 };
 
@@ -122,10 +136,20 @@ function meaning(kind: Kind, text: string): string | bigint {
   if (kind === 'number' || kind === 'sui') return BigInt(text);
   if (kind === 'tron') return TronWeb.address.toHex(text).toLowerCase();
   if (kind === 'account') return meaning(kindOfAccount(text), text);
+  if (kind === 'xrpl') return isValidXAddress(text) ? xAddressToClassicAddress(text).classicAddress : text;
+  if (kind === 'currency') return meaningOfCurrency(text);
   if (kind === 'evm' || kind === 'bytes') return text.toLowerCase();
   if (kind !== 'decimal') return text;
   const [whole, fraction = ''] = text.split('.');
   return BigInt(whole + fraction.padEnd(100, '0'));
+}
+
+/** The 20 bytes of a currency; other text stands for itself. */
+function meaningOfCurrency(text: string): string {
+  if (/^[\da-f]{40}$/i.test(text)) return text.toUpperCase();
+  return text.length === 3
+    ? `${'0'.repeat(24)}${Buffer.from(text).toString('hex')}0000000000`.toUpperCase()
+    : text;
 }
 
 function kindOfAccount(text: string): Kind {
@@ -161,6 +185,7 @@ function isInSet(kind: Kind, seen: string, items: readonly string[]): boolean {
   if (kind === 'account') return isInSet(kindOfAccount(seen), seen, items);
   return items.some((item) => {
     if (kind === 'tron') return TronWeb.isAddress(item) && meaning(kind, item) === meaning(kind, seen);
+    if (kind === 'xrpl' || kind === 'currency') return meaning(kind, item) === meaning(kind, seen);
     const isSpelledSo = (IN_SETS[kind] ?? SHAPES[kind]).test(item) || item === seen;
     return isSpelledSo && SHAPES[kind].test(item) && meaning(kind, item) === meaning(kind, seen);
   });
@@ -283,12 +308,13 @@ function lookAtXrpl(field: string, transaction: Readonly<Record<string, unknown>
   const value = transaction[member];
   if (transaction.TransactionType !== type || value === undefined) return 'absent';
   if (value === null) return 'unreadable';
-  if (part === undefined) return one(member === 'Destination' ? 'text' : 'number', value);
+  if (part === undefined) return one(member === 'Destination' ? 'xrpl' : 'number', value);
   const isNative = typeof value === 'string';
   if (!isNative && typeof value !== 'object') return 'unreadable';
   if (isNative !== (part === 'drops')) return 'absent';
   if (isNative) return one('number', value);
-  return one(part === 'value' ? 'decimal' : 'text', (value as Record<string, unknown>)[part] ?? Number.NaN);
+  const kinds = { value: 'decimal', currency: 'currency', issuer: 'xrpl' } as const;
+  return one(kinds[part as keyof typeof kinds], (value as Record<string, unknown>)[part] ?? Number.NaN);
 }
 
 function lookAtSui(field: string, commands: NonNullable<ActionUnit['suiCommands']>): Seen {

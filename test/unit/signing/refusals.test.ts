@@ -179,13 +179,13 @@ describe('xrpl', () => {
       '10 nested objects and arrays',
     ],
     ['nested 2,000 deep and not closed', `120000${'F9EA'.repeat(1000)}`, '10 nested objects and arrays'],
-    ['of 4,000 objects', `120000F9${'EAE1'.repeat(4000)}F1`, '160 fields'],
+    ['of 4,000 objects', `120000F9${'EAE1'.repeat(4000)}F1`, '1600 fields'],
     [
-      'of 700 path steps',
-      `120000011201${`${'11'.repeat(20)}01`.repeat(700)}${'11'.repeat(20)}00`,
-      '160 fields',
+      'of 1,700 path steps',
+      `120000011201${`${'11'.repeat(20)}01`.repeat(1700)}${'11'.repeat(20)}00`,
+      '1600 fields',
     ],
-    ['of 140 KB', `120000${'F9EA'.repeat(70_000)}`, '16384 bytes'],
+    ['of 140 KB', `120000${'F9EA'.repeat(70_000)}`, '40960 bytes'],
   ])('refuses a transaction %s before it is decoded', async (_what, transaction, most) => {
     const refusal = await refusalOf('xrpl', 'xrpl_signTransaction', { transaction, encoding: 'hex' });
     expect(refusal.message).toContain(`expected at most ${most}`);

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts';
 import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type CompiledRule, compileRule } from '../../../policy/compile.ts';
+import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../policy/compile.ts';
 import { referencedAggregation } from '../../../policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
@@ -59,7 +59,9 @@ export function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
 function compile(rule: PolicyRuleRequest, chainType: string, pointer: string): CompiledRule {
   try {
     const conditions = rule.conditions as unknown as readonly ConditionInput[];
-    return compileRule({ ...rule, id: '', conditions }, chainType);
+    const compiled = compileRule({ ...rule, id: '', conditions }, chainType);
+    refuseUnseenValues(compiled);
+    return compiled;
   } catch (error) {
     if (error instanceof PolicyFormatError) throw malformed(pointer + error.pointer, error.message, error);
     throw error;
