@@ -2,28 +2,27 @@
 FROM gcr.io/distroless/nodejs24-debian12:nonroot AS runtime
 
 FROM node:24-bookworm-slim AS build
-WORKDIR /build
+# The path of the image, because compiled code is kept by path.
+WORKDIR /custos
 COPY package.json package-lock.json .npmrc ./
 COPY test/generated-clients/package.json ./test/generated-clients/
 RUN npm ci --ignore-scripts && npm rebuild esbuild
 COPY . .
 RUN node codegen/build.ts && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
-# Starts a sandbox once with the Node.js of the image and keeps the bytecode, which a read-only container cannot write.
+# Starts a sandbox once with the Node.js, the flag and the user id of the image, and keeps the compiled code, which a read-only
+# container cannot write.
 COPY --from=runtime /nodejs /nodejs
-# The entry point has a flag, for which there is bytecode of its own; the health check has none.
-RUN /nodejs/bin/node --max-semi-space-size=8 dist/custos.js exec -- true \
-  && for part in sandbox serve; do \
-    for file in dist/program-commands-*.cache; do cp "$file" "dist/program-$part-${file#dist/program-commands-}"; done; \
-  done \
-  && /nodejs/bin/node dist/custos.js exec -- true
+RUN chown 65532 dist \
+  && setpriv --reuid=65532 --clear-groups /nodejs/bin/node --max-semi-space-size=8 dist/custos.js exec -- true \
+  && chown -R root dist && chmod -R a+rX dist/cache
 
 FROM runtime
 WORKDIR /custos
-COPY --from=build /build/package.json /build/LICENSE ./
-COPY --from=build /build/node_modules ./node_modules
-COPY --from=build /build/openapi/openapi.json /build/openapi/control-plane.json ./openapi/
-COPY --from=build /build/templates ./templates
-COPY --from=build /build/dist ./dist
+COPY --from=build /custos/package.json /custos/LICENSE ./
+COPY --from=build /custos/node_modules ./node_modules
+COPY --from=build /custos/openapi/openapi.json /custos/openapi/control-plane.json ./openapi/
+COPY --from=build /custos/templates ./templates
+COPY --from=build /custos/dist ./dist
 # The threads of V8 share pools of memory: 10 MB less.
 ENV MALLOC_ARENA_MAX=2
 EXPOSE 4010

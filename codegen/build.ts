@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { type BuildRecord, isBuilt, out, readRecord, recordName, stateOf } from './build-record.js';
@@ -8,8 +7,7 @@ import { bundleInspector } from './inspector.ts';
 // Bundles the program into `dist/`. Does nothing when the inputs have not changed since the last build.
 //
 // - `custos.js`: the entry point of the `custos` command.
-// - `load.js`, `program.cjs`: the program is one script, because a script can be loaded with the bytecode of an earlier
-//   start (`src/load-program.ts`), and a module cannot. That makes a start twice as fast.
+// - `program.cjs`: the program, as one script. Node keeps what it has compiled in `cache/`, which makes later starts faster.
 // - `schema.sqlite`: an empty database with the newest schema, from which a sandbox in memory starts.
 // - `testing/`: the library `custos/testing`, as modules.
 // - `inspector/`: the pages of the inspector.
@@ -45,11 +43,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
-  const { loadProgram } = await import('./load.js');
-  const command = process.argv[2];
-  // Servers use other parts of the program than commands that end, which share theirs.
-  const part = ['sandbox', 'serve', 'mock'].includes(command) ? command : 'commands';
-  loadProgram({ part, env: process.env }).start();
+  const { createRequire, enableCompileCache } = await import('node:module');
+  // Beside the program, where only those can write who can change the program: what is in a cache is run. Node's default is
+  // a folder of /tmp, which any user can create. Without the right to write there, Node goes on without a cache.
+  enableCompileCache(join(dirname(fileURLToPath(import.meta.url)), 'cache'));
+  createRequire(import.meta.url)('./program.cjs');
 } else {
   // The package \`node\` contains a recent Node: in a clone, or installed beside this package.
   const here = dirname(fileURLToPath(import.meta.url));
@@ -148,34 +146,21 @@ const common = {
   plugins: [minifyValidators, builtinsAsObjects, withoutUnused],
 } satisfies BuildOptions;
 
-/** The program as one function expression, called like a CommonJS module by `src/load-program.ts`. */
+/** The program as one CommonJS script. */
 async function bundleProgram() {
   const { outputFiles, metafile } = await build({
     ...common,
-    stdin: { contents: "exports.start = () => void require('./src/main.ts');", resolveDir: root },
+    entryPoints: { program: 'src/main.ts' },
     format: 'cjs',
     // A script takes Node's modules as objects in any case, and without a copy of each for each file that imports it.
     plugins: [minifyValidators, withoutUnused],
     // `import()` of a package with native code becomes `require`.
     supported: { 'dynamic-import': false },
     define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__fileUrl' },
+    banner: { js: "const __fileUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
-  const code = (outputFiles[0] as OutputFile).text;
-  if (/[^\0-\x7f]/.test(code)) throw new Error('expected ASCII, which the loader of the program reads');
-  const text = `(function(exports,require,module,__filename,__dirname,__fileUrl){${code}})`;
+  const { text } = outputFiles[0] as OutputFile;
   return { text, inputs: Object.keys(metafile.inputs) };
-}
-
-/** The loader of the program, which knows what it loads. */
-async function bundleLoader(program: string) {
-  const { outputFiles, metafile } = await build({
-    ...common,
-    entryPoints: { load: 'src/load-program.ts' },
-    format: 'esm',
-    define: { PROGRAM_HASH: JSON.stringify(hash('sha256', program).slice(0, 16)) },
-    plugins: [],
-  });
-  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
 }
 
 /** What the migrations of the program make of an empty file. */
@@ -233,12 +218,11 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     bundleTestingLibrary(),
     bundleInspector(),
   ]);
-  const loader = await bundleLoader(program.text);
   const files = [
     { path: 'program.cjs', contents: program.text },
     { path: 'custos.js', contents: entry },
     { path: 'schema.sqlite', contents: await emptyDatabase() },
-    ...[...loader.files, ...signer.files, ...testing.files].map(({ path, contents }) => ({
+    ...[...signer.files, ...testing.files].map(({ path, contents }) => ({
       path: relative(out, path),
       contents,
     })),
@@ -253,16 +237,14 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     'codegen/build.ts',
     'codegen/inspector.ts',
     'package-lock.json',
-    ...[...program.inputs, ...loader.inputs, ...signer.inputs, ...testing.inputs].filter(
+    ...[...program.inputs, ...signer.inputs, ...testing.inputs].filter(
       (path) => !/^(builtin|left-out):|^<stdin>$/.test(path),
     ),
     ...inspector.inputs,
   ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
-  // Bytecode of earlier builds.
-  for (const name of existsSync(out) ? readdirSync(out) : []) {
-    if (/^program-.*\.cache$/.test(name)) rmSync(join(out, name), { force: true });
-  }
+  // Of earlier builds.
+  rmSync(join(out, 'cache'), { recursive: true, force: true });
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
   for (const path of previous?.older ?? []) {

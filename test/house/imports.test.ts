@@ -102,8 +102,6 @@ const allowedImports: Record<string, string[]> = {
   telemetry: ['type metrics', 'type ports', 'type spans'],
   'load-once': [],
   'make-folder': [],
-  // Run before the program.
-  'load-program': [],
   sandbox: ['domain', 'errors', 'type ports', 'type pure'],
   // Runs in a browser: the tables of operations, and types.
   inspector: ['docs', 'sandbox', 'type generated'],

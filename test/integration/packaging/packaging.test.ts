@@ -82,7 +82,7 @@ describe('the Dockerfile', () => {
       .filter((line) => line.startsWith('COPY --from=build'))
       .flatMap((line) => line.split(' ').slice(2, -1));
     const inProject = copied
-      .map((path) => path.replace('/build/', ''))
+      .map((path) => path.replace('/custos/', ''))
       .filter((path) => path !== 'dist' && path !== 'node_modules');
     expect(inProject.length).toBeGreaterThan(2);
     expect(inProject.filter((path) => !existsSync(join(root, path)))).toEqual([]);
