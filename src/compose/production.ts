@@ -50,7 +50,7 @@ import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
-import { jobUnits, startBesideRequests } from './jobs.ts';
+import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
 import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
 import { telemetryFor } from './monitoring/telemetry.ts';
@@ -156,12 +156,9 @@ export async function startProduction(
     inUnit: inUnitOf(unitsOf(pulse)),
     afterPromotion: config.afterPromotion,
   });
-  const { jobs, openUnit } = startBesideRequests(services, units, {
-    ...{ alive, audit, restores },
-    observe: metrics?.job,
-  });
+  let beside: BesideRequests | undefined;
   const finish = async (): Promise<void> => {
-    await jobs.stop();
+    await beside?.jobs.stop();
     await services.uses
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
@@ -179,6 +176,9 @@ export async function startProduction(
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
     await restores.open();
     await audit.open();
+    // INVARIANT: no background work before it is known whether the database was restored.
+    beside = startBesideRequests(services, units, { alive, audit, restores, observe: metrics?.job });
+    const { openUnit } = beside;
     await sealStoredTestCodes(vault, inUnitOf(units));
     const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault }));
     if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');

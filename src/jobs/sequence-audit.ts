@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { SeenLog } from '../domain/base/audit/lost-changes.ts';
 import { SEQUENCED_AT_ONCE, sequenceRecords } from '../domain/base/audit/sequence-records.ts';
-import { type SeenLog, signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
+import { signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

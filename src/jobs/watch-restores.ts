@@ -1,12 +1,20 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { countRecords } from '../domain/base/audit/count-records.ts';
-import { lastRecordOf, type WrittenRecord } from '../domain/base/audit/write-record.ts';
+import {
+  type AcknowledgedChange,
+  compareLog,
+  countLost,
+  findPlaced,
+  readLog,
+  type SeenLog,
+} from '../domain/base/audit/lost-changes.ts';
+import { takeLastRecord } from '../domain/base/audit/write-record.ts';
 import {
   type DatabaseIdentity,
   findIdentity,
   findRestore,
   lockRestores,
   noteRestore,
+  type Restore,
   type RestoreCause,
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
@@ -20,11 +28,15 @@ import type { Job } from './runner.ts';
  * that notices a restore stores it, and every process holds its changes until an operator has released them.
  *
  * What is noticed: another cluster or a table that was created again (a dump), another timeline (a recovery to a point in
- * time, a promoted replica), and changes that this process has acknowledged and that the database does not have.
+ * time, a promoted replica), and a database that has lost changes: the record of a change that this process has
+ * acknowledged is gone, or the audit log does not begin with what this process has seen of it.
  *
  * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover can
- * tell: commits are in the log in their order, so if the database has the last ones that this process acknowledged, it
- * has all before them. A process that starts afterwards cannot tell, unless a running one has judged before.
+ * tell, because it has the evidence of both kinds. A process that starts afterwards cannot tell, unless a running one has
+ * judged before.
+ *
+ * Evidence counts until the next restore is noticed, by this process or another: what is gone by then was held and is
+ * released by an operator.
  *
  * NOTE: a copy of the disk, put back, has the identity of the original. A running process notices that changes are
  * missing; one that starts does not, so the procedure ends with `custos restored mark`.
@@ -36,8 +48,8 @@ const AGAIN_MS = 100;
 /** How long a request waits for certainty, and how often it looks. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 20;
-/** How many of the last acknowledged changes are remembered. More than are committed at once, which is out of order. */
-const REMEMBERED = 500;
+/** How many acknowledged changes without a known place in the log are remembered at least. */
+const REMEMBERED = 1_000;
 
 /** CHOICE: a promotion that no running process can judge holds changes, unless the setting says that replicas lose none. */
 export type AfterPromotion = 'hold' | 'trust';
@@ -52,20 +64,32 @@ export interface RestoreWatch extends Job {
   doubt(): void;
 }
 
-interface Seen {
-  readonly actual: IdentifiedDatabase;
-  readonly cause: RestoreCause | undefined;
-  readonly isHeld: boolean;
-}
-
 interface IdentifiedDatabase extends DatabaseIdentity {
   /** Whether it was recovered to a point in time. */
   readonly hasTarget: boolean;
+  /** Another text after each start of the database server. */
+  readonly startedAt: string;
 }
 
 interface WatchOptions extends JobContext {
   identify(em: SqlEntityManager): Promise<IdentifiedDatabase>;
   readonly afterPromotion: AfterPromotion;
+}
+
+/** What a look has found. */
+interface Seen {
+  readonly actual: IdentifiedDatabase;
+  readonly cause: RestoreCause | undefined;
+  readonly restore: Restore | undefined;
+  readonly log: SeenLog | undefined;
+  /** Of what was remembered, the changes that the log contains. */
+  readonly placed: ReadonlySet<number>;
+}
+
+/** What a database must have, by what this process has seen since the last restore. */
+interface Evidence {
+  readonly changes: readonly AcknowledgedChange[];
+  readonly log: SeenLog | undefined;
 }
 
 const UNCERTAIN = 'the connection to the database broke; the request is safe to repeat';
@@ -75,68 +99,121 @@ const HELD =
 /** @param options its units should have a connection of their own. */
 export function watchRestores({ services, inUnit, identify, afterPromotion }: WatchOptions): RestoreWatch {
   const { clock, ids, log } = services;
-  let known: DatabaseIdentity | undefined;
-  let isHeld = false;
+  let known: IdentifiedDatabase | undefined;
+  let lastRestore: Restore | undefined;
   let doubts = 0;
   let settledDoubts = 0;
-  let remembered: WrittenRecord[] = [];
+  let remembered: AcknowledgedChange[] = [];
+  let seenLog: SeenLog | undefined;
   let wakeUp: () => void = () => undefined;
 
-  async function causeOf(
-    em: SqlEntityManager,
-    { stored, actual }: { stored: DatabaseIdentity; actual: IdentifiedDatabase },
-  ): Promise<RestoreCause | undefined> {
-    const before = known ?? stored;
-    if (before.cluster !== actual.cluster) return 'copied';
-    if ((await countRecords(em, remembered)) < remembered.length) return 'lost_changes';
-    if (before.timeline === actual.timeline) return undefined;
-    const isTrusted = afterPromotion === 'trust' && !actual.hasTarget;
-    return known === undefined && !isTrusted ? 'recovered' : undefined;
-  }
-
-  /** Reads whether changes are held, and judges the database if it may be another one than before. */
+  /** Reads whether changes are held, and judges the database if it may be another one than before, or lacks something. */
   async function look(): Promise<void> {
     const doubtsBefore = doubts;
-    const seen = await inUnit(async (em) => {
+    // Changes that are acknowledged during the look may not be in what it reads.
+    const changes = [...remembered];
+    const seen = await inUnit(async (em): Promise<Seen> => {
       const actual = await identify(em);
-      const isSame = known?.cluster === actual.cluster && known.timeline === actual.timeline;
-      const cause = isSame && doubts === settledDoubts ? undefined : await judge(em, actual);
       const restore = await findRestore(em);
-      return { actual, cause, isHeld: restore !== undefined && restore.releasedAtMs === null };
+      const evidence = isNewer(restore) ? { changes: [], log: undefined } : { changes, log: seenLog };
+      // In this order: what has a place now is in the log that is read next.
+      const placed = await findPlaced(em, evidence.changes, evidence.log?.size ?? 0);
+      const now = await readLog(em);
+      const relation = evidence.log === undefined ? 'continued' : await compareLog(em, evidence.log, now);
+      const isCertain = isSame(actual) && doubts === settledDoubts && relation !== 'lost';
+      const cause = isCertain && !isGone(restore) ? undefined : await judge(em, actual, evidence);
+      return {
+        ...{ actual, cause, placed },
+        restore: cause === undefined ? restore : await findRestore(em),
+        log: relation === 'pending' && cause === undefined ? seenLog : now,
+      };
     });
     report(seen);
+    forget(seen);
     known = seen.actual;
-    isHeld = seen.isHeld;
+    lastRestore = seen.restore;
+    seenLog = seen.log;
     settledDoubts = doubtsBefore;
   }
 
-  async function judge(em: SqlEntityManager, actual: IdentifiedDatabase): Promise<RestoreCause | undefined> {
+  function isSame({ cluster, timeline, startedAt }: IdentifiedDatabase): boolean {
+    return known?.cluster === cluster && known.timeline === timeline && known.startedAt === startedAt;
+  }
+
+  /** Whether a restore was noticed that this process did not know of: its evidence is of the time before. */
+  function isNewer(restore: Restore | undefined): boolean {
+    return restore !== undefined && restore.noticedAtMs > (lastRestore?.noticedAtMs ?? -1);
+  }
+
+  /** Whether the database does not know any more that it was restored. */
+  function isGone(restore: Restore | undefined): boolean {
+    return lastRestore !== undefined && (restore?.noticedAtMs ?? -1) < lastRestore.noticedAtMs;
+  }
+
+  async function judge(
+    em: SqlEntityManager,
+    actual: IdentifiedDatabase,
+    evidence: Evidence,
+  ): Promise<RestoreCause | undefined> {
     await lockRestores(em);
+    const restore = await findRestore(em);
     const stored = await findIdentity(em);
-    const cause = stored === undefined ? undefined : await causeOf(em, { stored, actual });
+    const cause = await causeOf(em, {
+      ...{ before: known ?? stored, actual, restore },
+      evidence: isNewer(restore) ? undefined : evidence,
+    });
     if (cause !== undefined) await noteRestore({ em, ids, nowMs: clock.now() }, cause);
     if (stored?.cluster !== actual.cluster || stored.timeline !== actual.timeline)
       await storeIdentity(em, actual);
     return cause;
   }
 
-  function report({ actual, cause, isHeld: isNowHeld }: Seen): void {
+  async function causeOf(
+    em: SqlEntityManager,
+    {
+      before,
+      actual,
+      restore,
+      evidence,
+    }: {
+      /** Undefined if no server has used the database. */
+      readonly before: DatabaseIdentity | undefined;
+      readonly actual: IdentifiedDatabase;
+      readonly restore: Restore | undefined;
+      readonly evidence: Evidence | undefined;
+    },
+  ): Promise<RestoreCause | undefined> {
+    if (before !== undefined && before.cluster !== actual.cluster) return 'copied';
+    if (isGone(restore) || (evidence !== undefined && (await hasLost(em, evidence)))) return 'lost_changes';
+    if (before === undefined || before.timeline === actual.timeline) return undefined;
+    const isTrusted = afterPromotion === 'trust' && !actual.hasTarget;
+    return known === undefined && !isTrusted ? 'recovered' : undefined;
+  }
+
+  function report({ actual, cause, restore, log: now }: Seen): void {
     if (cause !== undefined) {
-      log.error({ cause }, 'the database was restored; see `custos restored report`');
-      // Missed once is enough: after the release they are missing still.
-      remembered = [];
+      const sizes = { seen_records: seenLog?.size, records: now?.size ?? 0 };
+      log.error({ cause, ...sizes }, 'the database was restored; see `custos restored report`');
     } else if (known !== undefined && known.timeline !== actual.timeline) {
       log.warn(
         { timeline: actual.timeline },
         'a replica of the database was promoted; nothing acknowledged is lost',
       );
     }
-    if (isHeld !== isNowHeld) log.warn({}, isNowHeld ? 'changes are held' : 'changes are released');
+    const isNowHeld = isUnreleased(restore);
+    if (isUnreleased(lastRestore) !== isNowHeld)
+      log.warn({}, isNowHeld ? 'changes are held' : 'changes are released');
+  }
+
+  /** Drops the evidence that another one replaces, and all of it after a restore: what is missing then stays missing. */
+  function forget({ cause, restore, placed }: Seen): void {
+    if (cause !== undefined || isNewer(restore)) remembered = [];
+    else if (placed.size > 0) remembered = remembered.filter(({ pendingId }) => !placed.has(pendingId));
   }
 
   function reason(): string | undefined {
-    if (isHeld) return HELD;
-    return doubts === settledDoubts ? undefined : UNCERTAIN;
+    if (isUnreleased(lastRestore)) return HELD;
+    return known !== undefined && doubts === settledDoubts ? undefined : UNCERTAIN;
   }
 
   return {
@@ -163,14 +240,31 @@ export function watchRestores({ services, inUnit, identify, afterPromotion }: Wa
       },
     },
     acknowledge(em) {
-      const record = lastRecordOf(em);
+      const record = takeLastRecord(em);
       if (record === undefined) return;
-      remembered.push(record);
-      if (remembered.length >= 2 * REMEMBERED) remembered = remembered.slice(-REMEMBERED);
+      remembered.push({ ...record, logSize: seenLog?.size ?? 0 });
+      if (remembered.length >= 2 * REMEMBERED) remembered = thinned(remembered);
     },
     doubt() {
       doubts += 1;
       wakeUp();
     },
   };
+}
+
+async function hasLost(em: SqlEntityManager, { changes, log }: Evidence): Promise<boolean> {
+  if ((await countLost(em, changes)) > 0) return true;
+  return log !== undefined && (await compareLog(em, log, await readLog(em))) === 'lost';
+}
+
+function isUnreleased(restore: Restore | undefined): boolean {
+  return restore !== undefined && restore.releasedAtMs === null;
+}
+
+/**
+ * All of the newest changes, and every second of the older ones. A database loses the last ones that it has committed. The
+ * newest ones here may be in the database that replaced it already, so some of each time before must stay.
+ */
+function thinned(changes: readonly AcknowledgedChange[]): AcknowledgedChange[] {
+  return changes.filter((_, at) => at % 2 === 0 || at >= changes.length - REMEMBERED);
 }

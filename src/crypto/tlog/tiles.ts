@@ -27,7 +27,7 @@ export function subtreesOf(readTile: ReadTile): ReadSubtree {
 }
 
 /** A tile has fewer hashes than the size of its tree says. */
-class MissingHashesError extends Error {
+export class MissingHashesError extends Error {
   constructor(level: number, index: number) {
     super(`tile ${level}/${index} has fewer hashes than the tree needs`);
     this.name = 'MissingHashesError';

@@ -25,6 +25,7 @@ import { policySeals } from './0024-policy-seals.ts';
 import { keyQuorumSeals } from './0025-key-quorum-seals.ts';
 import { vouchers } from './0026-vouchers.ts';
 import { rateLevels } from './0027-rate-levels.ts';
+import { findAuditRecords } from './0028-find-audit-records.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -56,4 +57,5 @@ export const migrations: readonly SchemaMigration[] = [
   keyQuorumSeals,
   vouchers,
   rateLevels,
+  findAuditRecords,
 ];

@@ -7,6 +7,8 @@ export interface IdentifiedDatabase {
   readonly timeline: number;
   /** Whether the cluster was recovered to a point in time, which is kept in its settings. */
   readonly hasTarget: boolean;
+  /** Another text after each start of the database server, as when a copy of the disk was put back. */
+  readonly startedAt: string;
 }
 
 /**
@@ -17,15 +19,18 @@ export interface IdentifiedDatabase {
  * a promotion.
  */
 export async function identifyDatabase(em: SqlEntityManager): Promise<IdentifiedDatabase> {
-  const { rows } = await sql<{ cluster: string; timeline: number; has_target: boolean }>`
+  const { rows } = await sql<{ cluster: string; timeline: number; has_target: boolean; started_at: string }>`
     select (select system_identifier from pg_control_system()) || '/' ||
         (select oid from pg_database where datname = current_database()) || '/' ||
         'database_identity'::regclass::oid as cluster,
       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int as timeline,
       exists (select 1 from pg_settings where setting <> '' and name in
         ('recovery_target', 'recovery_target_lsn', 'recovery_target_name', 'recovery_target_time', 'recovery_target_xid')
-      ) as has_target
+      ) as has_target,
+      pg_postmaster_start_time()::text as started_at
   `.execute(em.getKysely());
-  const [{ cluster, timeline, has_target: hasTarget }] = rows as [(typeof rows)[number]];
-  return { cluster, timeline, hasTarget };
+  const [{ cluster, timeline, has_target: hasTarget, started_at: startedAt }] = rows as [
+    (typeof rows)[number],
+  ];
+  return { cluster, timeline, hasTarget, startedAt };
 }

@@ -2,11 +2,11 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
 import { ensureAuditKeys, getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
+import type { SeenLog } from '../../../src/domain/base/audit/lost-changes.ts';
 import { sequenceAll, sequenceRecords } from '../../../src/domain/base/audit/sequence-records.ts';
 import {
   dropOldCheckpoints,
   getSignedCheckpoint,
-  type SeenLog,
   signCheckpoint,
 } from '../../../src/domain/base/audit/sign-checkpoint.ts';
 import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';

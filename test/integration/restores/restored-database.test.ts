@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { silentLog } from '../../../src/adapters/log.ts';
 import { administerApps } from '../../../src/admin/administration.ts';
 import {
   acceptRestored,
@@ -10,6 +11,7 @@ import {
 } from '../../../src/admin/restores/restored.ts';
 import { readNodesConfig } from '../../../src/config.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
@@ -50,13 +52,16 @@ beforeAll(async () => {
 
 afterAll(() => anvil[Symbol.asyncDispose]());
 
-function start(database: string): Promise<TestProduction> {
-  return startProduction({
-    ...keys,
-    DATABASE_URL: database,
-    CUSTOS_RPC: `eip155:8453=${anvil.url}`,
-    CUSTOS_CONFIRMATIONS: 'eip155:8453=off',
-  });
+function start(database: string, log?: Log): Promise<TestProduction> {
+  return startProduction(
+    {
+      ...keys,
+      DATABASE_URL: database,
+      CUSTOS_RPC: `eip155:8453=${anvil.url}`,
+      CUSTOS_CONFIRMATIONS: 'eip155:8453=off',
+    },
+    log,
+  );
 }
 
 /** A database with the same content, in the same cluster, as a dump that is loaded is. */
@@ -168,4 +173,44 @@ test('a server on a restored database repeats no payment, and the report names w
 test('the original database is not held', async () => {
   await using server = await start(url);
   expect(await pay(server, shopper, 'second')).toMatchObject({ status: 200 });
+});
+
+/** Starts a server whose look at the identity of its database takes as long as the first rounds of the jobs. */
+async function startSlowly(database: string): Promise<{ server: TestProduction; errors: string[] }> {
+  const errors: string[] = [];
+  const client = new Client({ connectionString: database });
+  await client.connect();
+  try {
+    await client.query('begin; lock table restores in access exclusive mode');
+    const starting = start(database, { ...silentLog, error: (_, message) => errors.push(message) });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await client.query('commit');
+    return { server: await starting, errors };
+  } finally {
+    await client.end();
+  }
+}
+
+test('no background work runs before the server knows whether its database was restored', async () => {
+  const fresh = await freshPostgres();
+  // Its record waits for a place in the log, which has no keys before the first start.
+  await administerApps({ kind: 'postgres', url: fresh }).createApp('Initech');
+  {
+    const { server, errors } = await startSlowly(fresh);
+    await using _ = server;
+    expect(errors).toEqual([]);
+  }
+  const client = new Client({ connectionString: fresh });
+  await client.connect();
+  await client.query(`update database_identity set cluster = 'another';
+    insert into outbox_events (id, app_id, type, payload, created_at_ms)
+    values ('msg_1', 'acme', 'wallet.archived', '{}', 1)`);
+  {
+    const { server, errors } = await startSlowly(fresh);
+    await using _ = server;
+    expect(errors).toEqual(['the database was restored; see `custos restored report`']);
+  }
+  const { rows } = await client.query('select fanned_out_at_ms from outbox_events');
+  await client.end();
+  expect(rows).toEqual([{ fanned_out_at_ms: null }]);
 });

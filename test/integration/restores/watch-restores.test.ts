@@ -98,6 +98,153 @@ test('a running server holds changes if one that it acknowledged is gone', async
   expect(await causeOf()).toBe('lost_changes');
 });
 
+test('changes that are acknowledged during the look are not missed', async () => {
+  const { restores, jobs, change } = await runningServer();
+  await jobs.stop();
+  let isDone = false;
+  const changing = (async () => {
+    for (let at = 1; !isDone; at += 1) await change(at);
+  })();
+  for (let looks = 0; looks < 20; looks += 1) {
+    restores.doubt();
+    await restores.run(again);
+  }
+  isDone = true;
+  await changing;
+  expect(await causeOf()).toBeUndefined();
+});
+
+/** Records of other servers, with a place in the log or waiting for one. */
+const busyBeside = async (count: number) => {
+  await execute(`insert into audit_pending (recorded_at_ms, entry)
+    select 1, '{"n":' || n || '}' from generate_series(1, ${count}) n`);
+};
+
+test('an idle server beside a busy one misses nothing, and neither does one beside a late sequencer', async () => {
+  const { restores, jobs, change } = await runningServer();
+  await change(1);
+  await change(2);
+  await jobs.settle();
+  await jobs.stop();
+  await change(3);
+  await execute(`insert into audit_records (leaf_index, pending_id, recorded_at_ms, entry)
+    select n, -n, 1, '{}' from generate_series(1000, 61000) n`);
+  await execute('update audit_pending set id = id');
+  restores.doubt();
+  await restores.run(again);
+  expect(await causeOf()).toBeUndefined();
+  await busyBeside(60_000);
+  restores.doubt();
+  await restores.run(again);
+  expect(restores.hold.reason()).toBeUndefined();
+});
+
+test('records that were trimmed are not missed, whether the server has seen their places or not', async () => {
+  const { restores, jobs, change } = await runningServer();
+  await change(1);
+  await jobs.settle();
+  await restores.run(again);
+  await change(2);
+  await jobs.settle();
+  await jobs.stop();
+  await execute('delete from audit_records');
+  restores.doubt();
+  await restores.run(again);
+  expect(restores.hold.reason()).toBeUndefined();
+  // What was acknowledged afterwards is missed all the same.
+  await change(3);
+  await execute('delete from audit_pending');
+  restores.doubt();
+  await restores.run(again);
+  expect(await causeOf()).toBe('lost_changes');
+});
+
+test('a lost change is missed however many were acknowledged after it', async () => {
+  const { restores, jobs, change } = await runningServer();
+  await jobs.stop();
+  for (let at = 1; at <= 8; at += 1) await change(at);
+  await inUnit(async (em) => {
+    const record = { appId: null, by: { kind: 'job', job: 'test' }, operation: 'test', ids: {} } as const;
+    for (let at = 10; at < 2_500; at += 1) {
+      await writeRecord(em, { ...record, atMs: at, decision: 'allow' });
+      restores.acknowledge(em);
+    }
+  });
+  // Another database took over without a broken connection: the last ones of the old one are gone.
+  await execute('delete from audit_pending where recorded_at_ms < 10');
+  restores.doubt();
+  await restores.run(again);
+  expect(await causeOf()).toBe('lost_changes');
+});
+
+/** As on a replica that was promoted before the last batch of the sequencer reached it. */
+async function losePlaces(): Promise<void> {
+  await execute(
+    `insert into audit_pending select pending_id, app_id, origin, recorded_at_ms, entry from audit_records`,
+  );
+  for (const table of ['records', 'tiles', 'checkpoints']) await execute(`delete from audit_${table}`);
+}
+
+test('a failover that lost only the places of records is no loss', async () => {
+  const { restores, jobs, change } = await runningServer();
+  for (let at = 1; at <= 3; at += 1) await change(at);
+  await jobs.settle();
+  await restores.run(again);
+  await losePlaces();
+  await change(4);
+  restores.doubt();
+  await restores.run(again);
+  expect(restores.hold.reason()).toBeUndefined();
+  await jobs.settle();
+  await restores.run(again);
+  expect(restores.hold.reason()).toBeUndefined();
+  await jobs.stop();
+});
+
+test.each([
+  ['shorter', 'delete from audit_pending where recorded_at_ms > 2'],
+  ['another one', `update audit_pending set entry = '{}' where recorded_at_ms = 2`],
+])('a running server notices by itself that the log became %s', async (_, harm) => {
+  const { restores, jobs, change } = await runningServer();
+  for (let at = 1; at <= 3; at += 1) await change(at);
+  await jobs.settle();
+  await restores.run(again);
+  await losePlaces();
+  await execute(harm);
+  await jobs.settle();
+  await restores.run(again);
+  expect(await causeOf()).toBe('lost_changes');
+  expect(restores.hold.reason()).toMatch(/restored from a backup/);
+  await jobs.stop();
+});
+
+test('what is missing is held once, by whichever server notices it', async () => {
+  const { restores, jobs, change } = await runningServer();
+  const other = watch();
+  await other.open();
+  await change(1);
+  await jobs.settle();
+  await jobs.stop();
+  await restores.run(again);
+  await other.run(again);
+  for (const table of ['records', 'tiles', 'checkpoints']) await execute(`delete from audit_${table}`);
+  await restores.run(again);
+  await inUnit((em) => releaseRestore(em, 1));
+  for (const each of [other, restores]) {
+    each.doubt();
+    await each.run(again);
+    expect(each.hold.reason()).toBeUndefined();
+  }
+  // The release is not forgotten either.
+  await execute('delete from restores');
+  await other.run(again);
+  expect(other.hold.reason()).toMatch(/restored from a backup/);
+});
+
+test('before the first look, nothing runs', async () => {
+  expect(watch().hold.reason()).toBeDefined();
+});
+
 test('while changes are held, no job runs but the one that places records', async () => {
   const { restores, jobs, change } = await runningServer();
   await inUnit((em) => em.execute(`insert into restores values ('r', 'marked', 1, null, null, 0)`));

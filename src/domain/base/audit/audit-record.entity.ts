@@ -18,6 +18,7 @@ export const AuditRecordEntity = defineEntity({
     entry: p.text(),
   },
   indexes: [
+    { name: 'audit_records_by_pending_id', properties: ['pendingId'] },
     {
       name: 'audit_records_of_operators',
       properties: ['appId', 'leafIndex'],

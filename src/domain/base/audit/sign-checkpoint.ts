@@ -1,24 +1,15 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { checkpointText } from '../../../crypto/tlog/checkpoint.ts';
-import { rootOf } from '../../../crypto/tlog/merkle-tree.ts';
-import { subtreesOf } from '../../../crypto/tlog/tiles.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { AuditCheckpointEntity } from './audit-checkpoint.entity.ts';
 import { signNote } from './audit-keys.ts';
-import { tileReader } from './sequence-records.ts';
+import { continuesLog, type SeenLog } from './lost-changes.ts';
 
 interface SigningContext {
   readonly vault: KeyVault;
   /** Reads outside any transaction. */
   readonly em: SqlEntityManager;
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
-}
-
-/** The log as this process has seen it last. */
-export interface SeenLog {
-  readonly size: number;
-  /** Base64. */
-  readonly root: string;
 }
 
 /** The log in the database does not begin with what this process has seen of it. */
@@ -50,21 +41,13 @@ export async function signCheckpoint(
     return undefined;
   }
   const { size, root } = newest;
-  if (seen !== undefined && seen.size !== size) await requireContinued(em, seen, size);
-  if (seen?.size === size && seen.root !== root) throw new RewrittenLogError(seen);
+  if (seen !== undefined && !(await continuesLog(em, seen, newest))) throw new RewrittenLogError(seen);
   if (newest.note !== null) return { size, root };
   const note = await signNote({ em, vault }, (origin) =>
     checkpointText({ origin, size, root: Buffer.from(root, 'base64') }),
   );
   await inUnit((unit) => unit.nativeUpdate(AuditCheckpointEntity, { size }, { note }));
   return { size, root };
-}
-
-async function requireContinued(em: SqlEntityManager, seen: SeenLog, size: number): Promise<void> {
-  const root =
-    seen.size > size ? undefined : await rootOf(subtreesOf(tileReader(em)), seen.size).catch(() => undefined);
-  if (root === undefined || Buffer.from(root).toString('base64') !== seen.root)
-    throw new RewrittenLogError(seen);
 }
 
 /** The newest signed checkpoint, as a note. */

@@ -35,7 +35,7 @@ const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
 const written = Symbol('the last record that was written');
 
 interface Writer {
-  [written]?: WrittenRecord;
+  [written]?: WrittenRecord | undefined;
 }
 
 function writerOf(em: SqlEntityManager): SqlEntityManager & Writer {
@@ -48,9 +48,12 @@ export interface WrittenRecord {
   readonly recordedAtMs: number;
 }
 
-/** The last record that was written in this unit of work; undefined without any. */
-export function lastRecordOf(em: SqlEntityManager): WrittenRecord | undefined {
-  return writerOf(em)[written];
+/** The last record that was written in this unit of work since the call before; undefined without any. */
+export function takeLastRecord(em: SqlEntityManager): WrittenRecord | undefined {
+  const writer = writerOf(em);
+  const record = writer[written];
+  if (record !== undefined) writer[written] = undefined;
+  return record;
 }
 
 /**
