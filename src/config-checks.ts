@@ -84,7 +84,7 @@ export function publicUrls(faults: Faults, name: string, urls: readonly string[]
     const isBase =
       url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
     if (!isBase) faults.push(`${name}: expected an http(s) URL without a query, got \`${text}\``);
-    return text.replace(/\/+$/, '');
+    return text.replace(/(?<!\/)\/+$/, '');
   });
 }
 

@@ -54,7 +54,7 @@ function baseUrl(faults: string[], name: string, text: string | undefined): stri
     // The key and personal data would cross the network in clear.
     faults.push(`${name}: expected an https URL; plain http is accepted on loopback only`);
   }
-  return (text ?? '').replace(/\/+$/, '');
+  return (text ?? '').replace(/(?<!\/)\/+$/, '');
 }
 
 function apiKey(faults: string[], names: ReturnType<typeof namesOf>, env: Environment): string {

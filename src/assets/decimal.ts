@@ -59,7 +59,7 @@ export function round(value: Decimal, places: number): Decimal {
 /** The shortest text of the number, without leading or trailing zeros. */
 export function decimalText(value: Decimal): string {
   const text = fixedText(value);
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+  return text.includes('.') ? text.replace(/(?:\.|(?<![.0]))0+$/, '') : text;
 }
 
 /** The number with all its places, zeros included. */

@@ -45,7 +45,7 @@ async function requestAnalysis(
       return post(url, input, { ca: readFileSync(target.caFile, 'utf8') });
     }
     case 'url':
-      return post(`${target.url.replace(/\/+$/, '')}/policies/${question}`, input, target);
+      return post(`${target.url.replace(/(?<!\/)\/+$/, '')}/policies/${question}`, input, target);
   }
 }
 

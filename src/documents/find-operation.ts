@@ -58,7 +58,7 @@ export function indexOperations(
 function routeOf(operation: DocumentOperation): Route {
   const names: string[] = [];
   const source = operation.path
-    .split(/(\{[^}]+\})/)
+    .split(/(\{[^{}]+\})/)
     .map((part) => {
       if (!part.startsWith('{')) return part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
       names.push(part.slice(1, -1));

@@ -154,7 +154,7 @@ function queryValue(
 ): unknown {
   if (style === 'deepObject') {
     const entries = [...query].flatMap(([key, value]) => {
-      const [, property] = key.startsWith(`${name}[`) ? (/\[([^\]]+)\]$/.exec(key) ?? []) : [];
+      const [, property] = key.startsWith(`${name}[`) ? (/\[([^[\]]+)\]$/.exec(key) ?? []) : [];
       return property === undefined ? [] : [[property, value] as const];
     });
     return entries.length === 0 ? undefined : Object.fromEntries(entries);

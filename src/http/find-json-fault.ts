@@ -23,7 +23,8 @@ class FaultFoundError extends Error {
 const whitespace = /[ \t\n\r]*/y;
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: RFC 8259 §7 forbids exactly these inside a string.
-const stringPart = /(?:[^"\\\u0000-\u001f]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*/y;
+const plainCharacters = /[^"\\\u0000-\u001f]*/y;
+const escapeSequence = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const literals = ['true', 'false', 'null'];
 
 /**
@@ -112,7 +113,9 @@ function readScalarOrBracket(cursor: Cursor): '{' | '[' | undefined {
 
 function readString(cursor: Cursor): undefined {
   cursor.offset += 1;
-  skip(cursor, stringPart);
+  // One pattern for both would keep a way back for each escape, and run out of stack in long strings.
+  do skip(cursor, plainCharacters);
+  while (skip(cursor, escapeSequence) > 0);
   if (cursor.text[cursor.offset] !== '"') {
     throw new FaultFoundError('a closing double quote; control characters and backslashes must be escaped');
   }
@@ -120,8 +123,10 @@ function readString(cursor: Cursor): undefined {
   return undefined;
 }
 
-function skip(cursor: Cursor, pattern: RegExp): void {
-  cursor.offset += matchLength(cursor, pattern);
+function skip(cursor: Cursor, pattern: RegExp): number {
+  const length = matchLength(cursor, pattern);
+  cursor.offset += length;
+  return length;
 }
 
 function matchLength(cursor: Cursor, pattern: RegExp): number {

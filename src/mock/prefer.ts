@@ -14,11 +14,13 @@ export interface Preference {
 export function parsePrefer(header: string | undefined): Preference {
   const preference: { code?: string; example?: string } = {};
   for (const item of (header ?? '').split(/[,;]/)) {
-    const [, name, quoted, plain] = /^\s*(code|example)\s*=\s*(?:"([^"]*)"|([^\s"]*))\s*$/i.exec(item) ?? [];
-    if (name === undefined) continue;
-    const key = name.toLowerCase() as 'code' | 'example';
+    const equals = item.indexOf('=');
+    const key = item.slice(0, Math.max(0, equals)).trim().toLowerCase();
+    if (key !== 'code' && key !== 'example') continue;
+    const [, quoted, plain] = /^(?:"([^"]*)"|([^\s"]*))$/.exec(item.slice(equals + 1).trim()) ?? [];
+    const chosen = quoted ?? plain;
     // RFC 7240 §2: the first of several equal preferences counts.
-    preference[key] ??= quoted ?? plain ?? '';
+    if (chosen !== undefined) preference[key] ??= chosen;
   }
   return preference;
 }

@@ -77,7 +77,7 @@ export function parseDecimal(text: string): Decimal | undefined {
 /** The shortest notation of a decimal: without leading zeros and trailing zeros of the fraction. */
 export function shortestDecimal(text: string): string {
   const [whole = '', fraction = ''] = text.split('.');
-  const tail = fraction.replace(/0+$/, '');
+  const tail = fraction.replace(/(?<!0)0+$/, '');
   return BigInt(whole).toString() + (tail === '' ? '' : `.${tail}`);
 }
 

@@ -127,14 +127,14 @@ function read(transfer: BridgeObject, id: string): FiatPayout {
 /** `1500000` with 6 decimals is `1.5`. */
 function decimalOf(rawAmount: bigint, decimals: number): string {
   const digits = String(rawAmount).padStart(decimals + 1, '0');
-  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '');
+  const fraction = digits.slice(digits.length - decimals).replace(/(?<!0)0+$/, '');
   return `${digits.slice(0, digits.length - decimals)}.${fraction === '' ? '0' : fraction}`;
 }
 
 /** Undefined for anything but a decimal number without more decimals than the asset has. */
 function rawOf(text: string, decimals: number): bigint | undefined {
   const [, whole = '', fraction = ''] = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text) ?? [];
-  const kept = fraction.replace(/0+$/, '');
+  const kept = fraction.replace(/(?<!0)0+$/, '');
   if (whole === '' || kept.length > decimals) return undefined;
   return BigInt(whole + kept.padEnd(decimals, '0'));
 }

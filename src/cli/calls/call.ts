@@ -137,10 +137,10 @@ function readBody(file: string): unknown {
 }
 
 function readHeader(text: string): [string, string] {
-  const [, name, value] = /^([\w-]+):\s*(.*)$/.exec(text) ?? [];
+  const [, name, value] = /^([\w-]+):(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined)
     throw invalidOption(`--header: expected \`name: value\`, got \`${text}\``);
-  return [name.toLowerCase(), value];
+  return [name.toLowerCase(), value.trimStart()];
 }
 
 function printResponse({ status, statusText, headers, text }: ReceivedResponse, flags: CallFlags): void {

@@ -67,7 +67,7 @@ export function faucetCommand(): Command {
 function unitsText(raw: bigint, decimals: number): string {
   const digits = String(raw).padStart(decimals + 1, '0');
   const [whole, part] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals)];
-  return `${whole}.${part}`.replace(/\.?0*$/, '');
+  return `${whole}.${part}`.replace(/(?:\.|(?<![.0]))0+$|\.$/, '');
 }
 
 interface MineFlags extends SandboxClientFlags {

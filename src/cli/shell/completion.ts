@@ -82,7 +82,7 @@ function helpOf(command: Command): readonly Command['options'][number][] {
 function completedOption(option: Command['options'][number]): CompletedOption {
   const { short, long, description, flags, argChoices } = option;
   const names = [short, long].filter((name) => name !== undefined && name !== null);
-  const [, placeholder] = /[<[]([^>\]]+)[>\]]/.exec(flags) ?? [];
+  const [, placeholder] = /[<[]([^<>[\]]+)[>\]]/.exec(flags) ?? [];
   const choices = argChoices ?? knownValues[long ?? ''] ?? [];
   return { names, description, value: valueKind(placeholder), choices };
 }

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { ConfigError } from '../../config.ts';
 import { InvalidPathError } from '../../sandbox/payload-path.ts';
 import { findOperation } from '../calls/find-operation.ts';
@@ -89,10 +90,23 @@ export function failuresOf(criteria: readonly Criterion[] | undefined, scope: Sc
 export function isSatisfied({ condition, context = '', type }: Criterion, scope: Scope): boolean {
   if (type !== 'regex') return parseCondition(condition).holds(scope);
   const value = evaluate(context, scope);
-  return value !== undefined && new RegExp(condition, 'u').test(asText(value));
+  return value !== undefined && matches(new RegExp(condition, 'u'), asText(value));
+}
+
+/** The scenario may come from elsewhere, and its pattern may take exponential time. */
+function matches(pattern: RegExp, text: string): boolean {
+  try {
+    return runInNewContext('pattern.test(text)', { pattern, text }, { timeout: MAX_MATCH_MS }) as boolean;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    throw new ConfigError('the document cannot be run', [
+      `expected a criterion that is decided within ${MAX_MATCH_MS} ms, got \`${pattern.source}\``,
+    ]);
+  }
 }
 
 const MAX_SHOWN = 200;
+const MAX_MATCH_MS = 1_000;
 
 function failureOf({ condition, context = '', type }: Criterion, scope: Scope): string {
   const expressions = type === 'regex' ? [context] : parseCondition(condition).expressions;

@@ -88,7 +88,7 @@ function credentials(
 }
 
 function targetOf({ path: template }: CallableOperation, { path, query }: CallInput): string {
-  const filled = template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(path[name]!));
+  const filled = template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name]!));
   const text = new URLSearchParams(query.map(([name, value]): [string, string] => [name, value])).toString();
   return text === '' ? filled : `${filled}?${text}`;
 }

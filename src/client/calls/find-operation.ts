@@ -42,5 +42,5 @@ function similarOperations(text: string): string[] {
 
 /** The names in braces, in order. */
 export function pathParametersOf({ path }: Pick<CallableOperation, 'path'>): string[] {
-  return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
+  return [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
 }

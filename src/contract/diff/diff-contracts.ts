@@ -53,7 +53,7 @@ function operationsOf({ paths = {} }: ContractDocument): ReadonlyMap<string, Ope
       Object.entries(item)
         .filter(([method]) => methods.includes(method))
         .map(([method, node]): [string, Operation] => {
-          const key = `${method.toUpperCase()} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`;
+          const key = `${method.toUpperCase()} ${path.replaceAll(/\{[^{}]*\}/g, '{}')}`;
           const parameters = [
             ...listOf((item as unknown as Node).parameters),
             ...listOf((node as unknown as Node).parameters),

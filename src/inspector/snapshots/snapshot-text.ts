@@ -21,7 +21,7 @@ export function nameOfFile(file: string): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]+/g, '-')
     .replace(/^[^a-z0-9]+/, '')
-    .replace(/-+$/, '')
+    .replace(/(?<!-)-+$/, '')
     .slice(0, 64);
   return name === '' ? 'uploaded' : name;
 }

@@ -112,7 +112,7 @@ function requireUniqueSelector(
 }
 
 // Solidity has no arrays of fixed length zero and no empty tuples.
-const ARRAYS = /(?:\[(?:[1-9][0-9]*)?\])+$/;
+const ARRAYS = /(?<!\])(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
 // CHOICE: canonical type names only, as compilers emit them: with `uint` in place of `uint256` the computed selector
 // would differ from that of the calls.

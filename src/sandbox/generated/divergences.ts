@@ -2767,6 +2767,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "countsInAgreement"
  },
  {
+  "text": "text with two public keys is refused, although OpenSSL takes the first: a caller who sends two does not know which one becomes the owner.",
+  "path": "src/crypto/p256.ts",
+  "symbol": "decodePem"
+ },
+ {
   "text": "zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request always yields the same signature.",
   "path": "src/crypto/schnorr.ts",
   "symbol": "AUXILIARY"

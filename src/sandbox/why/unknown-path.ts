@@ -77,7 +77,7 @@ function editsOf(segments: readonly string[], template: readonly string[]): numb
 
 function segmentsOf(path: string): string[] {
   return path
-    .replace(/\/+$/, '')
+    .replace(/(?<!\/)\/+$/, '')
     .split('/', MAX_SEGMENTS)
     .map((segment) => segment.slice(0, MAX_SEGMENT_LENGTH));
 }

@@ -61,7 +61,7 @@ test('an invalid quorum is refused with the name of the field', async () => {
       /^\/public_keys\/0: expected a DER SubjectPublicKeyInfo, got a raw point/,
     ],
     [
-      { public_keys: [`${pemOf(aliceKey.publicKey)}garbage`] },
+      { public_keys: [`${pemOf(aliceKey.publicKey).trimEnd()}garbage`] },
       /^\/public_keys\/0: expected a single PEM block/,
     ],
     [

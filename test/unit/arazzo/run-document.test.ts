@@ -143,3 +143,22 @@ test('sends parameters and bodies with the values of expressions', async () => {
     bodyText: '{"chain_type":"solana","note":"5","policy_ids":[5]}',
   });
 });
+
+test('a criterion that takes exponential time ends the run', async () => {
+  const document = documentOf(`
+  - workflowId: a
+    steps:
+      - stepId: list
+        operationId: listWallets
+        successCriteria: [{ condition: '^(\\w+ ?)+$', type: regex, context: $response.body#/error }]`);
+  const client = {
+    ...countingClient(),
+    send: async () => ({
+      status: 404,
+      statusText: '',
+      headers: {},
+      text: JSON.stringify({ error: `${'a'.repeat(200)}!` }),
+    }),
+  };
+  await expect(runDocument(client, document)).rejects.toThrow(/decided within 1000 ms/);
+});

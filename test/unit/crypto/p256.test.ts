@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { p256 } from '@noble/curves/nist.js';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   decodeCanonicalBase64,
@@ -26,6 +27,14 @@ describe('parseP256PublicKey accepts', () => {
     ['PEM', pem],
     ['PEM with CRLF line ends', pem.replaceAll('\n', '\r\n')],
     ['PEM without the last line end', pem.trim()],
+    ['PEM with text around it', `# my key\n${pem}until 2027\n`],
+    ['PEM after a byte order mark', `\ufeff${pem}`],
+    ['PEM on one line, as environment variables have it', pem.replaceAll('\n', ' ')],
+    ['PEM without line ends', pem.replaceAll('\n', '')],
+    [
+      'PEM after another block',
+      `-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n${pem}`,
+    ],
   ])('%s, returned as base64', (_, text) => {
     expect(parseP256PublicKey(text)).toBe(publicKey);
   });
@@ -37,6 +46,66 @@ describe('parseP256PublicKey accepts', () => {
       compressed,
     ]);
     expect(parseP256PublicKey(der.toString('base64'))).toBe(publicKey);
+  });
+});
+
+describe('parseP256PublicKey and OpenSSL', () => {
+  const lines = pem.trimEnd().split('\n');
+  const blank = fc.stringMatching(/^[ \t]{0,3}$/);
+  const words = fc.stringMatching(/^[a-z #:=.]{0,30}$/);
+  const layout = fc.record({
+    width: fc.integer({ min: 1, max: 76 }),
+    end: fc.constantFrom('\n', '\r\n', ' \n', '\t\r\n'),
+    indent: blank,
+    before: fc.array(words, { maxLength: 3 }),
+    after: fc.array(words, { maxLength: 3 }),
+    gap: fc.record({ at: fc.nat(123), text: fc.stringMatching(/^[ \t\n]{0,2}$/) }),
+    hasLastEnd: fc.boolean(),
+  });
+
+  test('every PEM text from which OpenSSL reads this key', () => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(layout, ({ width, end, indent, before, after, gap, hasLastEnd }) => {
+        const spaced = publicKey.slice(0, gap.at) + gap.text + publicKey.slice(gap.at);
+        const body = (spaced.match(new RegExp(`[^]{1,${width}}`, 'g')) ?? []).map((line) => indent + line);
+        const text =
+          [...before, lines[0], ...body, lines.at(-1), ...after].join(end) + (hasLastEnd ? end : '');
+        if (!opensslReads(text)) return;
+        accepted += 1;
+        expect(parseP256PublicKey(text)).toBe(publicKey);
+      }),
+      { numRuns: 500, seed: 1 },
+    );
+    expect(accepted).toBeGreaterThan(100);
+  });
+
+  function opensslReads(text: string): boolean {
+    try {
+      return createPublicKey(text).equals(pair.publicKey);
+    } catch {
+      return false;
+    }
+  }
+});
+
+describe('parseP256PublicKey takes linear time', () => {
+  const head = '-----BEGIN PUBLIC KEY-----';
+  test.each([
+    ['spaces after the head', `${head}${' '.repeat(2_021)}x`],
+    ['line ends after the head', `${head}${'\n'.repeat(2_021)}x`],
+    ['spaces before the head', `${' '.repeat(2_021)}${head}x`],
+    ['heads', head.repeat(78)],
+    ['tails', `${head}${'-----END PUBLIC KEY-----'.repeat(80)}`],
+    ['letters and spaces', `${head}${'A '.repeat(1_010)}x`],
+    ['dashes', '-'.repeat(2_048)],
+    ['padding', '='.repeat(2_048)],
+  ])('of %s', (_, text) => {
+    const startMs = performance.now();
+    for (let run = 0; run < 20; run += 1)
+      expect(() => parseP256PublicKey(text)).toThrow(InvalidPublicKeyError);
+    // One run took seconds with a pattern of three adjacent repetitions of whitespace.
+    expect(performance.now() - startMs).toBeLessThan(200);
   });
 });
 
@@ -70,7 +139,8 @@ describe('parseP256PublicKey refuses', () => {
       publicKey.replace(/.==$/, (end) => `${end[0] === 'B' ? 'C' : 'B'}==`),
       /base64/,
     ],
-    ['text around a PEM block', `# my key\n${pem}`, /PEM/],
+    ['text in the first line of a PEM block', `key: ${pem}`, /PEM/],
+    ['text in the last line of a PEM block', `${pem.trim()}garbage`, /PEM/],
     ['two PEM blocks', pem + pem, /PEM/],
     ['a PEM block that does not end', pem.slice(0, pem.indexOf('-----END')), /PEM/],
     ['a PEM block of garbage', '-----BEGIN PUBLIC KEY-----\n%%%%\n-----END PUBLIC KEY-----', /PEM/],

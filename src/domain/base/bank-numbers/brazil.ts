@@ -25,7 +25,7 @@ export function isPixKey(text: string): boolean {
   // Source: DICT API of the Banco Central, Key.
   if (/^\+[1-9]\d{1,14}$/.test(text)) return true;
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return true;
-  return text.length <= 77 && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(text);
+  return text.length <= 77 && /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/.test(text);
 }
 
 // Payload format indicator, then data objects; the last one is the CRC over everything before its value.
