@@ -223,3 +223,16 @@ export function afterPromotion(faults: Faults, env: Environment): 'hold' | 'trus
   const name = 'CUSTOS_AFTER_PROMOTION';
   return oneOf(faults, name, env[name] ?? 'hold', ['hold', 'trust'] as const);
 }
+
+/** A secret that is sent in a header. */
+export function secretText(
+  faults: string[],
+  name: string,
+  text: string | undefined,
+  leastLength: number,
+): string | undefined {
+  const isValid = text === undefined || (/^[\x21-\x7e]{1,256}$/.test(text) && text.length >= leastLength);
+  if (!isValid)
+    faults.push(`${name}: expected ${leastLength} to 256 printable ASCII characters without spaces`);
+  return text;
+}

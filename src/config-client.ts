@@ -9,6 +9,7 @@ export interface ClientSettings {
   readonly appSecret?: string;
   readonly caFile?: string;
   readonly prefix?: string;
+  readonly controlToken?: string;
 }
 
 /** The names of the environment variables for clients, which are no settings of a server. */
@@ -18,6 +19,7 @@ export const clientNames = {
   appSecret: 'CUSTOS_APP_SECRET',
   caFile: 'CUSTOS_CA_FILE',
   prefix: 'CUSTOS_HEADER_PREFIX',
+  controlToken: 'CUSTOS_CONTROL_TOKEN',
 } as const satisfies Record<keyof ClientSettings, string>;
 
 /** The sandbox that the environment names; unset and empty variables are left out. */

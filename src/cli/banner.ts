@@ -4,7 +4,7 @@ import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
-  const { appId, appSecret, caFile, adminUrl, isExposed, isMock } = server;
+  const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
   const lines = [
     ['Base URL', baseUrl],
@@ -14,8 +14,11 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
     ['Data', isMock === true ? 'none: every response is an example' : dataText(config)],
     ['Trust', `${caFile} (certificate authority)`],
-    // Only for browsers of this machine, and not at the public URL.
-    ...(isMock === true ? [] : [['Inspector', `${server.baseUrl}/`]]),
+    // Only for browsers of this machine, and not at the public URL, unless a token opens it to others.
+    ...(isMock === true ? [] : [['Inspector', `${controlToken === undefined ? server.baseUrl : baseUrl}/`]]),
+    ...(controlToken === undefined
+      ? []
+      : [['Control', `${controlToken} (token; in a browser, the password)`]]),
     ['Docs', `${baseUrl}/docs`],
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
     ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),

@@ -28,7 +28,7 @@ export function addListenOptions(
   return listening
     .option(
       '--ready-file <path>',
-      'write {base_url, app_id, app_secret, ca_file, prefix, pid} to this file once the server is ready',
+      'write {base_url, app_id, app_secret, ca_file, control_token, prefix, pid} to this file once the server is ready',
     )
     .option('--quiet', 'print only errors')
     .option('--json', 'print one JSON object per line')

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { readSandboxConfig, type SandboxFlags } from '../config.ts';
 import { addListenOptions, type ListenDefaults } from './listen-options.ts';
 import { collect } from './sandbox-options.ts';
@@ -50,6 +50,12 @@ export function addSandboxOptions(command: Command, defaults: ListenDefaults = {
     .option(
       '--app-secret <secret>',
       'secret of the app (default: the published one on loopback, else random)',
+    )
+    .addOption(
+      new Option(
+        '--control-token <token>',
+        'opens the control plane and the inspector to other machines that send it (default: closed on loopback, else random)',
+      ).env('CUSTOS_CONTROL_TOKEN'),
     )
     .option('--jwt-key <file>', "PEM of the key that signs your users' tokens, which are then accepted")
     .option(

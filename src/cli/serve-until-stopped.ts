@@ -80,6 +80,7 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
     app_id: server.appId,
     app_secret: server.appSecret,
     ca_file: server.caFile,
+    ...(server.controlToken === undefined ? {} : { control_token: server.controlToken }),
     prefix,
     pid: process.pid,
     ...(server.adminUrl === undefined ? {} : { admin_url: server.adminUrl }),

@@ -6,12 +6,13 @@ import type { SandboxPlace } from './sandbox-address.ts';
  * the variables of other runtimes replace all other authorities, so they are left to the user.
  */
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {
-  const { url, appId, appSecret, caFile, prefix } = place;
+  const { url, appId, appSecret, caFile, prefix, controlToken } = place;
   return {
     [clientNames.url]: url,
     [clientNames.appId]: appId,
     [clientNames.appSecret]: appSecret,
     [clientNames.prefix]: prefix,
+    ...(controlToken === undefined ? {} : { [clientNames.controlToken]: controlToken }),
     ...(caFile === undefined ? {} : { [clientNames.caFile]: caFile, NODE_EXTRA_CA_CERTS: caFile }),
   };
 }

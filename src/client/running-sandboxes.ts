@@ -10,6 +10,8 @@ export interface RunningSandboxFile {
   /** The word that clients use for `service` in header names. */
   readonly prefix: string;
   readonly version: string;
+  /** Opens the control plane from other machines, where the sandbox listens for them. */
+  readonly control_token?: string | undefined;
   readonly ca_file: string;
   /** Absolute path; null for a sandbox in memory. */
   readonly data: string | null;

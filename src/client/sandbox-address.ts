@@ -26,6 +26,8 @@ export interface SandboxPlace {
   readonly appSecret: string;
   /** The word that its clients use for `service` in header names. */
   readonly prefix: string;
+  /** What the control plane asks of callers on other machines. */
+  readonly controlToken?: string;
 }
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
@@ -40,7 +42,11 @@ const defaults = { appId: acmeApp.id, appSecret: acmeApp.secret, prefix: 'servic
  * @throws SandboxUnavailableError, StartError.
  */
 export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress): SandboxPlace {
-  const given = caFile === undefined ? {} : { caFile };
+  const { controlToken } = readClientSettings();
+  const given = {
+    ...(caFile === undefined ? {} : { caFile }),
+    ...(controlToken === undefined ? {} : { controlToken }),
+  };
   if (readyFile !== undefined) {
     const { url: ready, ...rest } = readReadyFile(readyFile);
     return { ...rest, url: url ?? ready, ...given };
@@ -57,12 +63,15 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
     // A folder that is given together with a URL is where the certificate is.
     ...(url !== undefined && data !== undefined ? {} : { caFile: running.ca_file }),
     ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
+    ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
     ...given,
   };
 }
 
 function readReadyFile(file: string): SandboxPlace {
-  let ready: Partial<Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix', string>> & { base_url: string };
+  let ready: Partial<Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix' | 'control_token', string>> & {
+    base_url: string;
+  };
   try {
     ready = JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
@@ -74,6 +83,9 @@ function readReadyFile(file: string): SandboxPlace {
   const { base_url: url, ca_file: caFile } = ready;
   // That of `custos verify` names no app: its target knows the apps.
   const { app_id: appId = defaults.appId, app_secret: appSecret = defaults.appSecret } = ready;
-  const place = { url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix };
+  const place = {
+    ...{ url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix },
+    ...(ready.control_token === undefined ? {} : { controlToken: ready.control_token }),
+  };
   return caFile === undefined ? place : { ...place, caFile };
 }

@@ -67,27 +67,34 @@ function howToFind(): string {
 
 /** Creates a client. Each call looks for the sandbox again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
-  let connected: { url: string; ca: string | undefined; agent: HttpAgent } | undefined;
+  let connected:
+    | { url: string; ca: string | undefined; controlToken: string | undefined; agent: HttpAgent }
+    | undefined;
   const locate = () => {
-    const { url, caFile } = locateSandbox(address);
+    const { url, caFile, controlToken } = locateSandbox(address);
     const ca = url.startsWith('https:') ? trustedAuthorities(address, caFile) : undefined;
-    if (connected?.url === url && connected.ca === ca) return connected;
+    if (connected?.url === url && connected.ca === ca && connected.controlToken === controlToken) {
+      return connected;
+    }
     connected?.agent.destroy();
     const agent =
       ca === undefined ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ ca, keepAlive: true });
-    connected = { url, ca, agent };
+    connected = { url, ca, controlToken, agent };
     return connected;
   };
   return {
     url: () => connected?.url ?? address.url ?? DEFAULT_URL,
     async call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options: CallOptions = {}) {
-      const { url, agent } = locate();
+      const { url, agent, controlToken } = locate();
       const { body, signal, timeoutMs } = options;
       const { status, text } = await exchange(
         new URL(`/_sandbox${path}`, url),
         {
           method,
-          headers: body === undefined ? {} : { 'content-type': 'application/json' },
+          headers: {
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            ...(controlToken === undefined ? {} : { authorization: `Bearer ${controlToken}` }),
+          },
           bodyText: body === undefined ? undefined : JSON.stringify(body),
         },
         { agent, signal, timeoutMs },

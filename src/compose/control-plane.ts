@@ -39,7 +39,7 @@ import type { EventLog } from './event-log.ts';
 import type { RequestGate } from './request-gate.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
-  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
+  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken'>;
   /** The app that the sandbox was started with. */
   readonly appId: string;
   readonly services: Services;
@@ -137,7 +137,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     operations: everyOperation,
     validators: requestValidators,
     brand,
-    authenticate: requireLocalCaller(options.config),
+    authenticate: requireLocalCaller(options.config, options.config.controlToken),
     publicBaseUrls: () => [],
     isHostSigned: false,
     // Listeners ask again every 25 seconds.

@@ -23,6 +23,8 @@ export interface RunningSandbox extends Listening {
   /** The certificate authority to trust, as a file and as PEM. */
   readonly caFile: string;
   readonly caPem: string;
+  /** Opens the control plane and the inspector to callers on other machines; undefined: they are closed to them. */
+  readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
   /** Whether it answers with examples: it has no inspector and stores nothing. */

@@ -102,7 +102,7 @@ const DRAIN_MS = 5_000;
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   assertBackendsAgree();
-  const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
+  const config = withControlToken({ ...readSandboxConfig({}), ...options });
   let memory: SandboxMemory | undefined;
   try {
     const snapshot = await snapshotOf(config);
@@ -114,6 +114,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
   }
+}
+
+/**
+ * CHOICE: a sandbox that other machines can reach opens its control plane to those that know a token, because in a container
+ * each caller is another machine. Random unless it is given, even with a seed, like the secret of the app.
+ */
+function withControlToken(config: SandboxConfig): SandboxConfig {
+  if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;
+  return { ...config, controlToken: Buffer.from(systemEntropy.bytes(24)).toString('base64url') };
 }
 
 interface Outside {
@@ -293,7 +302,9 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       }),
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
-      findPage: sandboxPages({ config, inspectorFolder: outside.inspectorFolder, log }),
+      findPage: sandboxPages({
+        ...{ config, inspectorFolder: outside.inspectorFolder, caPem: certificate.ca, log },
+      }),
       reference: sandboxReference({ ...memory, config, database }),
     });
     own.listensAt(listening.baseUrl);
@@ -304,6 +315,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       appSecret: memory.appSecret,
       caFile: certificate.caFile,
       caPem: certificate.ca,
+      controlToken: config.controlToken,
       isExposed: !isLoopbackHost(config.host),
       clock,
       services,

@@ -8,7 +8,7 @@ import { packageVersion } from '../../package-root.ts';
  * write, the commands need --url.
  */
 export function announce(
-  { baseUrl, caFile, appId, appSecret }: RunningSandbox,
+  { baseUrl, caFile, appId, appSecret, controlToken }: RunningSandbox,
   { dataFolder, prefix }: Pick<SandboxConfig, 'dataFolder' | 'prefix'>,
 ): () => void {
   try {
@@ -19,6 +19,7 @@ export function announce(
       app_id: appId,
       app_secret: appSecret,
       prefix,
+      control_token: controlToken,
       version: packageVersion(),
     });
   } catch {

@@ -8,9 +8,11 @@ import type { Log } from '../../ports/log.ts';
 import { findSandboxPage } from '../../sandbox/find-page.ts';
 
 interface PagesOptions {
-  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls'>;
+  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'controlToken'>;
   /** The built inspector; undefined for that of this package. */
   readonly inspectorFolder: string | undefined;
+  /** The certificate authority, which clients in other containers have to trust. */
+  readonly caPem: string;
   readonly log: Log;
 }
 
@@ -40,11 +42,13 @@ const policy = [
  *
  * The inspector answers the same callers as the control plane, whose client it is.
  */
-export function sandboxPages({ config, inspectorFolder, log }: PagesOptions): FindPage {
+export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptions): FindPage {
   const folder = inspectorFolder ?? join(packageRoot(), 'dist', 'inspector');
-  const admit = requireLocalCaller(config);
+  const admit = requireLocalCaller(config, config.controlToken);
   let inspector: ReadonlyMap<string, Page> | undefined;
+  const authority = { contentType: 'application/x-pem-file', content: Buffer.from(caPem) };
   return (path) => {
+    if (path === '/ca.pem') return authority;
     if (path !== '/' && !path.startsWith('/inspector/')) return findSandboxPage(path);
     inspector ??= readInspector(folder, admit, log);
     // Without the files of the inspector, `/` leads to the reference.

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { ApiError } from '../../errors.ts';
 import type { HttpExchange } from '../http-exchange.ts';
@@ -11,21 +12,48 @@ interface OwnNames {
 /** Who sent a request, as far as its connection and headers show. */
 export type Caller = Pick<HttpExchange, 'headers' | 'remoteAddress'>;
 
+/** A browser asks for a user name and a password, and sends them with every later request to this server. */
+const challenge = { 'www-authenticate': 'Basic realm="control token", charset="UTF-8"' };
+
 /**
- * Accepts programs on this machine, without credentials.
+ * Accepts programs on this machine, without credentials, and those that send the control token: as a bearer token, or as the
+ * password of HTTP Basic, which browsers ask for.
  *
- * CHOICE: other callers get 404. Web pages of other sites run on this machine as well; `Origin`, or a `Host` that is not
- * this server's (DNS rebinding), reveals them.
+ * CHOICE: web pages of other sites get 404, with a token, too. They run on this machine as well; `Origin`, or a `Host` that
+ * is not this server's (DNS rebinding), reveals them. Other callers get 404 where there is no token, and otherwise 401.
  */
-export function requireLocalCaller(names: OwnNames): (caller: Caller) => void {
+export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
   return (caller) => {
-    const { host: named = '', origin } = caller.headers;
+    const { host: named = '', origin, authorization } = caller.headers;
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
+    if (!isForeignPage && controlToken !== undefined) {
+      if (authorization !== undefined && isEqual(sentToken(authorization), controlToken)) return;
+      if (!isLoopback(caller.remoteAddress)) {
+        throw new ApiError(
+          'missing_or_invalid_token',
+          'expected the control token: `authorization: Bearer <token>`, or as the password of HTTP Basic; it is printed at the start (--control-token)',
+          { headers: challenge },
+        );
+      }
+    }
     if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`) || isForeignPage) {
       throw new ApiError('not_found');
     }
   };
+}
+
+function sentToken(authorization: string): string {
+  const [scheme = '', value = ''] = authorization.split(' ', 2);
+  if (scheme.toLowerCase() === 'bearer') return value;
+  if (scheme.toLowerCase() !== 'basic') return '';
+  const credentials = Buffer.from(value, 'base64').toString('utf8');
+  return credentials.slice(credentials.indexOf(':') + 1);
+}
+
+function isEqual(sent: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(sent), Buffer.from(expected)];
+  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /**
