@@ -41,6 +41,7 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   readonly image?: Buffer | undefined;
   readonly drawFault: DrawTransactionFault;
   readonly observeNode?: ((caip2: string, durationMs: number, hasFailed: boolean) => void) | undefined;
+  readonly observeDisagreement?: ((caip2: string) => void) | undefined;
 }
 
 /**
@@ -55,7 +56,7 @@ export function sandboxChains(
     swapRouters,
     rewards,
   }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
-  { clock, log, ids, pageOf, cardSecret, image, drawFault, observeNode }: SandboxWorld,
+  { clock, log, ids, pageOf, cardSecret, image, drawFault, observeNode, observeDisagreement }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
@@ -66,7 +67,7 @@ export function sandboxChains(
   const real = connectChains(
     rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),
     log,
-    { namedTokens: tokensNamedOn, observe: observeNode },
+    { namedTokens: tokensNamedOn, observe: observeNode, observeDisagreement },
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   const { prices } = simulated;

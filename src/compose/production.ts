@@ -107,7 +107,11 @@ export async function startProduction(
     throw error;
   });
   const vault = measuredVault(signer.vault, metrics?.vault);
-  const chains = connectChains(config.rpc, log, { namedTokens: tokensNamedOn, observe: metrics?.node });
+  const chains = connectChains(config.rpc, log, {
+    namedTokens: tokensNamedOn,
+    observe: metrics?.node,
+    observeDisagreement: metrics?.disagreement,
+  });
   const services: Services = {
     processId: ids.uuid(),
     clock,

@@ -1,9 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { advanceTransaction, type Finding } from '../domain/money/transactions/advance-transaction.ts';
+import {
+  advanceTransaction,
+  type Finding,
+  unchanged,
+} from '../domain/money/transactions/advance-transaction.ts';
 import {
   claimDueTransactions,
   type DueTransaction,
 } from '../domain/money/transactions/claim-transactions.ts';
+import { findFinalSibling, readDoubt } from '../domain/money/transactions/doubt.ts';
 import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
 import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
@@ -23,8 +28,13 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
     inUnit(async (em: SqlEntityManager) => {
       const context = { chains: services.chains, ids: services.ids, prices: services.prices, em, nowMs };
-      const wasWritten = await advanceTransaction(context, row, finding);
-      if (wasWritten) await recordStillPending(context, row, finding);
+      const byHash = finding.doubt?.as === 'replaced' ? await findFinalSibling(em, row) : undefined;
+      const proven: Finding =
+        byHash === undefined
+          ? finding
+          : { status: 'replaced', reason: `replaced by ${byHash}`, isSettled: true };
+      const wasWritten = await advanceTransaction(context, row, proven);
+      if (wasWritten) await recordStillPending(context, row, proven);
     });
 
   /** Result: the status afterwards, as far as it is stored. */
@@ -40,7 +50,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
         { err, transaction: row.id },
         'a transaction could not be followed; it is tried again',
       );
-      await writeDown(row, nowMs, { ...unchanged(row), isSettled: false });
+      await writeDown(row, nowMs, unchanged(row, readDoubt(row)));
       return row.status;
     }
   };
@@ -76,23 +86,5 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
       await followAll(rows, nowMs);
       return rows.length === BATCH;
     },
-  };
-}
-
-/** The stored status; only the next check is scheduled. */
-function unchanged(row: TransactionRow): Omit<Finding, 'isSettled'> {
-  const { block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
-  return {
-    status: row.status,
-    ...(row.failure_reason === null ? {} : { reason: row.failure_reason }),
-    ...(block === null
-      ? {}
-      : {
-          inclusion: {
-            blockNumber: BigInt(block),
-            blockTimestampSeconds: at ?? 0,
-            feePaid: BigInt(fee ?? '0'),
-          },
-        }),
   };
 }

@@ -27,6 +27,8 @@ export interface ServerMetrics {
   vault(call: string, durationMs: number, hasFailed: boolean): void;
   /** Called for every call of a node. */
   node(chain: string, durationMs: number, hasFailed: boolean): void;
+  /** Called each time that the nodes of a chain contradict each other. */
+  disagreement(chain: string): void;
   /** Called for every attempt to deliver an event. */
   webhook(result: string, durationMs: number): void;
   databaseError(kind: string): void;
@@ -70,6 +72,11 @@ export function createServerMetrics(): ServerMetrics {
     { name: 'custos_chain_call_duration_seconds', help: 'Calls of the nodes of a chain.' },
     'chain',
   );
+  const disagreements = counterOf({
+    name: 'custos_chain_disagreements_total',
+    help: 'Answers of the nodes of a chain that contradict each other.',
+    labels: ['chain'],
+  });
   const webhooks = histogramOf({
     name: 'custos_webhook_attempt_duration_seconds',
     help: 'Attempts to deliver an event, by result.',
@@ -89,7 +96,7 @@ export function createServerMetrics(): ServerMetrics {
   });
   const instruments = [requests, durations, errors, rateLimits, jobs, vaults, nodes]
     .map(({ family }) => family)
-    .concat([webhooks, databaseErrors, transactions].map(({ family }) => family));
+    .concat([webhooks, disagreements, databaseErrors, transactions].map(({ family }) => family));
   const added: ReadFamilies[] = [];
   const observeRequest = requestObserver(requests, durations);
   const node = nodeMetrics();
@@ -106,6 +113,7 @@ export function createServerMetrics(): ServerMetrics {
     job: jobs.observe,
     vault: vaults.observe,
     node: nodes.observe,
+    disagreement: (chain) => disagreements.with(chain).add(),
     webhook: (result, durationMs) => webhooks.with(result).observe(durationMs / 1000),
     databaseError: (kind) => databaseErrors.with(kind).add(),
     transaction: (result, durationMs) => transactions.with(result).observe(durationMs / 1000),

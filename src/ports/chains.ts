@@ -5,15 +5,30 @@ import type { SparkOperators } from './spark-operators.ts';
 /** The status of a broadcast transaction, as reported by the chain. */
 export type ChainStatus =
   /** Known to the chain, not in a block yet. */
-  | { readonly kind: 'pending' }
+  | { readonly kind: 'pending'; readonly look?: Look }
   /** In a block and executed; `isFinal` when no reorganization can revert it. */
   | ({ readonly kind: 'included'; readonly isFinal: boolean } & Inclusion)
   /** In a block, but execution reverted; the fee was charged. */
   | ({ readonly kind: 'reverted'; readonly isFinal: boolean; readonly reason: string } & Inclusion)
-  /** Another transaction of the same account used its nonce. */
+  /** Another transaction of the same account used its nonce, which no reorganization can undo. */
   | { readonly kind: 'replaced'; readonly byHash: string | undefined }
-  /** Unknown to the chain: never received, dropped, or its blockhash has expired. */
-  | { readonly kind: 'unknown'; readonly isExpired: boolean };
+  /** Unknown to the chain: never received or dropped. `isExpired`: it can certainly never be included. */
+  | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
+  /**
+   * No node knows it, and by what they all say it can never be included: its nonce is used, or its blockhash is no
+   * longer valid. A node that lags says the same of a transaction that a block includes, so one look proves nothing.
+   */
+  | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
+  /** The nodes disagree, or what they say is not final: nothing is known. */
+  | { readonly kind: 'undecided' };
+
+/** When nodes were asked. Chains that cannot be wrong leave it out. */
+export interface Look {
+  /** The block up to which all nodes have come. */
+  readonly at: bigint;
+  /** How many blocks later the same answer counts as another look. */
+  readonly distance: bigint;
+}
 
 /** The block that includes a transaction, and the fee. */
 export interface Inclusion {
@@ -30,7 +45,13 @@ export interface Inclusion {
 export type BroadcastOutcome =
   /** Accepted now or before: the same bytes may be broadcast again at any time. */
   | { readonly isAccepted: true; readonly hash: string }
-  | { readonly isAccepted: false; readonly reason: BroadcastRefusal; readonly message: string };
+  | {
+      readonly isAccepted: false;
+      readonly reason: BroadcastRefusal;
+      readonly message: string;
+      /** Set if a node could not be asked: it may have the bytes from an earlier broadcast. */
+      readonly isPartial?: boolean;
+    };
 
 export type BroadcastRefusal =
   | 'insufficient_funds'

@@ -4,7 +4,7 @@ import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains
 import type { Log } from '../../ports/log.ts';
 import { lazyMethods } from '../lazy-methods.ts';
 import { confirmationsOf } from './confirmations.ts';
-import type { ObserveNode } from './nodes.ts';
+import type { ObserveDisagreement, ObserveNode } from './nodes.ts';
 
 interface Endpoints {
   readonly caip2: string;
@@ -19,6 +19,7 @@ interface ConnectOptions {
   /** Addresses of the chain's tokens that have a name. */
   readonly namedTokens?: (caip2: string) => readonly string[];
   readonly observe?: ObserveNode | undefined;
+  readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** CHOICE: a process that reads a page of transfers has a minute to itself, then another one tries. */
@@ -41,11 +42,11 @@ export function connectChains(
 function connect(
   endpoints: Endpoints,
   log: Log,
-  { namedTokens = () => [], observe }: ConnectOptions,
+  { namedTokens = () => [], observe, observeDisagreement }: ConnectOptions,
 ): AnyChain {
   const { caip2, urls, ceilings } = endpoints;
   const confirmations = confirmationsOf(caip2, endpoints.confirmations);
-  const options = { caip2, urls, log, observe, confirmations: BigInt(confirmations) };
+  const options = { caip2, urls, log, observe, observeDisagreement, confirmations: BigInt(confirmations) };
   const isFollowed = confirmations > 0;
   if (caip2.startsWith('eip155:')) {
     const load = loadOnce(async () => {

@@ -16,13 +16,21 @@ const MAX_DEPTH = 32;
 /** Every number with fewer digits is a safe integer. */
 const SAFE_DIGITS = 15;
 
+/** Messages of nodes are searched and logged, so the rest of a longer one is dropped. */
+const MAX_MESSAGE_CHARACTERS = 2_048;
+
+/** A text of a node, of bounded length. */
+export function cutText(text: string): string {
+  return text.slice(0, MAX_MESSAGE_CHARACTERS);
+}
+
 /** A JSON-RPC error returned by a node. `data` is the node's, unvalidated. */
 export class NodeError extends Error {
   readonly code: number;
   readonly data: unknown;
 
   constructor(code: number, message: string, data: unknown) {
-    super(message);
+    super(cutText(message));
     this.name = 'NodeError';
     this.code = code;
     this.data = data;
@@ -86,7 +94,18 @@ export function nameOfNode(url: string): string {
 }
 
 function unavailable(url: string, what: string, cause?: unknown): ChainUnavailableError {
-  return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause });
+  const mayHaveArrived = !NOT_CONNECTED.has(connectionFault(cause) ?? '');
+  return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause, mayHaveArrived });
+}
+
+/** Faults that happen before anything is sent. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'],
+]);
+
+function connectionFault(error: unknown): string | undefined {
+  const { code } = ((error as Error | undefined)?.cause ?? {}) as { code?: unknown };
+  return typeof code === 'string' ? code : undefined;
 }
 
 /**

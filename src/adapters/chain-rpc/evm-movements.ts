@@ -1,7 +1,7 @@
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import type { TokenMovement, TransactionMovements } from '../../ports/chains.ts';
 import { dataBytes, list, quantity, record, text } from './answers.ts';
-import type { Nodes } from './nodes.ts';
+import type { Nodes, Read } from './nodes.ts';
 
 // keccak256 of the event signatures: ERC-20, and WETH9, whose token is minted and burned without a `Transfer`.
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -9,11 +9,22 @@ const DEPOSIT = '0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc91
 const WITHDRAWAL = '0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65';
 const ZERO = `0x${'0'.repeat(40)}`;
 
-/** What a transaction moved, from its logs and its value; undefined while no block includes it. */
+/**
+ * What a transaction moved, from its logs and its value; undefined while no block includes it, or the nodes disagree
+ * about it.
+ */
 export async function movementsOf(nodes: Nodes, hash: string): Promise<TransactionMovements | undefined> {
+  const answers = await nodes.readAll((read) => readMovements(read, hash));
+  const texts = answers.map((answer) =>
+    JSON.stringify(answer ?? null, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+  );
+  return new Set(texts).size === 1 ? answers[0] : undefined;
+}
+
+async function readMovements(read: Read, hash: string): Promise<TransactionMovements | undefined> {
   const [receiptAnswer, transactionAnswer] = await Promise.all([
-    nodes.read('eth_getTransactionReceipt', hash),
-    nodes.read('eth_getTransactionByHash', hash),
+    read('eth_getTransactionReceipt', hash),
+    read('eth_getTransactionByHash', hash),
   ]);
   if (receiptAnswer === null || transactionAnswer === null) return undefined;
   const receipt = record('receipt', receiptAnswer);

@@ -1,6 +1,6 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import type { BroadcastRefusal } from '../../ports/chains.ts';
-import type { NodeError } from './endpoint.ts';
+import { cutText, type NodeError } from './endpoint.ts';
 
 // Nodes return no error codes for these; they are recognized by geth's message texts, which other nodes adopted.
 const messageTexts: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
@@ -33,14 +33,20 @@ export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; m
 
 /** Why a call reverted, including the contract's revert reason if any; undefined when it did not revert. */
 export function revertReason({ code, message, data }: NodeError): string | undefined {
-  if (code !== 3 && !/execution reverted|vm execution error.*revert/i.test(message)) return undefined;
+  if (code !== 3 && !saysReverted(message.toLowerCase())) return undefined;
   const hex = typeof data === 'string' ? data : undefined;
   // Error(string)
   if (hex?.startsWith('0x08c379a0') !== true) return message;
   try {
     const [reason] = AbiParameters.decode(AbiParameters.from('string'), `0x${hex.slice(10)}`);
-    return `execution reverted: ${reason}`;
+    return cutText(`execution reverted: ${reason}`);
   } catch {
     return message;
   }
+}
+
+function saysReverted(message: string): boolean {
+  if (message.includes('execution reverted')) return true;
+  const start = message.indexOf('vm execution error');
+  return start >= 0 && message.indexOf('revert', start) >= 0;
 }

@@ -1,22 +1,27 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
-import type { ChainStatus, EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
+import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
 import type { Log } from '../../ports/log.ts';
-import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
-import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts';
 import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { dataBytes, quantity, record } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import { movementsOf } from './evm-movements.ts';
 import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
 import { simulateSequence } from './evm-sequence.ts';
+import { evmStatusOf } from './evm-status.ts';
 import { type EvmTransfersOptions, evmTransfersAfter } from './evm-transfers.ts';
-import { allEqual, makeNodes, type Nodes, type ObserveNode, type Read, WrongChainError } from './nodes.ts';
+import {
+  allEqual,
+  makeNodes,
+  type Nodes,
+  type ObserveDisagreement,
+  type ObserveNode,
+  type Read,
+  WrongChainError,
+} from './nodes.ts';
 
 /** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
 const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
-/** Confirmations after which a block counts as final on a chain without the `finalized` tag. */
-const FINAL_CONFIRMATIONS = 64n;
 const METHOD_NOT_FOUND = -32601;
 
 /** The latest blocks of nodes may be this far apart. */
@@ -32,17 +37,19 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly urls: readonly string[];
   readonly log: Log;
   readonly observe?: ObserveNode | undefined;
+  readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** An EVM chain behind JSON-RPC. */
 export function connectEvm(options: EvmOptions): EvmChain {
-  const { caip2, urls, log, confirmations, namedTokens, observe } = options;
+  const { caip2, urls, log, confirmations, namedTokens, observe, observeDisagreement } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
   const nodes = makeNodes({
     caip2,
     urls,
     log,
     observe,
+    observeDisagreement,
     async checkChain(ask) {
       const found = quantity('eth_chainId', await ask('eth_chainId'));
       if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);
@@ -76,15 +83,12 @@ export function connectEvm(options: EvmOptions): EvmChain {
     code: async (address) => dataBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
     async broadcast(signedBytes) {
       const hash = bytesTo0xHex(keccak_256(signedBytes));
-      try {
-        await nodes.send('eth_sendRawTransaction', bytesTo0xHex(signedBytes));
-      } catch (error) {
-        if (!(error instanceof NodeError)) throw error;
-        if (!isAlreadyKnown(error)) return { isAccepted: false, ...classifyRefusal(error) };
-      }
-      return { isAccepted: true, hash };
+      const params = [bytesTo0xHex(signedBytes)];
+      const outcome = await nodes.send({ method: 'eth_sendRawTransaction', params, isAlreadyKnown });
+      if (outcome.isAccepted) return { isAccepted: true, hash };
+      return { isAccepted: false, ...classifyRefusal(outcome.refusal), isPartial: !outcome.isByAll };
     },
-    statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+    statusOf: (hash, signedBytes) => evmStatusOf(nodes, hash, signedBytes),
     transfersAfter: (reading) =>
       evmTransfersAfter({ nodes, caip2, log, confirmations, namedTokens }, reading),
   };
@@ -223,49 +227,4 @@ function toRpc({ contract, chainId, nonce, signature }: EvmAuthorization) {
 // Quantities have no leading zeros.
 function toQuantity(hex: string): string {
   return `0x${BigInt(`0x${hex}`).toString(16)}`;
-}
-
-async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Promise<ChainStatus> {
-  const included = await inclusionOf(nodes, hash);
-  if (included !== undefined) return included;
-  if ((await nodes.read('eth_getTransactionByHash', hash)) !== null) return { kind: 'pending' };
-  const serialized = bytesTo0xHex(signedBytes);
-  const view = await decodeEthereumTransaction(serialized);
-  const sender = await recoverEthereumSender(serialized, view);
-  const next = quantity('nonce', await nodes.read('eth_getTransactionCount', sender, 'latest'));
-  if (next <= view.nonce) return { kind: 'unknown', isExpired: false };
-  // It may have been included between the calls.
-  return (await inclusionOf(nodes, hash)) ?? { kind: 'replaced', byHash: undefined };
-}
-
-async function inclusionOf(nodes: Nodes, hash: string): Promise<ChainStatus | undefined> {
-  const answer = await nodes.read('eth_getTransactionReceipt', hash);
-  if (answer === null) return undefined;
-  const receipt = record('receipt', answer);
-  const blockNumber = quantity('blockNumber', receipt.blockNumber);
-  const block = await nodes.read('eth_getBlockByHash', receipt.blockHash, false);
-  // A reorganization removed the block in the meantime.
-  if (block === null) return undefined;
-  const gasPrice = quantity('effectiveGasPrice', receipt.effectiveGasPrice);
-  // Rollups add the cost of publishing the data on layer 1.
-  const l1Fee = receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : quantity('l1Fee', receipt.l1Fee);
-  const inclusion = {
-    isFinal: await isFinal(nodes, blockNumber),
-    blockNumber,
-    blockTimestampSeconds: Number(quantity('timestamp', record('block', block).timestamp)),
-    feePaid: quantity('gasUsed', receipt.gasUsed) * gasPrice + l1Fee,
-  };
-  if (quantity('status', receipt.status) === 1n) return { kind: 'included', ...inclusion };
-  return { kind: 'reverted', reason: 'execution reverted', ...inclusion };
-}
-
-async function isFinal(nodes: Nodes, blockNumber: bigint): Promise<boolean> {
-  try {
-    const block = await nodes.read('eth_getBlockByNumber', 'finalized', false);
-    if (block !== null) return quantity('number', record('block', block).number) >= blockNumber;
-  } catch (error) {
-    if (!(error instanceof NodeError)) throw error;
-  }
-  const newest = quantity('eth_blockNumber', await nodes.read('eth_blockNumber'));
-  return newest - blockNumber >= FINAL_CONFIRMATIONS;
 }

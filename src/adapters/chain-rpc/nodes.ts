@@ -10,7 +10,7 @@ import {
 } from 'cockatiel';
 import type { Log } from '../../ports/log.ts';
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
-import { callNode, nameOfNode } from './endpoint.ts';
+import { callNode, NodeError, nameOfNode } from './endpoint.ts';
 import { NodesDisagreeError } from './nodes-disagree-error.ts';
 
 const READ_TIMEOUT_MS = 5_000;
@@ -21,6 +21,8 @@ const BREAK_MS = 10_000;
 /** Nodes may be a block or a pool message apart, so a disagreement is final only after this many comparisons. */
 const COMPARISONS = 3;
 const COMPARE_AGAIN_MS = 700;
+/** Disagreements about transactions are logged this often, with their number. */
+const REPORT_EVERY_MS = 60_000;
 
 /** Calls a read-only method. Throws NodeError, ChainUnavailableError. */
 export type Read = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
@@ -43,9 +45,34 @@ export interface Nodes {
    * Throws NodesDisagreeError, NodeError, ChainUnavailableError.
    */
   compare<T>(comparison: Comparison<T>): Promise<T>;
-  /** Calls a state-changing method; tries each node at most once. Throws NodeError, ChainUnavailableError. */
-  send(method: string, ...params: readonly unknown[]): Promise<unknown>;
+  /** The answers of every node that responds, at least one. Throws NodeError, ChainUnavailableError. */
+  readAll<T>(ask: Comparison<T>['ask']): Promise<readonly T[]>;
+  /**
+   * Sends signed bytes to one node after the other until one accepts them or has them already. Throws
+   * ChainUnavailableError when no node has accepted them and one may have received them.
+   */
+  send(call: Sending): Promise<SendOutcome>;
+  /** Reports that the nodes contradict each other about a transaction. */
+  reportDisagreement(what: string): void;
 }
+
+export interface Sending {
+  readonly method: string;
+  readonly params: readonly unknown[];
+  /** Whether a refusal means that the node has the transaction already. */
+  readonly isAlreadyKnown: (refusal: NodeError) => boolean;
+}
+
+/** What the nodes did with signed bytes. */
+export type SendOutcome =
+  | { readonly isAccepted: true }
+  | {
+      readonly isAccepted: false;
+      /** Of the first node that refused. */
+      readonly refusal: NodeError;
+      /** Whether every configured node has refused. */
+      readonly isByAll: boolean;
+    };
 
 export interface NodesOptions {
   readonly caip2: string;
@@ -54,10 +81,14 @@ export interface NodesOptions {
   /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;
   readonly observe?: ObserveNode | undefined;
+  readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** Called for every call of a node. A refusal is an answer, not a failure. */
 export type ObserveNode = (caip2: string, durationMs: number, hasFailed: boolean) => void;
+
+/** Called each time that nodes of a chain contradict each other. */
+export type ObserveDisagreement = (caip2: string) => void;
 
 /** The node belongs to another chain than configured. */
 export class WrongChainError extends Error {
@@ -101,17 +132,57 @@ export function makeNodes(options: NodesOptions): Nodes {
       const settled = settle(await retries.execute(() => allAnswers(nodes, ask)));
       if (settled !== undefined) return settled.answer;
     }
+    options.observeDisagreement?.(options.caip2);
     options.log.error({ caip2: options.caip2 }, `the nodes disagree about ${what}`);
     throw new NodesDisagreeError(options.caip2, what);
   }
 
+  let [reportedMs, unreported] = [Number.NEGATIVE_INFINITY, 0];
   return {
     read: (method, ...params) =>
       retries.execute(() => firstAnswer((node) => node.call(method, params, READ_TIMEOUT_MS))),
     compare,
-    // Safe to send to several nodes: the transaction is the same, and another node at most reports it as already known.
-    send: (method, ...params) => firstAnswer((node) => node.call(method, params, SEND_TIMEOUT_MS)),
+    readAll: (ask) => retries.execute(() => allAnswers(nodes, ask)),
+    send: (call) => sendTo(nodes, call),
+    reportDisagreement(what) {
+      options.observeDisagreement?.(options.caip2);
+      unreported += 1;
+      if (performance.now() - reportedMs < REPORT_EVERY_MS) return;
+      const fields = { caip2: options.caip2, times: unreported };
+      options.log.warn(fields, `the nodes disagree about ${what}; it stays pending until they agree`);
+      [reportedMs, unreported] = [performance.now(), 0];
+    },
   };
+}
+
+/**
+ * One node does not decide that a transaction is refused: it could relay the bytes and deny it. Safe to send to several
+ * nodes, because the transaction is the same.
+ */
+async function sendTo(
+  nodes: readonly Node[],
+  { method, params, isAlreadyKnown }: Sending,
+): Promise<SendOutcome> {
+  const refusals: NodeError[] = [];
+  let missed: unknown;
+  let mayHaveArrived: unknown;
+  for (const node of nodes) {
+    try {
+      await node.call(method, params, SEND_TIMEOUT_MS);
+      return { isAccepted: true };
+    } catch (error) {
+      if (error instanceof NodeError) {
+        if (isAlreadyKnown(error)) return { isAccepted: true };
+        refusals.push(error);
+      } else if (error instanceof ChainUnavailableError) {
+        missed ??= error;
+        if (error.mayHaveArrived) mayHaveArrived ??= error;
+      } else throw error;
+    }
+  }
+  const [refusal] = refusals;
+  if (refusal === undefined || mayHaveArrived !== undefined) throw mayHaveArrived ?? missed;
+  return { isAccepted: false, refusal, isByAll: missed === undefined };
 }
 
 /**
@@ -186,6 +257,9 @@ async function guarded<T>(breaker: IPolicy, name: string, work: () => Promise<T>
     return await breaker.execute(work);
   } catch (error) {
     if (!(error instanceof BrokenCircuitError)) throw error;
-    throw new ChainUnavailableError(`${name}: skipped after repeated failures`, { cause: error });
+    throw new ChainUnavailableError(`${name}: skipped after repeated failures`, {
+      cause: error,
+      mayHaveArrived: false,
+    });
   }
 }

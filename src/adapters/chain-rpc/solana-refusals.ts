@@ -1,7 +1,7 @@
 import { bytesToBase58 } from '../../crypto/encoding.ts';
 import type { BroadcastRefusal } from '../../ports/chains.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
-import type { NodeError } from './endpoint.ts';
+import { cutText, type NodeError } from './endpoint.ts';
 
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 const PREFLIGHT_FAILED = -32002;
@@ -46,13 +46,14 @@ export function classifyFailure(
   const name = nameOf(err) ?? 'unknown error';
   const reason = isShortfall(err, wire) ? 'insufficient_funds' : (reasons[name] ?? 'invalid');
   const logLine = Array.isArray(logs)
-    ? logs.findLast((line) => /failed|error|insufficient/i.test(String(line)))
+    ? logs.map((line) => cutText(String(line))).findLast((line) => /failed|error|insufficient/i.test(line))
     : undefined;
   const detail =
     name === 'InstructionError'
       ? JSON.stringify((err as { InstructionError: unknown }).InstructionError)
       : undefined;
-  return { reason, message: [name, detail, logLine].filter((part) => part !== undefined).join(': ') };
+  const parts = [name, detail, logLine].filter((part) => part !== undefined);
+  return { reason, message: cutText(parts.join(': ')) };
 }
 
 /** `"Name"` or `{"Name": …}`. */

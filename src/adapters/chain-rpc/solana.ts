@@ -1,11 +1,20 @@
 import { bytesToBase58, bytesToBase64 } from '../../crypto/encoding.ts';
-import type { ChainStatus, Simulation, SolanaChain } from '../../ports/chains.ts';
+import type { Simulation, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/log.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
-import { allEqual, makeNodes, type Nodes, type ObserveNode, type Read, WrongChainError } from './nodes.ts';
+import {
+  allEqual,
+  makeNodes,
+  type Nodes,
+  type ObserveDisagreement,
+  type ObserveNode,
+  type Read,
+  WrongChainError,
+} from './nodes.ts';
 import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
+import { solanaStatusOf } from './solana-status.ts';
 import { type SolanaTransfersOptions, solanaTransfersAfter } from './solana-transfers.ts';
 
 // A supermajority of the stake has voted for the block: fast, and practically never rolled back.
@@ -19,17 +28,19 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   /** 1: deposits need not be final. */
   readonly confirmations: bigint;
   readonly observe?: ObserveNode | undefined;
+  readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** A Solana chain behind JSON-RPC. */
 export function connectSolana(options: SolanaOptions): SolanaChain {
-  const { caip2, urls, log, confirmations, namedTokens, observe } = options;
+  const { caip2, urls, log, confirmations, namedTokens, observe, observeDisagreement } = options;
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
     caip2,
     urls,
     log,
     observe,
+    observeDisagreement,
     async checkChain(ask) {
       // CAIP-30: the reference is the first 32 characters of the genesis hash.
       const found = text('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
@@ -58,15 +69,13 @@ export function connectSolana(options: SolanaOptions): SolanaChain {
     async broadcast(signedBytes) {
       const hash = bytesToBase58(decodeSolanaTransaction(signedBytes).signatures[0]!);
       const sending = { encoding: 'base64', preflightCommitment: COMMITMENT.commitment };
-      try {
-        await nodes.send('sendTransaction', bytesToBase64(signedBytes), sending);
-      } catch (error) {
-        if (!(error instanceof NodeError)) throw error;
-        if (!isAlreadyKnown(error)) return { isAccepted: false, ...classifyRefusal(error, signedBytes) };
-      }
-      return { isAccepted: true, hash };
+      const params = [bytesToBase64(signedBytes), sending];
+      const outcome = await nodes.send({ method: 'sendTransaction', params, isAlreadyKnown });
+      if (outcome.isAccepted) return { isAccepted: true, hash };
+      const { refusal, isByAll } = outcome;
+      return { isAccepted: false, ...classifyRefusal(refusal, signedBytes), isPartial: !isByAll };
     },
-    statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+    statusOf: (hash, signedBytes) => solanaStatusOf(nodes, hash, signedBytes),
     transfersAfter: (reading) => {
       const commitment = confirmations === 1n ? 'confirmed' : 'finalized';
       return solanaTransfersAfter({ nodes, caip2, log, commitment, namedTokens }, reading);
@@ -147,38 +156,4 @@ async function simulate(nodes: Nodes, transactionBytes: Uint8Array): Promise<Sim
     if (!(error instanceof NodeError)) throw error;
     return { succeeds: false, ...classifyRefusal(error, transactionBytes) };
   }
-}
-
-async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Promise<ChainStatus> {
-  const method = 'getSignatureStatuses';
-  const options = { searchTransactionHistory: true };
-  const [found] = list(method, await contextValue(nodes, method, [hash], options));
-  if (found === null || found === undefined) {
-    const blockhash = bytesToBase58(decodeSolanaTransaction(signedBytes).recentBlockhash);
-    const isValid = await contextValue(nodes, 'isBlockhashValid', blockhash, COMMITMENT);
-    return { kind: 'unknown', isExpired: isValid === false };
-  }
-  const status = record(method, found);
-  if (status.confirmationStatus === 'processed') return { kind: 'pending' };
-  const inclusion = await inclusionOf(nodes, hash, status);
-  if (status.err === null || status.err === undefined) return { kind: 'included', ...inclusion };
-  return {
-    kind: 'reverted',
-    reason: classifyFailure(status.err, undefined, signedBytes).message,
-    ...inclusion,
-  };
-}
-
-async function inclusionOf(nodes: Nodes, hash: string, status: Record<string, unknown>) {
-  const method = 'getTransaction';
-  const options = { ...COMMITMENT, encoding: 'base64', maxSupportedTransactionVersion: 0 };
-  const answer = record(method, await nodes.read(method, hash, options));
-  const { fee } = record(method, answer.meta);
-  return {
-    // For old transactions only `confirmations` is available; null means rooted.
-    isFinal: status.confirmationStatus === 'finalized' || status.confirmations === null,
-    blockNumber: integer(method, answer.slot),
-    blockTimestampSeconds: Number(answer.blockTime ?? 0),
-    feePaid: integer(method, fee),
-  };
 }

@@ -60,6 +60,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
     ...{ clock, log, ids, pageOf, cardSecret, image },
     drawFault: drawTransactionFault(faults),
     observeNode: metrics?.node,
+    observeDisagreement: metrics?.disagreement,
   });
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;

@@ -26,6 +26,7 @@ import { keyQuorumSeals } from './0025-key-quorum-seals.ts';
 import { vouchers } from './0026-vouchers.ts';
 import { rateLevels } from './0027-rate-levels.ts';
 import { findAuditRecords } from './0028-find-audit-records.ts';
+import { transactionDoubts } from './0029-transaction-doubts.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -58,4 +59,5 @@ export const migrations: readonly SchemaMigration[] = [
   vouchers,
   rateLevels,
   findAuditRecords,
+  transactionDoubts,
 ];

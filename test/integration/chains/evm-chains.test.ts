@@ -22,6 +22,8 @@ interface World extends AsyncDisposable {
   fund(address: string, wei: bigint): Promise<unknown>;
   fundToken(address: string, amount: bigint): Promise<unknown>;
   mine(): Promise<unknown>;
+  /** Mines until what was mined before is final. */
+  finalize(): Promise<unknown>;
 }
 
 const worlds: Record<string, () => Promise<World>> = {
@@ -35,6 +37,7 @@ const worlds: Record<string, () => Promise<World>> = {
       fundToken: (address, rawAmount) =>
         chains.fund(caip2, { address, tokenAddress: token, rawAmount, decimals: 6 }),
       mine: () => chains.mine(caip2, 1),
+      finalize: () => chains.mine(caip2, 65),
       [Symbol.asyncDispose]: () => chains.close(),
     };
   },
@@ -54,6 +57,7 @@ const worlds: Record<string, () => Promise<World>> = {
           toHex(amount, { size: 32 }),
         ),
       mine: () => anvil.ask('evm_mine'),
+      finalize: () => anvil.ask('anvil_mine', toHex(65)),
       [Symbol.asyncDispose]: () => anvil[Symbol.asyncDispose](),
     };
   },
@@ -126,7 +130,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     const signed = await sign(alice, { nonce: 0, to: bob, value: 5n });
     const hash = await accepted(signed);
     expect(hash).toBe(keccak256(signed));
-    expect(await chain.statusOf(hash, signed)).toEqual({ kind: 'pending' });
+    expect(await chain.statusOf(hash, signed)).toMatchObject({ kind: 'pending' });
     expect(await chain.nonce(alice.address)).toBe(1n);
     await world.mine();
     const status = await chain.statusOf(hash, signed);
@@ -190,7 +194,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     const second = await sign(alice, { nonce: 1, to: newAddress(), value: 1n });
     const hash = await accepted(second);
     await world.mine();
-    expect(await chain.statusOf(hash, second)).toEqual({ kind: 'pending' });
+    expect(await chain.statusOf(hash, second)).toMatchObject({ kind: 'pending' });
     expect((await settled(await sign(alice, { nonce: 0, to: newAddress() }))).kind).toBe('included');
     await world.mine();
     expect((await chain.statusOf(hash, second)).kind).toBe('included');
@@ -207,13 +211,16 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     const better = await sign(alice, { nonce: 0, to: bob, value: 3n, ...fees(12n * GWEI) });
     expect((await settled(better)).kind).toBe('included');
     expect(await chain.balances(bob, [null])).toEqual([3n]);
-    expect((await chain.statusOf(firstHash, first)).kind).toBe('replaced');
+    await world.finalize();
+    const byHash = keccak256(better);
+    expect(await chain.statusOf(firstHash, first)).toEqual({ kind: 'replaced', byHash });
   });
 
   test('a transaction that was never sent is unknown', async () => {
     const alice = await fundedAccount();
     const signed = await sign(alice, { nonce: 0, to: newAddress() });
-    expect(await chain.statusOf(keccak256(signed), signed)).toEqual({ kind: 'unknown', isExpired: false });
+    const status = await chain.statusOf(keccak256(signed), signed);
+    expect(status).toMatchObject({ kind: 'unknown', isExpired: false });
   });
 
   test.each([

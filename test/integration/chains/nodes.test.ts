@@ -1,4 +1,4 @@
-import { hexToBytes, keccak256, toHex } from 'viem';
+import { encodeErrorResult, hexToBytes, keccak256, toHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
@@ -126,6 +126,39 @@ describe('signed bytes', () => {
     await using node = await ethereum(() => ({ error: { code: -32000, message } }));
     const outcome = await connect([node.url]).broadcast(bytes);
     expect(outcome.isAccepted ? true : outcome.reason).toBe(expected);
+  });
+});
+
+describe('a long message of a node', () => {
+  // The text and its length are those of an audit: it held the thread for 7 seconds.
+  const message = 'vm execution error'.repeat(20_000);
+  const call = { from: address, to: address, value: 0n, data: new Uint8Array() };
+
+  test.each(['eth_estimateGas', 'eth_sendRawTransaction'])(
+    'of %s is cut and read at once',
+    async (method) => {
+      await using node = await ethereum((asked) =>
+        asked === method ? { error: { code: -32000, message } } : { result: '0x0' },
+      );
+      const chain = connect([node.url]);
+      const startedMs = performance.now();
+      const answer = method === 'eth_estimateGas' ? await chain.simulate(call) : await chain.broadcast(bytes);
+      expect(performance.now() - startedMs).toBeLessThan(1000);
+      expect(answer).toMatchObject({ reason: 'invalid', message: message.slice(0, 2048) });
+    },
+  );
+
+  test('in the data of a revert is cut too', async () => {
+    const words = encodeErrorResult({
+      abi: [{ type: 'error', name: 'Error', inputs: [{ type: 'string', name: 'reason' }] }],
+      args: ['no'.repeat(50_000)],
+    });
+    await using node = await ethereum(() => ({
+      error: { code: 3, message: 'execution reverted', data: words },
+    }));
+    const { message: reason } = (await connect([node.url]).simulate(call)) as { message: string };
+    expect(reason).toMatch(/^execution reverted: nono/);
+    expect(reason).toHaveLength(2048);
   });
 });
 

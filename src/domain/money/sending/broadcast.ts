@@ -34,7 +34,7 @@ export async function broadcastTransaction(
     if (!outcome.isAccepted) {
       finding =
         outcome.reason === 'stale'
-          ? await findStale(chain, row, outcome.message)
+          ? ((await findStale(chain, row)) ?? failed(row, outcome.message))
           : failed(row, outcome.message);
       // `replaced` too: the chain refuses a nonce that another transaction has already used.
       if (neverHasEffect.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);

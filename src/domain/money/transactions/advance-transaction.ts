@@ -2,6 +2,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
+import { type Doubt, writeDoubt } from './doubt.ts';
 import { recordFunds } from './record-funds.ts';
 import { recordGasCost } from './record-gas-cost.ts';
 import { nextCheckAt } from './transaction-checks.ts';
@@ -20,6 +21,21 @@ export interface Finding {
   readonly reason?: string | undefined;
   /** Whether this state is final. */
   readonly isSettled: boolean;
+  /** What nodes say against this state; undefined ends an earlier doubt. */
+  readonly doubt?: Doubt | undefined;
+}
+
+/** The stored state, with what nodes say against it; only the next check is scheduled. */
+export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
+  const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
+  const inclusion = { blockTimestampSeconds: at ?? 0, feePaid: BigInt(fee ?? '0') };
+  return {
+    status,
+    isSettled: false,
+    doubt,
+    ...(row.failure_reason === null ? {} : { reason: row.failure_reason }),
+    ...(block === null ? {} : { inclusion: { ...inclusion, blockNumber: BigInt(block) } }),
+  };
 }
 
 /**
@@ -57,6 +73,7 @@ export async function advanceTransaction(
     transaction_hash: inclusion?.operation?.transactionHash ?? row.transaction_hash,
     fee_paid: inclusion === undefined ? null : String(inclusion.feePaid),
     failure_reason: finding.reason ?? null,
+    doubt: writeDoubt(finding.doubt),
     updated_at_ms: way.length === 0 ? row.updated_at_ms : nowMs,
     next_check_at_ms: nextCheckAt(row, finding, nowMs),
   };

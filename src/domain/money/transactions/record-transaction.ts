@@ -82,6 +82,7 @@ export async function recordTransaction(
     is_slow_told: 0,
     are_funds_told: 0,
     is_gas_told: 0,
+    doubt: null,
     created_at_ms: nowMs,
     updated_at_ms: nowMs,
     next_check_at_ms: signed.isBroadcastHere ? nowMs + REQUEST_LEASE_MS : nowMs,

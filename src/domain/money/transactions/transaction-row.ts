@@ -34,6 +34,7 @@ export const transactionColumns = [
   'is_slow_told',
   'are_funds_told',
   'is_gas_told',
+  'doubt',
   'created_at_ms',
   'updated_at_ms',
   'next_check_at_ms',

@@ -51,6 +51,8 @@ export const TransactionEntity = defineEntity({
     areFundsTold: p.integer().default(0),
     /** 0 or 1: the cost of a sponsored transaction was recorded. */
     isGasTold: p.integer().default(0),
+    /** JSON of `Doubt`: what nodes say against the state, until it counts. */
+    doubt: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
     /** When its chain is polled next; null once the state is final. Polling moves it, which serves as a lease. */

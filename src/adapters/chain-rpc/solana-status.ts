@@ -1,0 +1,140 @@
+import { bytesToBase58 } from '../../crypto/encoding.ts';
+import type { ChainStatus, Inclusion } from '../../ports/chains.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
+import { integer, list, record, text } from './answers.ts';
+import type { Nodes, Read } from './nodes.ts';
+import { classifyFailure } from './solana-refusals.ts';
+
+/*
+ * The status of a transaction. As on EVM chains, an inclusion counts only if every node that responds has the same, and
+ * an expiry only after several looks: a node that lags does not know a new blockhash either.
+ */
+
+/**
+ * CHOICE: looks at an expired blockhash are this many slots apart, about two minutes. A blockhash is valid for 150
+ * blocks, so one that was still unknown at the first look is no longer valid at the second.
+ */
+const EXPIRY_LOOKS_APART = 300n;
+/** CHOICE: looks at a transaction that has left its block are this many slots apart. */
+const BLOCK_LOOKS_APART = 32n;
+/** Nodes that are closer together than this lag; beyond it, they contradict each other. */
+const LAG_SLOTS = 150n;
+
+const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+/** SystemInstruction::AdvanceNonceAccount. */
+const ADVANCE_NONCE = 4;
+/** Of the stored blockhash in a nonce account: version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
+const NONCE_OFFSET = 40;
+
+/** What one node says about a transaction. */
+type NodeView =
+  | { readonly kind: 'included'; readonly inclusion: Inclusion; readonly failure: unknown; isFinal: boolean }
+  | { readonly kind: 'known'; readonly slot: bigint }
+  | { readonly kind: 'unknown'; readonly slot: bigint; readonly isExpired: boolean };
+
+export async function solanaStatusOf(
+  nodes: Nodes,
+  hash: string,
+  signedBytes: Uint8Array,
+): Promise<ChainStatus> {
+  const sent = decodeSolanaTransaction(signedBytes);
+  const views = await nodes.readAll((read) => viewOf(read, hash, sent));
+  const included = views.filter((each) => each.kind === 'included');
+  const [first] = included;
+  if (first === undefined) return statusOutsideBlocks(views);
+  const { inclusion, failure } = first;
+  const isSame = new Set(included.map(keyOf)).size === 1;
+  if (!isSame || included.length < views.length) {
+    const isLag = views.every((each) => lagsBehind(each, inclusion.blockNumber));
+    if (!isSame || !isLag) nodes.reportDisagreement(`the transaction \`${hash}\``);
+    return { kind: 'undecided' };
+  }
+  const isFinal = included.every((each) => each.isFinal);
+  if (failure === null) return { kind: 'included', isFinal, ...inclusion };
+  const reason = classifyFailure(failure, undefined, signedBytes).message;
+  return { kind: 'reverted', isFinal, reason, ...inclusion };
+}
+
+function keyOf({ inclusion: { blockNumber, feePaid }, failure }: NodeView & { kind: 'included' }): string {
+  return JSON.stringify([String(blockNumber), String(feePaid), failure]);
+}
+
+function lagsBehind(view: NodeView, slot: bigint): boolean {
+  return view.kind !== 'unknown' || (view.slot < slot && slot - view.slot < LAG_SLOTS);
+}
+
+function statusOutsideBlocks(views: readonly NodeView[]): ChainStatus {
+  const others = views.filter((each) => each.kind !== 'included');
+  const at = others.map(({ slot }) => slot).reduce((one, other) => (other < one ? other : one));
+  const look = { at, distance: BLOCK_LOOKS_APART };
+  if (others.some(({ kind }) => kind === 'known')) return { kind: 'pending', look };
+  const isExpired = others.every((each) => each.kind === 'unknown' && each.isExpired);
+  if (!isExpired) return { kind: 'unknown', isExpired: false, look };
+  return { kind: 'gone', as: 'expired', look: { at, distance: EXPIRY_LOOKS_APART } };
+}
+
+async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promise<NodeView> {
+  const method = 'getSignatureStatuses';
+  const answer = await read(method, [hash], { searchTransactionHistory: true });
+  const [found] = list(method, record(method, answer).value);
+  const slot = integer('getSlot', await read('getSlot', { commitment: 'finalized' }));
+  if (found === null || found === undefined) {
+    return { kind: 'unknown', slot, isExpired: await isExpired(read, sent) };
+  }
+  const status = record(method, found);
+  const inclusion = status.confirmationStatus === 'processed' ? undefined : await inclusionOf(read, hash);
+  if (inclusion === undefined) return { kind: 'known', slot };
+  return {
+    kind: 'included',
+    inclusion,
+    failure: status.err ?? null,
+    // For old transactions only `confirmations` is available; null means rooted.
+    isFinal: status.confirmationStatus === 'finalized' || status.confirmations === null,
+  };
+}
+
+/** Undefined if the node does not have the block yet. */
+async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefined> {
+  const method = 'getTransaction';
+  const options = { commitment: 'confirmed', encoding: 'base64', maxSupportedTransactionVersion: 0 };
+  const found = await read(method, hash, options);
+  if (found === null) return undefined;
+  const answer = record(method, found);
+  const { fee } = record(method, answer.meta);
+  return {
+    blockNumber: integer(method, answer.slot),
+    blockTimestampSeconds: Number(answer.blockTime ?? 0),
+    feePaid: integer(method, fee),
+  };
+}
+
+/** Whether by what the node says the transaction can no longer be included. */
+async function isExpired(read: Read, sent: SolanaTransaction): Promise<boolean> {
+  const blockhash = bytesToBase58(sent.recentBlockhash);
+  const nonceAccount = nonceAccountOf(sent);
+  if (nonceAccount !== undefined) return (await storedNonce(read, nonceAccount)) !== blockhash;
+  const method = 'isBlockhashValid';
+  const answer = record(method, await read(method, blockhash, { commitment: 'confirmed' }));
+  return answer.value === false;
+}
+
+/** The account of a durable nonce, whose transactions do not expire before it is advanced. */
+function nonceAccountOf({ instructions, staticKeys }: SolanaTransaction): string | undefined {
+  const [first] = instructions;
+  const program = staticKeys[first?.programIndex ?? -1];
+  const account = staticKeys[first?.accountIndexes[0] ?? -1];
+  if (first === undefined || program === undefined || account === undefined) return undefined;
+  const { data } = first;
+  const isAdvance = data.length >= 4 && Buffer.from(data).readUInt32LE(0) === ADVANCE_NONCE;
+  return isAdvance && bytesToBase58(program) === SYSTEM_PROGRAM ? bytesToBase58(account) : undefined;
+}
+
+async function storedNonce(read: Read, address: string): Promise<string | undefined> {
+  const method = 'getAccountInfo';
+  const options = { encoding: 'base64', commitment: 'finalized' };
+  const { value } = record(method, await read(method, address, options));
+  if (value === null) return undefined;
+  const [encoded] = list(method, record(method, value).data);
+  const data = Buffer.from(text(method, encoded), 'base64');
+  return bytesToBase58(data.subarray(NONCE_OFFSET, NONCE_OFFSET + 32));
+}

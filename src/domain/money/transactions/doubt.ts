@@ -1,0 +1,86 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Look } from '../../../ports/chains.ts';
+import type { Tables } from '../../tables.ts';
+import type { TransactionRow } from './transaction-row.ts';
+
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+/**
+ * What nodes have said against a transaction's stored state, and for how long. A node that lags, forks or lies says the
+ * same as one that is right, so it counts only when later blocks have shown it again.
+ */
+export interface Doubt {
+  /**
+   * replaced, expired: it can never be included. reorganized: its block is no longer in the chain. dropped: no node
+   * knows it, and all refuse it.
+   */
+  readonly as: 'replaced' | 'expired' | 'reorganized' | 'dropped';
+  /** How many looks have shown it in a row. */
+  readonly looks: number;
+  /** The block of the last look that counted. */
+  readonly at: bigint;
+  /** Unix ms of the first look. */
+  readonly sinceMs: number;
+}
+
+/** CHOICE: what nodes say against the stored state counts after this many looks, each some blocks after the last one. */
+const LOOKS = 3;
+
+/** The doubt after one more look; a doubt of another kind ends. */
+export function addLook(
+  before: Doubt | undefined,
+  as: Doubt['as'],
+  { look, nowMs }: { readonly look: Look; readonly nowMs: number },
+): Doubt {
+  if (before?.as !== as) return { as, looks: 1, at: look.at, sinceMs: nowMs };
+  if (look.at < before.at + look.distance) return before;
+  return { ...before, looks: before.looks + 1, at: look.at };
+}
+
+export function isProven({ looks }: Doubt): boolean {
+  return looks >= LOOKS;
+}
+
+export function readDoubt({ doubt }: { readonly doubt: string | null }): Doubt | undefined {
+  if (doubt === null) return undefined;
+  const { at, ...rest } = JSON.parse(doubt) as Omit<Doubt, 'at'> & { readonly at: string };
+  return { ...rest, at: BigInt(at) };
+}
+
+export function writeDoubt(doubt: Doubt | undefined): string | null {
+  return doubt === undefined ? null : JSON.stringify({ ...doubt, at: String(doubt.at) });
+}
+
+/**
+ * The hash of another stored transaction of the sender with the same nonce that is final: then this one can never be
+ * included. Undefined if there is none. Call it only for nonces that count for the whole account.
+ */
+export async function findFinalSibling(
+  em: SqlEntityManager,
+  { id, caip2, sender, nonce, transaction_hash: hash }: TransactionRow,
+): Promise<string | undefined> {
+  if (nonce === null) return undefined;
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select(['transaction_hash as hash', 'transaction_request as request'])
+    .where('caip2', '=', caip2)
+    .where('sender', '=', sender)
+    .where('nonce', '=', nonce)
+    .where('id', '<>', id)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'finalized'),
+        where.and([where('status', '=', 'execution_reverted'), where('next_check_at_ms', 'is', null)]),
+      ]),
+    )
+    .execute();
+  const sibling = rows.find((row) => row.hash !== hash && !hasOwnLane(row.request));
+  return sibling?.hash ?? undefined;
+}
+
+/** Whether a stored request counts its nonce apart from the account's, as those of Tempo may. */
+function hasOwnLane(request: string | null): boolean {
+  const { nonce_key: key } = JSON.parse(request ?? '{}') as { readonly nonce_key?: string | number };
+  return key !== undefined && BigInt(key) !== 0n;
+}
