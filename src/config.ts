@@ -339,6 +339,14 @@ export function readServeConfig(
   return Object.freeze(config);
 }
 
+/** Reads the files of the certificate again. Throws ConfigError. */
+export function readCertificate(env: Environment = process.env): ServeConfig['tls'] {
+  const faults: string[] = [];
+  const found = check.tls(faults, env, true);
+  throwIfAny(faults, 'the certificate cannot be used:');
+  return found;
+}
+
 /** Reads the settings of a signer. Throws ConfigError. */
 export function readSignerConfig(env: Environment = process.env): signer.SignerConfig {
   const faults: string[] = [];

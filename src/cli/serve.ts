@@ -30,7 +30,8 @@ Settings (environment):
   CUSTOS_SIGNER_UID (default: the user of this process)
       with the user id that it must belong to
   CUSTOS_TLS_CERT (required, or CUSTOS_TRUST_PROXY)
-      PEM file of the certificate and its chain
+      PEM file of the certificate and its chain; read again every minute, and
+      after SIGHUP
   CUSTOS_TLS_KEY
       PEM file of its private key
   CUSTOS_TRUST_PROXY
@@ -142,27 +143,57 @@ export function serveCommand(): Command {
     .addOption(new Option('--worker').hideHelp())
     .option('--rpc <caip2=url[,url]>', 'like CUSTOS_RPC, for one chain; repeatable', collect)
     .addHelpText('after', settings)
-    .action(async (flags: { seed?: string; rpc?: string[]; workers?: string; worker?: boolean }) => {
-      const config = readServeConfig(flags);
-      if (flags.worker !== true && config.workers > 1) {
-        await serveByWorkers(config);
+    .action(async (flags: ServeFlags) => {
+      // A signal to reload that comes during the start must not end it.
+      process.on('SIGHUP', () => undefined);
+      if (flags.worker !== true) {
+        await serve(flags);
         return;
       }
-      const { openSigner } = await import('../compose/ports/open-signer.ts');
-      // Starts while the server is loaded. Each worker has its own.
-      const signer = openSigner(config);
-      signer.catch(() => undefined);
-      if (flags.worker === true) {
-        const { runWorker } = await import('../compose/workers/run-worker.ts');
-        await runWorker(config, signer);
-        return;
+      try {
+        await serveAsWorker(flags);
+      } finally {
+        // The channel to the parent process would keep a worker that could not start.
+        process.disconnect?.();
       }
-      const [{ startProduction }, { stopOnSignal }] = await Promise.all([
-        import('../compose/production.ts'),
-        import('./serve-until-stopped.ts'),
-      ]);
-      await stopOnSignal(await startProduction(config, { signer }));
     });
+}
+
+interface ServeFlags {
+  readonly seed?: string;
+  readonly rpc?: string[];
+  readonly workers?: string;
+  readonly worker?: boolean;
+}
+
+async function serve(flags: ServeFlags): Promise<void> {
+  const config = readServeConfig(flags);
+  if (config.workers > 1) {
+    await serveByWorkers(config);
+    return;
+  }
+  const signer = await startSigner(config);
+  const [{ startProduction }, { stopOnSignal }] = await Promise.all([
+    import('../compose/production.ts'),
+    import('./serve-until-stopped.ts'),
+  ]);
+  const server = await startProduction(config, { signer: signer.opening });
+  await stopOnSignal(server, server.reload);
+}
+
+async function serveAsWorker(flags: ServeFlags): Promise<void> {
+  const config = readServeConfig(flags);
+  const signer = await startSigner(config);
+  const { runWorker } = await import('../compose/workers/run-worker.ts');
+  await runWorker(config, signer.opening);
+}
+
+/** Starts the signer of this process while the server is loaded. Each worker has its own. */
+async function startSigner(config: ServeConfig) {
+  const { openSigner } = await import('../compose/ports/open-signer.ts');
+  const opening = openSigner(config);
+  opening.catch(() => undefined);
+  return { opening };
 }
 
 async function serveByWorkers(config: ServeConfig): Promise<void> {

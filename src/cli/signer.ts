@@ -47,7 +47,8 @@ export function signerCommand(): Command {
       const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config });
       const server = await serveSocket({ path, isForGroup: group === true }, served);
       print(JSON.stringify({ msg: 'ready', socket: path }));
-      await stopOnSignal({ close: async () => void server.close() });
+      // SIGHUP asks for a reload, by habit of whoever rotates logs. There is nothing to reload, and it must not stop.
+      await stopOnSignal({ close: async () => void server.close() }, () => undefined);
       served.close();
       process.exit(0);
     });

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ListenConfig } from '../config.ts';
 import { type AppOptions, createApp, type Mount } from '../http/app.ts';
-import { type ConnectionLimits, startServer } from '../http/server.ts';
+import { type ConnectionLimits, type RunningServer, startServer } from '../http/server.ts';
 import { inFlight } from '../metrics/gauges.ts';
 import type { MetricValues } from '../metrics/merge.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
@@ -55,7 +55,7 @@ export interface WorkerMetrics {
 }
 
 /** A running server. */
-export interface Listening {
+export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   /** The URL for clients on this machine, without a trailing slash. */
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
@@ -103,6 +103,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     return {
       baseUrl,
       adminUrl,
+      setCertificate: server.setCertificate,
       async close(how = 'stop') {
         isStopping = true;
         if (how === 'leave') {

@@ -19,7 +19,7 @@ import { requireMigrated } from '../admin/administration.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
-import type { ServeConfig } from '../config.ts';
+import { readCertificate, type ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
@@ -48,6 +48,7 @@ import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect
 import { identifyDatabase } from '../storage/schema/identify-database.ts';
 import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
+import { followCertificate } from './certificate-files.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
@@ -66,11 +67,17 @@ export interface ProductionParts {
   readonly workers?: WorkerMetrics;
 }
 
+/** A running production server. */
+export interface Production extends Listening {
+  /** Reads the files of the certificate again. */
+  reload(): void;
+}
+
 /** Starts the production server. Throws StartError if the database does not fit this version. */
 export async function startProduction(
   config: ServeConfig,
   { signer: openingSigner, log = logOf(config), workers }: ProductionParts,
-): Promise<Listening> {
+): Promise<Production> {
   assertBackendsAgree();
   const clock = systemClock;
   const entropy = systemEntropy;
@@ -252,9 +259,18 @@ export async function startProduction(
       workers,
     });
     log.info({ url: listening.baseUrl, admin: listening.adminUrl, pid: process.pid }, 'ready');
+    const certificate =
+      config.tls &&
+      followCertificate({
+        ...{ current: config.tls, log },
+        read: readCertificate,
+        use: listening.setCertificate,
+      });
     return {
       ...listening,
+      reload: () => certificate?.reload(),
       async close(how) {
+        certificate?.close();
         await listening.close(how);
         await closeAll();
         log.info({}, 'stopped');

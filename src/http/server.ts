@@ -47,6 +47,8 @@ export interface RunningServer {
   readonly port: number;
   /** The number of requests in progress. */
   inFlight(): number;
+  /** Uses another certificate for new connections. Throws if it cannot be used. */
+  setCertificate(certificate: { readonly key: string; readonly cert: string }): void;
   /**
    * Stops accepting connections, waits up to `graceMs` for requests in progress, then closes the rest. May be called
    * again.
@@ -99,10 +101,8 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     } else handler(request, response);
   };
   const settings = { ...timeouts, requireHostHeader: false, ...options.messages };
-  const server =
-    tls === undefined
-      ? createHttpServer(settings, listener)
-      : createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+  const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+  const server = secure ?? createHttpServer(settings, listener);
   // Expectations other than `100-continue`.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     begin(response);
@@ -143,6 +143,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
         host: options.host,
         port,
         inFlight: pending.count,
+        setCertificate: (certificate) => secure?.setSecureContext(certificate),
         close: (lingerMs = 0) => {
           stopped ??= stop(lingerMs);
           return stopped;

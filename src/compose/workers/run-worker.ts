@@ -47,8 +47,6 @@ export async function runWorker(config: ServeConfig, signer: Promise<SignerVault
   const server = await startProduction(shareOf(config), { signer, log, workers });
   send({ kind: 'ready', url: server.baseUrl, admin: server.adminUrl });
   await server.close(await ending.promise);
-  // Ends the process: the channel to the parent keeps it alive.
-  process.disconnect?.();
 }
 
 /**
