@@ -1,7 +1,7 @@
-import { hexToBytes } from '../crypto/encoding.ts';
+import { bytesToHex, hexToBytes } from '../crypto/encoding.ts';
 import type { ActionUnit } from '../policy/action.ts';
 import { type BatchCall, decodeBatch } from '../signing/ethereum/batch-executor.ts';
-import { decodeAccountCalls } from '../signing/ethereum/simple-account.ts';
+import { decodeAccountCalls } from '../signing/ethereum/user-operation-calls.ts';
 
 /** The units of a batch that an account runs by a transaction to itself; undefined for other calldata. */
 export function batchUnits(data: Uint8Array, chainId: bigint): readonly ActionUnit[] | undefined {
@@ -19,4 +19,22 @@ function unitOf(chainId: bigint) {
     label: `call ${index}`,
     ethereumCall: { ...call, chainId },
   });
+}
+
+const SELECTOR_BYTES = 4;
+
+/**
+ * The units without the suffix that the server itself appends to the calldata of the last call. CHOICE: functions ignore
+ * bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is
+ * code of a new contract, is judged as what it is.
+ *
+ * @param suffix 0x hex
+ */
+export function withoutSuffix(units: readonly ActionUnit[], suffix = '0x'): readonly ActionUnit[] {
+  const last = units.at(-1);
+  const call = last?.ethereumCall;
+  const kept = (call?.data.length ?? 0) - (suffix.length - 2) / 2;
+  if (last === undefined || call?.to === undefined || kept < SELECTOR_BYTES) return units;
+  if (bytesToHex(call.data.subarray(kept)) !== suffix.slice(2).toLowerCase()) return units;
+  return [...units.slice(0, -1), { ...last, ethereumCall: { ...call, data: call.data.subarray(0, kept) } }];
 }

@@ -1,7 +1,7 @@
 import type { WalletRpcRequest } from '../generated/schemas.ts';
 import type { ActionUnit, PolicyAction } from '../policy/action.ts';
 import { type BatchCall, decodeCanonicalBatch } from '../signing/ethereum/batch-executor.ts';
-import { decodeBatchOfCalls, decodeUserOperationCalls } from '../signing/ethereum/user-operation-calls.ts';
+import { decodeAccountCalls } from '../signing/ethereum/user-operation-calls.ts';
 
 const MAX_DEPTH = 8;
 
@@ -44,7 +44,7 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
  */
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
   const batch = decodeCanonicalBatch(data);
-  if (batch === undefined) return decodeBatchOfCalls(data) ?? decodeUserOperationCalls(data);
+  if (batch === undefined) return decodeAccountCalls(data);
   // ERC-7821: address 0 means the account itself.
   return batch.map((call) => (/^0x0{40}$/.test(call.to) ? { ...call, to: address } : call));
 }

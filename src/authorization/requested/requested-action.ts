@@ -1,4 +1,4 @@
-import { batchUnits, operationUnits } from '../../actions/account-calls.ts';
+import { batchUnits, operationUnits, withoutSuffix } from '../../actions/account-calls.ts';
 import { decodeRpcAction, transactionUnits } from '../../actions/decode-action.ts';
 import { decodeRawSignAction, decodeTronUnits } from '../../actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../actions/decode-solana-units.ts';
@@ -59,7 +59,7 @@ export async function requestedAction(
   if (rest === '/raw_sign') {
     return known(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
   }
-  if (rest === '/rpc') return rpcAction(String(body.method), task, wallet);
+  if (rest === '/rpc') return rpcAction(body, task, wallet);
   if (rest === '/transfer') return transferOf(body, task, wallet);
   const method = Object.hasOwn(methodsOfPaths, rest) ? methodsOfPaths[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
@@ -84,10 +84,11 @@ function onlyMethod(method: string): KnownAction {
 }
 
 async function rpcAction(
-  method: string,
+  body: EvidentRequest['body'],
   task: SignTask,
   { chainType, address }: SigningWallet,
 ): Promise<KnownAction> {
+  const method = String(body.method);
   // The same key could sign for another chain, of which the policy knows no methods.
   requireRpcMethod(chainType as ChainType, method);
   const isSent = method !== task.method;
@@ -96,7 +97,7 @@ async function rpcAction(
     return known(await decodeRpcAction({ method } as WalletRpcRequest));
   }
   if (isSent) {
-    const units = await sentUnits(method, task, address);
+    const units = await sentUnits(body, task, address);
     const account = task.method === 'eth_signUserOperation' ? senderOf(task) : address;
     return known(unfoldBatches({ method, units: units ?? unreadable }, account));
   }
@@ -108,20 +109,23 @@ const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 
 
 /** The units of a transaction that is signed to be sent; undefined for one that the method does not send. */
 async function sentUnits(
-  method: string,
+  { method, experimental_data_suffix: given }: EvidentRequest['body'],
   { method: signing, params }: SignTask,
   address: string,
 ): Promise<readonly ActionUnit[] | undefined> {
+  const suffix = typeof given === 'string' ? given : undefined;
   switch (signing) {
     case 'eth_signTransaction': {
       const { transaction } = params as { transaction: EthereumTransaction };
       const prepared = await prepareEthereumTransaction(transaction);
       const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
-      return method === 'wallet_sendCalls' ? unitsOfBatch(units, address) : units;
+      // The suffix of a batch is outside its calls.
+      return method === 'wallet_sendCalls' ? unitsOfBatch(units, address) : withoutSuffix(units, suffix);
     }
     case 'eth_signUserOperation': {
       const { chain_id: chainId, user_operation: operation } = params as OperationParams;
-      return operationUnits(operation.call_data, BigInt(chainId));
+      const units = operationUnits(operation.call_data, BigInt(chainId));
+      return units && withoutSuffix(units, suffix);
     }
     case 'signTransaction':
       return decodeSolanaUnits((params as { transaction: string }).transaction);

@@ -2752,6 +2752,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "TypedDataTypesInputParams"
  },
  {
+  "text": "functions ignore bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is code of a new contract, is judged as what it is.",
+  "path": "src/actions/account-calls.ts",
+  "symbol": "withoutSuffix"
+ },
+ {
   "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer reads bodies that no server has validated.",
   "path": "src/assets/decimal.ts",
   "symbol": "MOST_CHARACTERS"
@@ -3010,5 +3015,15 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "`uint` and `int` without a size mean 256 bits, as in published clients.",
   "path": "src/signing/ethereum/typed-data-values.ts",
   "symbol": "isIntegerSize"
+ },
+ {
+  "text": "accounts of ERC-7821 take address 0 as themselves, others as that address, so nothing is known of the call.",
+  "path": "src/signing/ethereum/user-operation-calls.ts",
+  "symbol": "decodeAccountCalls"
+ },
+ {
+  "text": "refused, because the entry point replaces the marker by the delegate, which the request does not name.",
+  "path": "src/signing/ethereum/user-operation.ts",
+  "symbol": "refuseDelegateMarker"
  }
 ];

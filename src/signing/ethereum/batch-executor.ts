@@ -1,7 +1,6 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
-import { type AbiValue, compileCall, compileValues } from './abi-values.ts';
-import { accountCall } from './user-operation-calls.ts';
+import { decodeExecution } from './user-operation-calls.ts';
 
 /** One call of a batch. Addresses are 0x hex. */
 export interface BatchCall {
@@ -53,18 +52,13 @@ export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
 
-const readExecute = compileCall(EXECUTE_SELECTOR, executeInputs);
-const readBatch = compileValues(batchInputs);
-
 /**
  * Decodes a batch in canonical encoding, as `encodeBatch` produces it; undefined for other calldata. The executor
  * treats a call to address 0 as a call to the account itself.
  */
 export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | undefined {
-  const [mode, executionData] = readExecute(data) ?? [];
-  if (mode !== BATCH_MODE) return undefined;
-  const read = readBatch(hexToBytes((executionData as string).slice(2)));
-  return read && (read[0] as readonly AbiValue[]).map(accountCall);
+  const execution = decodeExecution(data);
+  return execution?.mode === BATCH_MODE ? execution.calls : undefined;
 }
 
 /**

@@ -37,23 +37,3 @@ export function encodeAccountCalls(calls: readonly BatchCall[]): Uint8Array {
       : AbiFunction.encodeData(executeBatch, [items]);
   return hexToBytes(hex.slice(2));
 }
-
-/** Decodes `execute` and `executeBatch` call data, with addresses in lower case; undefined for other call data. */
-export function decodeAccountCalls(callData: Uint8Array): readonly BatchCall[] | undefined {
-  const hex = Hex.fromBytes(callData);
-  try {
-    if (hex.startsWith(AbiFunction.getSelector(execute))) {
-      const [target, value, data] = AbiFunction.decodeData(execute, hex);
-      return [callOf({ target, value, data })];
-    }
-    if (!hex.startsWith(AbiFunction.getSelector(executeBatch))) return undefined;
-    const [calls] = AbiFunction.decodeData(executeBatch, hex);
-    return calls.map(callOf);
-  } catch {
-    return undefined;
-  }
-}
-
-function callOf({ target, value, data }: { target: string; value: bigint; data: string }): BatchCall {
-  return { to: target.toLowerCase(), value, data: hexToBytes(data.slice(2)) };
-}

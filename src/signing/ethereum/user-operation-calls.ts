@@ -1,6 +1,7 @@
 import * as AbiFunction from 'ox/AbiFunction';
+import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
-import { type AbiValue, compileCall } from './abi-values.ts';
+import { type AbiValue, compileCall, compileValues } from './abi-values.ts';
 
 /** One call that a smart account executes. */
 export interface AccountCall {
@@ -22,25 +23,69 @@ const readBatch = decoderOf(AbiFunction.from('function executeBatch(address[] de
 const readBatchWithValues = decoderOf(
   AbiFunction.from('function executeBatch(address[] dest, uint256[] value, bytes[] func)'),
 );
-// Simple7702Account; its `execute` equals Light Account's. Source: account-abstraction v0.8, BaseAccount.sol.
-const readCalls = decoderOf(
-  AbiFunction.from([
-    'struct Call { address target; uint256 value; bytes data; }',
-    'function executeBatch(Call[] calls)',
-  ]),
-);
+// Simple7702Account, whose `execute` equals Light Account's, and Coinbase Smart Wallet.
+// Source: account-abstraction v0.8, BaseAccount.sol.
+const call = 'struct Call { address target; uint256 value; bytes data; }';
+const readCalls = decoderOf(AbiFunction.from([call, 'function executeBatch(Call[] calls)']));
+// Accounts of ERC-7579, such as Kernel, and of ERC-7821.
+const readExecution = decoderOf(AbiFunction.from('function execute(bytes32 mode, bytes executionData)'));
+const readExecutions = compileValues(AbiParameters.from([call, 'Call[] calls']));
+// executeUserOp(PackedUserOperation,bytes32): such accounts execute the call data after this selector.
+// Source: account-abstraction, IAccountExecute.sol; Kernel.sol.
+const EXECUTE_USER_OP = '0x8dd7712f';
+const SELECTOR_BYTES = 4;
 
 /**
- * Decodes the calls in a user operation's call data. Undefined when the function is not a known one of the account or
- * the encoding is not canonical; the effect of the operation is then unknown.
+ * Decodes the calls in a user operation's call data, in canonical encoding. Undefined for other functions; the effect of
+ * the operation is then unknown.
  */
 export function decodeUserOperationCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
+  const isWrapped = bytesTo0xHex(callData.subarray(0, SELECTOR_BYTES)) === EXECUTE_USER_OP;
+  return decodeAccountCalls(isWrapped ? callData.subarray(SELECTOR_BYTES) : callData);
+}
+
+/** The same for a call of an account to itself. */
+export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const single = readExecute(callData);
   if (single !== undefined) return [accountCall(single)];
   const batch = readBatch(callData);
   if (batch !== undefined) return zip(texts(batch[0]), [], texts(batch[1]));
   const withValues = readBatchWithValues(callData);
-  return withValues && zip(texts(withValues[0]), texts(withValues[1]), texts(withValues[2]));
+  if (withValues !== undefined) {
+    return zip(texts(withValues[0]), texts(withValues[1]), texts(withValues[2]));
+  }
+  const calls = readCalls(callData);
+  if (calls !== undefined) return (calls[0] as readonly AbiValue[]).map(accountCall);
+  const executed = decodeExecution(callData)?.calls;
+  // CHOICE: accounts of ERC-7821 take address 0 as themselves, others as that address, so nothing is known of the call.
+  return executed?.some(({ to }) => NO_ADDRESS.test(to)) ? undefined : executed;
+}
+
+const NO_ADDRESS = /^0x0{40}$/;
+// ERC-7579: call type (00 one call, 01 a batch), execution type (00 all or nothing, 01 as many as succeed), no selector
+// and no payload. Other modes, such as delegate calls, have other effects.
+const MODE = /^0x(0[01])0[01]0{60}$/;
+const ONE_CALL = '00';
+const VALUE_OFFSET = 20;
+const DATA_OFFSET = VALUE_OFFSET + 32;
+
+/** Decodes `execute(bytes32 mode, bytes executionData)`; undefined for unknown modes. Source: ERC-7579, ERC-7821. */
+export function decodeExecution(
+  callData: Uint8Array,
+): { readonly mode: string; readonly calls: readonly AccountCall[] } | undefined {
+  const [mode = '', data = ''] = texts(readExecution(callData) ?? []);
+  const [, type] = MODE.exec(mode) ?? [];
+  if (type === undefined) return undefined;
+  const execution = hexToBytes(data.slice(2));
+  if (type === ONE_CALL) {
+    // target || value || data
+    if (execution.length < DATA_OFFSET) return undefined;
+    const to = bytesTo0xHex(execution.subarray(0, VALUE_OFFSET));
+    const value = BigInt(bytesTo0xHex(execution.subarray(VALUE_OFFSET, DATA_OFFSET)));
+    return { mode, calls: [{ to, value, data: execution.subarray(DATA_OFFSET) }] };
+  }
+  const read = readExecutions(execution);
+  return read && { mode, calls: (read[0] as readonly AbiValue[]).map(accountCall) };
 }
 
 /** The call data of an account that makes one call. */
@@ -49,14 +94,8 @@ export function encodeAccountCall({ to, value, data }: AccountCall): Uint8Array 
   return hexToBytes(dataHex.slice(2));
 }
 
-/** Decodes a batch of Simple7702Account in canonical encoding; undefined for other call data. */
-export function decodeBatchOfCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
-  const read = readCalls(callData);
-  return read && (read[0] as readonly AbiValue[]).map(accountCall);
-}
-
 /** Builds a call from a decoded `[target, value, data]`. */
-export function accountCall(read: AbiValue): AccountCall {
+function accountCall(read: AbiValue): AccountCall {
   const [to = '', value = '', data = ''] = texts(read);
   return { to, value: BigInt(value), data: hexToBytes(data.slice(2)) };
 }

@@ -83,9 +83,7 @@ export function hashUserOperation(params: UserOperationParams): { hash: Uint8Arr
   }
   const operation = readOperation(params.user_operation);
   const hash = UserOperation.hash(
-    (entryPoint.version === '0.6'
-      ? toVersion06(operation, params.user_operation)
-      : operation) as UserOperation.UserOperation,
+    hashedOperation(entryPoint, operation, params.user_operation) as UserOperation.UserOperation,
     {
       chainId: Number(parseQuantity(params.chain_id, '/chain_id', 52)),
       entryPointAddress: entryPoint.address,
@@ -96,6 +94,49 @@ export function hashUserOperation(params: UserOperationParams): { hash: Uint8Arr
 }
 
 type Operation = ReturnType<typeof readOperation>;
+
+/** What the entry point hashes of an operation. */
+function hashedOperation({ version }: EntryPoint, operation: Operation, input: UserOperationInput): object {
+  if (version === '0.6') return toVersion06(operation, input);
+  if (version === '0.7') return operation;
+  refuseDelegateMarker(operation);
+  return version === '0.8' ? operation : withoutPaymasterSignature(operation);
+}
+
+/** 0x7702 and 18 zero bytes. Source: account-abstraction v0.8, Eip7702Support.sol. */
+const DELEGATE_MARKER = '0x7702000000000000000000000000000000000000';
+
+/** CHOICE: refused, because the entry point replaces the marker by the delegate, which the request does not name. */
+function refuseDelegateMarker({ factory }: { readonly factory?: string }): void {
+  if (factory !== DELEGATE_MARKER) return;
+  throw new InvalidTransactionError(
+    '/user_operation/factory',
+    'expected no EIP-7702 marker: the entry point hashes the delegate in its place, which the request does not name; ' +
+      'send the authorization with an operation without `factory`',
+  );
+}
+
+// keccak256("PaymasterSignature")[:8]. Source: account-abstraction v0.9, UserOperationLib.sol.
+const PAYMASTER_SIGNATURE_MAGIC = '22e325a297439656';
+const PAYMASTER_SUFFIX = new RegExp(`^0x([0-9a-f]*)([0-9a-f]{4})${PAYMASTER_SIGNATURE_MAGIC}$`);
+
+/**
+ * The operation as entry point 0.9 hashes it: of paymaster data that end with a signature, its length (2 bytes) and the
+ * magic number, signature and length are left out, because the paymaster may sign after the account.
+ */
+function withoutPaymasterSignature(operation: Operation): object {
+  const { paymasterData = '0x' } = operation as { readonly paymasterData?: string };
+  const [, before = '', length = '0'] = PAYMASTER_SUFFIX.exec(paymasterData) ?? [];
+  const digits = 2 * Number.parseInt(length, 16);
+  if (digits === 0) return operation;
+  if (digits > before.length) {
+    throw new InvalidTransactionError(
+      '/user_operation/paymaster_data',
+      `expected a paymaster signature of at most ${before.length / 2} bytes before its length, got ${digits / 2}`,
+    );
+  }
+  return { ...operation, paymasterData: `0x${before.slice(0, -digits)}${PAYMASTER_SIGNATURE_MAGIC}` };
+}
 
 function readOperation(input: UserOperationInput) {
   assertPairs(input);

@@ -6,7 +6,7 @@ import type { WalletRpcRequest } from '../../../src/generated/schemas.ts';
 import { attempt } from '../../support/call.ts';
 import { analyzePolicies } from '../../support/policy-analysis.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
-import { allow, makeWallet, type Rule } from './policies.ts';
+import { allow, deny, makeWallet, type Rule } from './policies.ts';
 
 // Explaining a send request without its chain yields the same decision as sending it.
 const shop = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
@@ -83,7 +83,22 @@ describe('ethereum', () => {
     const data = encodeFunctionData({ abi, args: [7n] });
     expect(await explainedAsSent(wallet, send({ to: shop, data }))).toBe('allowed');
     const suffix = { experimental_data_suffix: '0xff' };
-    expect(await explainedAsSent(wallet, send({ to: shop, data }, suffix))).toBe('denied');
+    // ERC-8021: not a part of the call.
+    expect(await explainedAsSent(wallet, send({ to: shop, data }, suffix))).toBe('allowed');
+    const calls = { method: 'wallet_sendCalls', caip2: base, params: { calls: [{ to: shop, data }] } };
+    const batches = await makeFunded('ethereum', base, [allow('wallet_sendCalls', named as never)]);
+    for (const sponsor of [false, true])
+      expect(await explainedAsSent(batches, { ...calls, sponsor, ...suffix })).toBe('allowed');
+    // The same bytes within the calldata, and bytes that say what is called.
+    expect(await explainedAsSent(wallet, send({ to: shop, data: `${data}ff` }))).toBe('denied');
+    expect(await explainedAsSent(wallet, send({ to: shop, data: `${data}ff` }, suffix))).toBe('denied');
+    const denied = [allow('eth_sendTransaction'), deny('eth_sendTransaction', named as never)];
+    const other = await makeFunded('ethereum', base, denied);
+    for (const cut of [0, 1, 3, 4, 5]) {
+      const [before, after] = [data.slice(0, 2 + 2 * cut), data.slice(2 + 2 * cut)];
+      const parts = { experimental_data_suffix: `0x${after}` };
+      expect(await explainedAsSent(other, send({ to: shop, data: before }, parts))).toBe('denied');
+    }
   });
 
   test('calls, and those inside a batch that the account runs on itself', async () => {

@@ -127,6 +127,9 @@ describe('ethereum', () => {
       'function executeBatch(address[] dest, bytes[] func)',
       'function executeBatch(address[] dest, uint256[] value, bytes[] func)',
       'function upgradeTo(address implementation)',
+      'struct Call { address target; uint256 value; bytes data; }',
+      'function executeBatch(Call[] calls)',
+      'function execute(bytes32 mode, bytes executionData)',
     ]);
     const wallet = await makeWallet(sandbox, 'ethereum', {
       rules: [
@@ -159,6 +162,24 @@ describe('ethereum', () => {
         functionName: 'executeBatch',
         args: [to, values, to.map(() => '0x' as const)],
       });
+    const listed = (...to: `0x${string}`[]) =>
+      encodeFunctionData({
+        abi: account,
+        functionName: 'executeBatch',
+        args: [to.map((target) => ({ target, value: 1n, data: '0x' as const }))],
+      });
+    // ERC-7579: one call in the mode 0, target || value || data; 0xff is a delegate call.
+    const executed = (to: `0x${string}`, type: string) =>
+      encodeFunctionData({
+        abi: account,
+        functionName: 'execute',
+        args: [`0x${type}${'00'.repeat(31)}`, `${to}${'01'.padStart(64, '0')}`],
+      });
+    expect(await judge(listed(shop, shop))).toBe(allowed);
+    expect(await judge(listed(shop, thief))).toBe(denied);
+    expect(await judge(executed(shop, '00'))).toBe(allowed);
+    expect(await judge(executed(thief, '00'))).toBe(denied);
+    expect(await judge(executed(shop, 'ff'))).toBe(denied);
     expect(await judge(one(shop, 10n))).toBe(allowed);
     expect(await judge(one(shop, 11n))).toBe(denied);
     expect(await judge(one(thief, 1n))).toBe(denied);

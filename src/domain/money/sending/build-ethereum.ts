@@ -1,3 +1,4 @@
+import { withoutSuffix } from '../../../actions/account-calls.ts';
 import { transactionUnits } from '../../../actions/decode-action.ts';
 import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -37,7 +38,7 @@ export async function buildEthereum(
   const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
   return {
     chain,
-    action: unfoldBatches({ method, units }, address),
+    action: unfoldBatches({ method, units: withoutSuffix(units, plan.dataSuffix) }, address),
     nonce: hasLane ? undefined : nonce,
     afterTransactionId: hasLane ? undefined : afterTransactionId,
     authorizations,

@@ -28,6 +28,8 @@ export interface EthereumPlan {
   readonly transaction: EthereumTransaction;
   /** The account's transaction count on the chain; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
+  /** The end of the calldata that was appended to it. */
+  readonly dataSuffix?: string | undefined;
 }
 
 type Fees = Awaited<ReturnType<EvmChain['fees']>>;
@@ -72,7 +74,8 @@ export async function planEthereum(
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
   if (!paysInTokens) requireFunds(filled, { calls, balance });
-  return { chain, address: draft.address, transaction: filled, pendingCount };
+  const { address, dataSuffix } = draft;
+  return { chain, address, transaction: filled, pendingCount, dataSuffix };
 }
 
 /** The transaction as sent, with the suffix appended to its calldata. @throws ApiError invalid_data */

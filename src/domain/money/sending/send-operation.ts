@@ -1,4 +1,4 @@
-import { operationUnits } from '../../../actions/account-calls.ts';
+import { operationUnits, withoutSuffix } from '../../../actions/account-calls.ts';
 import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
@@ -40,6 +40,8 @@ export interface OperationPlan {
   readonly bundler: Bundler;
   readonly address: string;
   readonly calls: readonly BatchCall[];
+  /** The end of the last call's data that was appended to it. */
+  readonly dataSuffix?: string | undefined;
   /** Gas for the calls, including a margin. */
   readonly callGas: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
@@ -92,7 +94,8 @@ export async function planOperation(
   requirePricesBelow(chain, fees);
   requireOperationBelow(chain, gasFieldsOf({ callGas, fees }));
   const isDelegated = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
-  return { chain, bundler, address, calls, callGas, fees, isDelegated, pendingCount };
+  const { dataSuffix } = draft;
+  return { chain, bundler, address, calls, dataSuffix, callGas, fees, isDelegated, pendingCount };
 }
 
 /** Fields an operation cannot carry: its nonce, fees and delegation are its own. */
@@ -155,7 +158,7 @@ export async function buildOperation(
   const units = operationUnits(operation.call_data, chain.chainId) ?? [];
   return {
     chain,
-    action: unfoldBatches({ method, units }, address),
+    action: unfoldBatches({ method, units: withoutSuffix(units, plan.dataSuffix) }, address),
     sponsorship: 'operation',
     afterTransactionId,
     authorizations:

@@ -1,3 +1,4 @@
+import { withoutSuffix } from '../../../actions/account-calls.ts';
 import { decodeRpcAction, transactionUnits } from '../../../actions/decode-action.ts';
 import { decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
@@ -42,13 +43,14 @@ const readers: Readers = {
     const given = withSuffix({ transaction: params.transaction, dataSuffix });
     const filled = { ...typeOf(given), nonce: 0, ...given, chain_id: Number(evmChainId(caip2)) };
     const prepared = await prepareEthereumTransaction(filled as EthereumTransaction);
-    return transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+    const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+    return withoutSuffix(units, dataSuffix);
   },
   async wallet_sendCalls({ caip2, params, sponsor, experimental_data_suffix: dataSuffix }) {
     const chainId = evmChainId(caip2);
     const calls = params.calls.map((call, index) => readCall(call, `/calls/${index}`));
     const isOperation = sponsor === true;
-    return (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
+    const units = (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
       label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
       // A suffix is appended to the whole batch, outside any call, or to the operation's last call.
       ethereumCall: {
@@ -56,6 +58,7 @@ const readers: Readers = {
         chainId,
       },
     }));
+    return isOperation ? withoutSuffix(units, dataSuffix) : units;
   },
   async signAndSendTransaction({ params }) {
     return decodeSolanaUnits(params.transaction);

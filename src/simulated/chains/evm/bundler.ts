@@ -2,13 +2,10 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../ports/chains.ts';
 import { recoverDigestSigner } from '../../../signing/ethereum/recover-sender.ts';
-import {
-  decodeAccountCalls,
-  ENTRY_POINT_ADDRESS,
-  SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../signing/ethereum/simple-account.ts';
+import { ENTRY_POINT_ADDRESS, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { decodeSponsoredOperation } from '../../../signing/ethereum/sponsored-operation.ts';
 import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
+import { decodeAccountCalls } from '../../../signing/ethereum/user-operation-calls.ts';
 import { InvalidTransactionError } from '../../../signing/signing-errors.ts';
 import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
 import { PAYMASTER_ADDRESS } from '../sponsors.ts';
