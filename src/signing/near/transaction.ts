@@ -4,6 +4,8 @@ import { InvalidTransactionError } from '../signing-errors.ts';
 
 /** A decoded transaction with the names of its actions. */
 export interface NearTransaction {
+  /** 1 has the nonces of gas keys and a nonce mode. */
+  readonly version: 0 | 1;
   readonly signerId: string;
   /** 32 bytes of ed25519. */
   readonly publicKey: Uint8Array;
@@ -27,21 +29,34 @@ const ACTIONS: readonly { readonly name: string; readonly skip: ReadAction }[] =
   { name: 'AddKey', skip: skipAddKey },
   { name: 'DeleteKey', skip: (reader) => skipPublicKey(reader) },
   { name: 'DeleteAccount', skip: (reader) => readText(reader) },
+  { name: 'Delegate', skip: skipSignedDelegate },
+  { name: 'DeployGlobalContract', skip: skipDeployGlobalContract },
+  { name: 'UseGlobalContract', skip: (reader) => skipGlobalContract(reader) },
+  { name: 'DeterministicStateInit', skip: skipDeterministicStateInit },
+  { name: 'TransferToGasKey', skip: skipGasKeyAmount },
+  { name: 'WithdrawFromGasKey', skip: skipGasKeyAmount },
+  { name: 'DelegateV2', skip: skipVersionedDelegate },
 ];
-const DELEGATE = 8;
+const DELEGATES: readonly string[] = ['Delegate', 'DelegateV2'];
+
+/** The names of the actions by variant. */
+export const nearActionNames: readonly string[] = ACTIONS.map(({ name }) => name);
 
 /**
  * Decodes the Borsh bytes of a transaction. Refuses trailing bytes and unknown actions. Throws InvalidTransactionError.
- * Source: NEAR protocol specification, transactions; NEP-366 for the delegate action.
+ * Source: NEAR protocol specification, transactions; NEP-366 and NEP-611 for delegate actions, NEP-591 for global
+ * contracts, NEP-616 for deterministic accounts.
  */
 export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
   const reader = createByteReader(bytes);
   try {
-    // signer id || public key || nonce || receiver id || block hash || actions
+    // [01, version 1 only] || signer id || public key || nonce || receiver id || block hash || actions || [nonce mode,
+    // version 1 only]
+    const version = readVersion(reader, bytes);
     const signerId = readText(reader);
     if (reader.u8() !== 0) throw new InvalidBytesError('expected an ed25519 public key');
     const publicKey = reader.bytes(32);
-    const nonce = reader.u64();
+    const nonce = version === 0 ? reader.u64() : readNonce(reader);
     const receiverId = readText(reader);
     const blockHash = reader.bytes(32);
     const actions = readMany(reader, () => {
@@ -49,25 +64,47 @@ export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
       const name = readAction(reader, true);
       return { name, encoded: bytesTo0xHex(reader.since(start)) };
     });
+    if (version === 1) readVariant(reader, 'nonce mode', 1);
     reader.end();
-    return { signerId, publicKey, nonce, receiverId, blockHash, actions };
+    return { version, signerId, publicKey, nonce, receiverId, blockHash, actions };
   } catch (error) {
     if (error instanceof InvalidBytesError) throw new InvalidTransactionError('/transaction', error.message);
     throw error;
   }
 }
 
+// Version 0 has no tag: its second byte belongs to the length of the signer's id and is 0.
+function readVersion(reader: ByteReader, bytes: Uint8Array): 0 | 1 {
+  if ((bytes[1] ?? 0) === 0) return 0;
+  const version = reader.u8();
+  if (version !== 1) throw new InvalidBytesError(`expected a transaction of version 0 or 1, got ${version}`);
+  return 1;
+}
+
+// 0 nonce, 1 nonce of a gas key and its index
+function readNonce(reader: ByteReader): bigint {
+  const variant = readVariant(reader, 'nonce', 1);
+  const nonce = reader.u64();
+  if (variant === 1) reader.u16();
+  return nonce;
+}
+
 // A delegate action contains actions, but no other delegate action.
 function readAction(reader: ByteReader, mayDelegate: boolean): string {
   const variant = reader.u8();
-  if (variant === DELEGATE && mayDelegate) {
-    skipSignedDelegate(reader);
-    return 'Delegate';
-  }
   const action = ACTIONS[variant];
-  if (action === undefined) throw new InvalidBytesError(`expected a known action, got variant ${variant}`);
+  if (action === undefined || (!mayDelegate && DELEGATES.includes(action.name))) {
+    throw new InvalidBytesError(`expected a known action, got variant ${variant}`);
+  }
   action.skip(reader);
   return action.name;
+}
+
+/** The variant of an enum whose last one is `last`. */
+function readVariant(reader: ByteReader, what: string, last: number): number {
+  const variant = reader.u8();
+  if (variant > last) throw new InvalidBytesError(`expected a known ${what}, got variant ${variant}`);
+  return variant;
 }
 
 // method || arguments || gas || deposit
@@ -83,38 +120,83 @@ function skipStake(reader: ByteReader): void {
   skipPublicKey(reader);
 }
 
-// key || nonce || permission: 0 function call { allowance?, receiver, methods }, 1 full access
+// key || nonce || permission: 0 function call, 1 full access, 2 gas key and function call, 3 gas key with full access
 function skipAddKey(reader: ByteReader): void {
   skipPublicKey(reader);
   reader.u64();
-  const permission = reader.u8();
-  if (permission > 1) throw new InvalidBytesError(`expected a known permission, got variant ${permission}`);
-  if (permission === 1) return;
-  const hasAllowance = reader.u8();
-  if (hasAllowance > 1) throw new InvalidBytesError(`expected 0 or 1, got ${hasAllowance}`);
-  if (hasAllowance === 1) reader.u128();
+  const permission = readVariant(reader, 'permission', 3);
+  if (permission >= 2) skipGasKeyInfo(reader);
+  if (permission % 2 === 0) skipFunctionCallPermission(reader);
+}
+
+// balance || number of nonces
+function skipGasKeyInfo(reader: ByteReader): void {
+  reader.u128();
+  reader.u16();
+}
+
+// allowance? || receiver || methods
+function skipFunctionCallPermission(reader: ByteReader): void {
+  if (readVariant(reader, 'option', 1) === 1) reader.u128();
   readText(reader);
   readMany(reader, () => readText(reader));
 }
 
+// code || mode: 0 by the hash of the code, 1 by the account
+function skipDeployGlobalContract(reader: ByteReader): void {
+  readByteVector(reader);
+  readVariant(reader, 'deploy mode', 1);
+}
+
+// 0 hash of the code, 1 account id
+function skipGlobalContract(reader: ByteReader): void {
+  if (readVariant(reader, 'global contract', 1) === 0) reader.bytes(32);
+  else readText(reader);
+}
+
+// V1 { contract, map of keys and values } || deposit
+function skipDeterministicStateInit(reader: ByteReader): void {
+  readVariant(reader, 'state init', 0);
+  skipGlobalContract(reader);
+  readMany(reader, () => {
+    readByteVector(reader);
+    readByteVector(reader);
+  });
+  reader.u128();
+}
+
+function skipGasKeyAmount(reader: ByteReader): void {
+  skipPublicKey(reader);
+  reader.u128();
+}
+
 // sender || receiver || actions || nonce || max block height || key || signature
 function skipSignedDelegate(reader: ByteReader): void {
+  skipDelegate(reader, () => reader.u64());
+}
+
+// V2 { the same with a nonce that may be of a gas key } || signature
+function skipVersionedDelegate(reader: ByteReader): void {
+  readVariant(reader, 'delegate action', 0);
+  skipDelegate(reader, () => readNonce(reader));
+}
+
+function skipDelegate(reader: ByteReader, skipNonce: () => void): void {
   readText(reader);
   readText(reader);
   readMany(reader, () => readAction(reader, false));
-  reader.u64();
+  skipNonce();
   reader.u64();
   skipPublicKey(reader);
-  const curve = reader.u8();
-  if (curve > 1) throw new InvalidBytesError(`expected a known signature curve, got ${curve}`);
-  reader.bytes(curve === 0 ? 64 : 65);
+  reader.bytes(SIGNATURE_BYTES[readVariant(reader, 'signature type', 2)] ?? 0);
 }
 
-// 0: ed25519, 32 bytes; 1: secp256k1, 64 bytes
+// By key type: ed25519, secp256k1, ML-DSA-65. Source: nearcore, core/crypto/src/signature.rs
+const KEY_BYTES = [32, 64, 1952];
+const SIGNATURE_BYTES = [64, 65, 3309];
+
 function skipPublicKey(reader: ByteReader): void {
-  const curve = reader.u8();
-  if (curve > 1) throw new InvalidBytesError(`expected a known key curve, got ${curve}`);
-  reader.bytes(curve === 0 ? 32 : 64);
+  reader.bytes(KEY_BYTES[readVariant(reader, 'key type', 2)] ?? 0);
 }
 
 function readMany<T>(reader: ByteReader, read: () => T): T[] {
