@@ -17,6 +17,7 @@ export function decodeSolanaUnits(transaction: string): readonly ActionUnit[] {
 
 const SIGNATURE_BYTES = 64;
 const VERSION_BIT = 0x80;
+const VERSION_1 = VERSION_BIT | 1;
 /**
  * The first byte of off-chain messages, which no transaction starts with. Source: Solana docs, off-chain message
  * signing.
@@ -32,16 +33,28 @@ export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUn
   // CHOICE: unknown versions count as transactions, because validators may support them later. No text starts with
   // such a byte.
   if (first > VERSION_BIT && first < OFFCHAIN && message.length >= SHORTEST_VERSIONED) {
-    return [{ label: 'transaction', undecodable: 'the bytes may be a transaction of another version' }];
+    const units = first === VERSION_1 ? unitsOfVersion1(message) : undefined;
+    return (
+      units ?? [{ label: 'transaction', undecodable: 'the bytes may be a transaction of another version' }]
+    );
   }
   const signers = message[isVersioned ? 1 : 0] ?? 0;
   // A count of 128 or more takes two bytes, and a transaction with that many signatures exceeds the packet size.
   if (signers === 0 || signers >= VERSION_BIT) return undefined;
+  // count || 64-byte signatures || message
+  const head = new Uint8Array(1 + signers * SIGNATURE_BYTES);
+  head[0] = signers;
+  return unitsIfDecoded(Buffer.concat([head, message]));
+}
+
+// message || 64-byte signatures
+function unitsOfVersion1(message: Uint8Array): readonly ActionUnit[] | undefined {
+  return unitsIfDecoded(Buffer.concat([message, new Uint8Array((message[1] ?? 0) * SIGNATURE_BYTES)]));
+}
+
+function unitsIfDecoded(wire: Uint8Array): readonly ActionUnit[] | undefined {
   try {
-    // count || 64-byte signatures || message
-    const head = new Uint8Array(1 + signers * SIGNATURE_BYTES);
-    head[0] = signers;
-    return unitsOf(decodeSolanaTransaction(Buffer.concat([head, message])));
+    return unitsOf(decodeSolanaTransaction(wire));
   } catch (error) {
     if (error instanceof InvalidSolanaTransactionError) return undefined;
     throw error;

@@ -4,7 +4,7 @@ import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 import { decodeSolanaTransaction } from './wire.ts';
 
 export interface SolanaTransactionParams {
-  /** Base64 of the wire bytes, legacy or version 0. */
+  /** Base64 of the wire bytes, legacy or version 0 or 1. */
   readonly transaction: string;
   readonly encoding: 'base64';
 }
@@ -20,11 +20,9 @@ export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransact
   const publicKey = ed25519PublicKey(secret);
   const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
   if (slot === -1 || slot >= transaction.requiredSignatures) return params.transaction;
-  // The signature slots directly precede the message.
-  const offset = wire.length - transaction.message.length - 64 * (transaction.requiredSignatures - slot);
-  const signed = wire.slice();
-  signed.set(ed25519Sign(transaction.message, secret), offset);
-  return bytesToBase64(signed);
+  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  transaction.signatures[slot]?.set(ed25519Sign(transaction.message, secret));
+  return bytesToBase64(wire);
 }
 
 /** Base64 to wire bytes. Throws InvalidSolanaTransactionError. */

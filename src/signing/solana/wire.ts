@@ -1,5 +1,5 @@
 import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
-import { bytesToHex } from '../../crypto/encoding.ts';
+import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 
 /*
@@ -22,7 +22,7 @@ interface AddressTableLookup {
 
 /** A decoded transaction. All bytes are views into the wire bytes. */
 export interface SolanaTransaction {
-  readonly version: 'legacy' | 0;
+  readonly version: 'legacy' | 0 | 1;
   /** 64 bytes each, in the order of the required signers; all zeros where a signature is missing. */
   readonly signatures: readonly Uint8Array[];
   /** The bytes that are signed. */
@@ -37,15 +37,21 @@ export interface SolanaTransaction {
   readonly recentBlockhash: Uint8Array;
   readonly instructions: readonly CompiledInstruction[];
   readonly lookups: readonly AddressTableLookup[];
+  /** Version 1: the mask of fees and limits that are requested, and their values; empty in other versions. */
+  readonly config: Uint8Array;
 }
 
+const VERSION_BIT = 0x80;
+const VERSION_1 = VERSION_BIT | 1;
 const MAX_ACCOUNTS = 256;
-// CHOICE: the limit is 1232 bytes today; SIMD-0296 raises it to 4096.
-const MAX_WIRE_BYTES = 4096;
+// The size of a packet; only version 1 may be larger (SIMD-0385).
+const MAX_WIRE_BYTES = 1_232;
+const MAX_VERSION_1 = { wireBytes: 4_096, signatures: 12, accounts: 64, instructions: 64 };
 
 /**
- * Decodes a legacy or version 0 transaction. Accepts the canonical encoding only.
- * Throws InvalidSolanaTransactionError. Source: Solana docs, transaction and message structure; SIMD-0001 lookups.
+ * Decodes a legacy transaction, or one of version 0 or 1. Accepts the canonical encoding only.
+ * Throws InvalidSolanaTransactionError. Source: Solana docs, transaction and message structure; SIMD-0001 lookups;
+ * SIMD-0385 version 1.
  */
 export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
   try {
@@ -58,9 +64,11 @@ export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
 }
 
 function readTransaction(wire: Uint8Array): SolanaTransaction {
-  if (wire.length > MAX_WIRE_BYTES) {
-    throw new InvalidBytesError(`expected at most ${MAX_WIRE_BYTES} bytes, got ${wire.length}`);
-  }
+  // The first byte of a version before 1 is the number of signatures, of which 128 do not fit.
+  const first = wire[0] ?? 0;
+  if (first === VERSION_1) return readVersion1(wire);
+  if (first > VERSION_1) throw unknownVersion(first & 0x7f);
+  requireSize(wire, MAX_WIRE_BYTES);
   const reader = createByteReader(wire);
   // compact-u16 count || 64-byte signatures || message
   const signatures = readMany(reader, () => reader.bytes(64));
@@ -85,19 +93,93 @@ function readTransaction(wire: Uint8Array): SolanaTransaction {
     recentBlockhash,
     instructions,
     lookups,
+    config: new Uint8Array(),
   } as const;
   assertHeader(transaction);
   assertIndexes(transaction);
   return transaction;
 }
 
+function requireSize(wire: Uint8Array, limit: number): void {
+  if (wire.length > limit) throw new InvalidBytesError(`expected at most ${limit} bytes, got ${wire.length}`);
+}
+
+function unknownVersion(version: number): InvalidBytesError {
+  return new InvalidBytesError(`expected a legacy transaction, or version 0 or 1, got version ${version}`);
+}
+
 // With the top bit set, the first message byte is the version; otherwise it belongs to the legacy header.
 function readVersion(reader: ByteReader, message: Uint8Array): 'legacy' | 0 {
-  if (((message[0] ?? 0) & 0x80) === 0) return 'legacy';
+  if (((message[0] ?? 0) & VERSION_BIT) === 0) return 'legacy';
   const version = reader.u8() & 0x7f;
-  if (version !== 0)
-    throw new InvalidBytesError(`expected a legacy message or version 0, got version ${version}`);
+  if (version !== 0) throw unknownVersion(version);
   return 0;
+}
+
+// 81 || header || config mask || blockhash || instruction count || account count || accounts || config values ||
+// instruction headers || instruction payloads || signatures
+function readVersion1(wire: Uint8Array): SolanaTransaction {
+  requireSize(wire, MAX_VERSION_1.wireBytes);
+  const reader = createByteReader(wire);
+  reader.u8();
+  const header = {
+    requiredSignatures: reader.u8(),
+    readonlySigned: reader.u8(),
+    readonlyUnsigned: reader.u8(),
+  };
+  const mask = reader.bytes(4);
+  const recentBlockhash = reader.bytes(32);
+  const counts = { instructions: reader.u8(), accounts: reader.u8() };
+  requireAtMost('signatures', header.requiredSignatures, MAX_VERSION_1.signatures);
+  requireAtMost('instructions', counts.instructions, MAX_VERSION_1.instructions);
+  requireAtMost('accounts', counts.accounts, MAX_VERSION_1.accounts);
+  const staticKeys = times(counts.accounts, () => reader.bytes(32));
+  const config = concatBytes(mask, readConfigValues(reader, createByteReader(mask).u32()));
+  const instructions = times(counts.instructions, () => ({
+    programIndex: reader.u8(),
+    accountCount: reader.u8(),
+    dataLength: reader.u16(),
+  })).map(({ programIndex, accountCount, dataLength }) => ({
+    programIndex,
+    accountIndexes: reader.bytes(accountCount),
+    data: reader.bytes(dataLength),
+  }));
+  const message = wire.subarray(0, reader.offset());
+  const signatures = times(header.requiredSignatures, () => reader.bytes(64));
+  reader.end();
+  const decoded = { ...header, recentBlockhash, staticKeys, config, instructions, message, signatures };
+  const transaction = { version: 1, lookups: [], ...decoded } as const;
+  assertHeader(transaction);
+  assertIndexes(transaction);
+  return transaction;
+}
+
+// Bits of the mask: 0 and 1 the priority fee (u64), 2 the compute units, 3 the size of loaded accounts, 4 the heap.
+const PRIORITY_FEE = 0b00011;
+const HEAP = 0b10000;
+const KNOWN_CONFIG = 0b11111;
+
+function readConfigValues(reader: ByteReader, mask: number): Uint8Array {
+  if (mask > KNOWN_CONFIG) throw new InvalidBytesError(`expected a known configuration, got mask ${mask}`);
+  const fee = mask & PRIORITY_FEE;
+  if (fee !== 0 && fee !== PRIORITY_FEE)
+    throw new InvalidBytesError('expected both bits of the priority fee');
+  const start = reader.offset();
+  for (let bit = 1; bit < HEAP; bit <<= 1) if ((mask & bit) !== 0) reader.u32();
+  if ((mask & HEAP) !== 0) {
+    const heap = reader.u32();
+    const isHeap = heap % 1024 === 0 && heap >= 32 * 1024 && heap <= 256 * 1024;
+    if (!isHeap) throw new InvalidBytesError(`expected a heap of 32 to 256 KiB, got ${heap} bytes`);
+  }
+  return reader.since(start);
+}
+
+function requireAtMost(what: string, count: number, limit: number): void {
+  if (count > limit) throw new InvalidBytesError(`expected at most ${limit} ${what}, got ${count}`);
+}
+
+function times<T>(count: number, read: () => T): T[] {
+  return Array.from({ length: count }, read);
 }
 
 function readInstruction(reader: ByteReader): CompiledInstruction {
@@ -113,10 +195,7 @@ function readBytes(reader: ByteReader): Uint8Array {
 }
 
 function readMany<T>(reader: ByteReader, read: () => T): T[] {
-  const count = Number(reader.uleb128(16));
-  const items: T[] = [];
-  for (let index = 0; index < count; index += 1) items.push(read());
-  return items;
+  return times(Number(reader.uleb128(16)), read);
 }
 
 function assertHeader({

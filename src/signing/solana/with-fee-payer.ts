@@ -1,4 +1,4 @@
-import { base58ToBytes, bytesToBase58, concatBytes } from '../../crypto/encoding.ts';
+import { base58ToBytes, bytesToBase58, concatBytes, littleEndian } from '../../crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 import { type CompiledInstruction, decodeSolanaTransaction, type SolanaTransaction } from './wire.ts';
 
@@ -17,16 +17,17 @@ export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
       `expected a transaction without the account \`${feePayer}\``,
     );
   }
-  const signatures = transaction.requiredSignatures + 1;
-  const message = messageOf(transaction, base58ToBytes(feePayer));
-  return concatBytes(compact(signatures), new Uint8Array(64 * signatures), message);
+  const signatures = new Uint8Array(64 * (transaction.requiredSignatures + 1));
+  const payer = base58ToBytes(feePayer);
+  if (transaction.version === 1) return concatBytes(messageOfVersion1(transaction, payer), signatures);
+  return concatBytes(compact(transaction.requiredSignatures + 1), signatures, messageOf(transaction, payer));
 }
 
 /** Fills a signature slot. `slot`: the signer's index among the required signers. */
 export function withSignature(wire: Uint8Array, slot: number, signature: Uint8Array): Uint8Array {
-  const { message, requiredSignatures } = decodeSolanaTransaction(wire);
   const signed = wire.slice();
-  signed.set(signature, wire.length - message.length - 64 * (requiredSignatures - slot));
+  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  decodeSolanaTransaction(signed).signatures[slot]?.set(signature);
   return signed;
 }
 
@@ -47,6 +48,28 @@ function messageOf(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8A
     ...lookups.map(({ table, writableIndexes, readonlyIndexes }) =>
       concatBytes(table, sized(writableIndexes), sized(readonlyIndexes)),
     ),
+  );
+}
+
+// Source: SIMD-0385
+function messageOfVersion1(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8Array {
+  const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
+  const { recentBlockhash, instructions, config } = transaction;
+  return concatBytes(
+    Uint8Array.of(0x81, requiredSignatures + 1, readonlySigned, readonlyUnsigned),
+    config.subarray(0, 4),
+    recentBlockhash,
+    Uint8Array.of(instructions.length, staticKeys.length + 1),
+    feePayer,
+    ...staticKeys,
+    config.subarray(4),
+    ...instructions.map(({ programIndex, accountIndexes, data }) =>
+      concatBytes(
+        Uint8Array.of(programIndex + 1, accountIndexes.length),
+        littleEndian(BigInt(data.length), 2),
+      ),
+    ),
+    ...instructions.flatMap(({ accountIndexes, data }) => [accountIndexes.map((index) => index + 1), data]),
   );
 }
 

@@ -5,6 +5,7 @@ import {
   base64ToBytes,
   bytesTo0xHex,
   bytesToHex,
+  concatBytes,
   equalBytes,
   hexToBytes,
 } from '../../../src/crypto/encoding.ts';
@@ -88,6 +89,17 @@ function solanaView(bytes: Uint8Array): unknown {
 const otherSamples: Sample[] = [
   { name: 'solana legacy', bytes: base64ToBytes(example('signTransaction').transaction), view: solanaView },
   { name: 'solana version 0', bytes: hexToBytes(samples.solana_v0.hex), view: solanaView },
+  {
+    name: 'solana version 1',
+    // The transfer of solana-version-1.test.ts.
+    bytes: concatBytes(
+      base64ToBytes(
+        'gQEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAED6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iwTmPYsbRpFfFG6aktfPb0vafypMhYhjciZfkFr0X2TygAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAgIMAAABAgAAAAUAAAAAAAAA',
+      ),
+      new Uint8Array(64),
+    ),
+    view: solanaView,
+  },
   {
     name: 'tron transfer',
     bytes: encodeTronRawData(example('tron_signTransaction').raw_data),
