@@ -39,8 +39,9 @@ export const formats = {
   ...standardFormats,
   ...ownFormats,
   /**
-   * An integer parameter before it is converted: no other notation that JavaScript reads as a number, and no more
-   * digits than a finite number has.
+   * An integer parameter before it is converted: a JSON number with an integral value, as JSON Schema 2020-12 defines
+   * `integer`, because typed clients write floating-point numbers. No other notation that JavaScript reads as a number,
+   * and no more digits than a finite number has. `type: integer` judges the value.
    */
-  'integer-text': /^-?(?:0|[1-9]\d{0,99})$/,
+  'integer-text': /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/,
 };

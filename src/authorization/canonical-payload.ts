@@ -24,11 +24,34 @@ export interface RequestAddress {
 
 /**
  * The absolute URLs that a correct client may have signed: the path as sent under the request's own origin, then under
- * each public base URL. Without trailing slashes or duplicates.
+ * each public base URL, then the same with the target decoded. Without trailing slashes or duplicates.
+ *
+ * CHOICE: clients sign the URL as they write it, before or after their HTTP library encodes it.
  */
 export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress): string[] {
   const bases = origin === undefined ? publicBaseUrls : [origin, ...publicBaseUrls];
-  return [...new Set(bases.map((base) => withoutSlash(withoutSlash(base) + target)))];
+  const decoded = decodedTarget(target);
+  const targets = decoded === undefined ? [target] : [target, decoded];
+  return [
+    ...new Set(targets.flatMap((each) => bases.map((base) => withoutSlash(withoutSlash(base) + each)))),
+  ];
+}
+
+// # % & + / = ?
+const ENCODED_DELIMITER = /%(?=2[356BbFf]|3[DdFf])/g;
+
+/**
+ * Without percent-encoding; undefined if there is none, or if it does not decode.
+ *
+ * INVARIANT: encoded delimiters stay as they are, so a signature never counts for a request to another resource.
+ */
+function decodedTarget(target: string): string | undefined {
+  if (!target.includes('%')) return undefined;
+  try {
+    return decodeURIComponent(target.replaceAll(ENCODED_DELIMITER, '%25'));
+  } catch {
+    return undefined;
+  }
 }
 
 /**

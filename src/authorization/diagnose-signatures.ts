@@ -51,6 +51,7 @@ export function* diagnoseSignatures({
     signature_check: {
       expected_payloads: texts,
       signed_parts: signedParts(texts),
+      matched_urls: urlsOf(texts.filter((_, index) => verified.payloadIndices.has(index))),
       signatures: explained,
       parties: parties.map((party) => describeParty(party, verified.keys)),
     },
@@ -74,7 +75,7 @@ function signedParts(texts: readonly string[]): Record<string, unknown> {
   const expiry = Object.entries(headers).find(([name]) => name.endsWith('-request-expiry'))?.[1];
   return {
     method: first.method,
-    urls: [...new Set(payloads.map((payload) => payload.url))],
+    urls: urlsOf(texts),
     bodies: [
       ...new Set(
         payloads.map((payload) => ('body' in payload ? JSON.stringify(payload.body) : '(left out)')),
@@ -83,6 +84,10 @@ function signedParts(texts: readonly string[]): Record<string, unknown> {
     headers,
     request_expiry: expiry ?? '(not sent)',
   };
+}
+
+function urlsOf(texts: readonly string[]): unknown[] {
+  return [...new Set(texts.map((text) => (JSON.parse(text) as Record<string, unknown>).url))];
 }
 
 function explainOne(input: {

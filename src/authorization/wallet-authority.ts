@@ -17,6 +17,7 @@ import { requireFeesBelow } from './requested/requested-fees.ts';
 import { spendingOf } from './requested/requested-slot.ts';
 import {
   accountsOf,
+  contractOwnersOf,
   isTaskOfChain,
   isTransactionTask,
   requireRequested,
@@ -121,7 +122,7 @@ export async function requireAuthorizedTask(
   if (evidence === undefined) {
     if (authority.isAutomated && isTransactionTask(task)) {
       if (feeCeilings !== undefined) requireFeesBelow(undefined, task, feeCeilings);
-      return isFree;
+      return { addresses: contractOwnersOf(task) };
     }
     throw new UnauthorizedUseError('expected a request that the owner has signed');
   }

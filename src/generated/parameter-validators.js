@@ -8550,7 +8550,7 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
-const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
+const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/;
 const formatUnixMs = formats["unix-ms"];
 function validateGetAppJwks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;

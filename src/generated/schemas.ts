@@ -5007,7 +5007,7 @@ export type PolicyRuleInput = {
 export type PolicyRuleProposal = {
   /** The effect of a match. */
   action?: PolicyAction | undefined;
-  /** 1 to 50 conditions, all of which must be true. */
+  /** Up to 50 conditions, all of which must be true. A rule without conditions always matches. */
   conditions: PolicyConditionProposal[];
   /** The request method that the rule applies to. */
   method?: PolicyMethod | undefined;
@@ -5588,7 +5588,7 @@ export type SolanaSignAndSendTransactionRpcInput = {
 export type SolanaSignAndSendTransactionRpcInputParams = {
   /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes, legacy or version 0. The all-ones blockhash (`1111…`) is replaced by a recent one. */
+  /** Wire bytes, legacy or version 0 or 1. The all-ones blockhash (`1111…`) is replaced by a recent one. */
   transaction: string;
 };
 
@@ -5661,7 +5661,7 @@ export type SolanaSignTransactionRpcInput = {
 export type SolanaSignTransactionRpcInputParams = {
   /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes, legacy or version 0. Other signatures can be missing. If the wallet is not one of the required signers, the transaction is returned unchanged. */
+  /** Wire bytes, legacy or version 0 or 1. Other signatures can be missing. If the wallet is not one of the required signers, the transaction is returned unchanged. */
   transaction: string;
 };
 
@@ -7012,7 +7012,7 @@ export type TronRawDataForSend = {
 
 /** A Tron transaction to sign exactly as given. */
 export type TronRawDataForSign = {
-  /** Exactly one contract, as required by the network. Its `owner_address` must be the wallet. */
+  /** Exactly one contract, as required by the network. Its `owner_address` is the wallet, or an account that has given the wallet's key a permission. */
   contract: TronContract[];
   /** Memo, hex. */
   data?: string | undefined;

@@ -12075,22 +12075,17 @@ function validatePolicyRuleProposal(data, { instancePath = "", parentData, paren
           validatePolicyRuleProposal.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
           return false;
          } else {
-          if (data1.length < 1) {
-           validatePolicyRuleProposal.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
-           return false;
-          } else {
-           var valid1 = true;
-           const len0 = data1.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs5 = errors;
-            if (!validatePolicyConditionProposal(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validatePolicyConditionProposal.errors : vErrors.concat(validatePolicyConditionProposal.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs5 === errors;
-            if (!valid1) {
-             break;
-            }
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs5 = errors;
+           if (!validatePolicyConditionProposal(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validatePolicyConditionProposal.errors : vErrors.concat(validatePolicyConditionProposal.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs5 === errors;
+           if (!valid1) {
+            break;
            }
           }
          }

@@ -3,17 +3,20 @@ import { attempt } from '../support/call.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { documentedOperations, exampleParameters } from './documented-operations.ts';
 
-// JavaScript converts these to numbers, but none of them is a valid integer in a request.
+// JavaScript converts most of these to numbers, but none of them is a JSON number with an integral value (JSON Schema
+// 2020-12, section 4.2.3).
 const spellings = [
   'Infinity',
   '-Infinity',
-  '1e400',
   '0x10',
-  '1e1',
+  '1.5',
+  '1e-1',
+  '1.',
+  '.5',
+  '1e400',
   '+1',
   '01',
   ' 1',
-  '1.0',
   '-',
   '9'.repeat(400),
 ];
@@ -53,8 +56,8 @@ test.each(integers)(
   },
 );
 
-test('an integer is taken, alone or as a list of one', async () => {
-  for (const limit of ['1', '100', ['7']]) {
+test('an integer is taken in any notation of JSON, alone or as a list of one', async () => {
+  for (const limit of ['1', '100', '1.0', '1.000', '1e1', '1.0E+1', '50.0e-1', ['7'], ['7.0']]) {
     expect((await attempt(sandbox, 'listWallets', { query: { limit } })).status).toBe(200);
   }
   const { body } = await attempt(sandbox, 'listWallets', { query: { limit: '9'.repeat(30) } });

@@ -14,6 +14,7 @@ import {
   type WalletAuthority,
 } from '../../authorization/wallet-authority.ts';
 import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
+import { base58ToBytes, bytesToHex } from '../../crypto/encoding.ts';
 import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../crypto/hpke.ts';
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -338,15 +339,21 @@ function policyBinding({ purpose, rowId, appId }: SealBinding, content: string):
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
 
-/** The address decides which calls are ones of the wallet to itself. */
+/**
+ * The address decides which calls are ones of the wallet to itself, and on Tron whose funds a contract moves: the text of
+ * the account, or `41` and its hex.
+ */
 async function requireAddresses(
   chainType: ChainType,
   privateKey: Uint8Array,
   addresses: readonly string[],
 ): Promise<void> {
-  if (chainType !== 'ethereum' || addresses.length === 0) return;
-  const own = (await deriveWallet(chainType, privateKey)).address.toLowerCase();
-  if (addresses.every((address) => address.toLowerCase() === own)) return;
+  if ((chainType !== 'ethereum' && chainType !== 'tron') || addresses.length === 0) return;
+  const { address: own } = await deriveWallet(chainType, privateKey);
+  const spellings = [own.toLowerCase()];
+  // Base58 of 41 || account || checksum; contracts have the hex of the first 21 bytes.
+  if (chainType === 'tron') spellings.push(bytesToHex(base58ToBytes(own).subarray(0, 21)));
+  if (addresses.every((address) => spellings.includes(address.toLowerCase()))) return;
   throw new UnauthorizedUseError('expected the address of the wallet');
 }
 

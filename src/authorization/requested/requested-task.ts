@@ -198,15 +198,25 @@ function isSponsored(body: Body, task: SignTask): boolean {
 
 /**
  * The account that a task acts for, where the server says it: a batch is a transaction of the wallet to itself, a user
- * operation has a sender. None for other tasks, and for what the owner has asked for by it.
+ * operation has a sender, a contract on Tron an owner. None for other tasks, and for what the owner has asked for by it.
  */
 export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || body.method === task.method) return [];
+  if (task.method === 'tron_signTransaction') return contractOwnersOf(task);
   if (task.method === 'eth_signUserOperation') {
     return [String((task.params as { user_operation: Fields }).user_operation.sender)];
   }
   if (task.method !== 'eth_signTransaction' || body.method !== 'wallet_sendCalls') return [];
   return [String((task.params as { transaction: Fields }).transaction.to)];
+}
+
+/**
+ * The accounts whose funds a task on Tron moves: a key signs for other accounts too, if they have given it a permission.
+ */
+export function contractOwnersOf(task: WalletTask): readonly string[] {
+  if (task.kind !== 'sign' || task.method !== 'tron_signTransaction') return [];
+  const { raw_data: rawData } = task.params as { raw_data: Fields };
+  return (rawData.contract as readonly Fields[]).map((contract) => String(contract.owner_address));
 }
 
 /** The transaction that was sent to be signed, with what the server fills in. */

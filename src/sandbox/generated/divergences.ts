@@ -292,6 +292,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "ConditionSetItemValueInput value"
    },
    {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
+   },
+   {
     "text": "no limit is published; as many as a batch has wallets.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
@@ -646,11 +651,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    }
   ]
  },
@@ -760,7 +760,13 @@ export const divergences: readonly OperationDivergences[] = [
    "feePayer",
    "prices"
   ],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
+   }
+  ]
  },
  {
   "operation": "createUser",
@@ -1183,11 +1189,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    }
   ]
  },
@@ -1389,6 +1390,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
+   },
+   {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
    },
    {
     "text": "no limit is published; as many as a batch has wallets.",
@@ -1774,6 +1780,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "ConditionSetItemValueInput value"
    },
    {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
+   },
+   {
     "text": "no limit is published; as many as a batch has wallets.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
@@ -1998,11 +2009,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    }
   ]
  },
@@ -2034,11 +2040,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    }
   ]
  },
@@ -2078,6 +2079,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
+   },
+   {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
    },
    {
     "text": "no limit is published; as many as a batch has wallets.",
@@ -2324,11 +2330,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    }
   ]
  },
@@ -2514,7 +2515,13 @@ export const divergences: readonly OperationDivergences[] = [
    "feePayer",
    "prices"
   ],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "path": "openapi/policies.yaml",
+    "symbol": "PolicyRuleProposal conditions description"
+   }
+  ]
  },
  {
   "operation": "updateUserCustomMetadata",
@@ -2699,11 +2706,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "no `raw_sign` for Spark, in line with the published client types.",
     "path": "src/signing/chains.ts",
     "symbol": "chains"
-   },
-   {
-    "text": "the limit is 1232 bytes today; SIMD-0296 raises it to 4096.",
-    "path": "src/signing/solana/wire.ts",
-    "symbol": "MAX_WIRE_BYTES"
    },
    {
     "text": "real operators return an address of a key shared with the owner. Here it is the Taproot output of the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.",

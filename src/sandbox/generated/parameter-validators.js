@@ -2186,7 +2186,7 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
-const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
+const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/;
 const pattern = new RegExp("^[1-5]([0-9]{2}|xx)$", "u");
 function validateFundAddress(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;

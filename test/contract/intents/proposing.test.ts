@@ -213,6 +213,13 @@ describe.each(operations)('%s', (operation) => {
   });
 });
 
+test('a rule without conditions is proposed, as on the direct route', async () => {
+  const rule = { ...messageRule('always'), conditions: [] };
+  const path = { policy_id: (await world.policy()).id };
+  const { body: intent } = await call(sandbox, 'createPolicyRuleIntent', { path, body: rule });
+  expect(intent.request_details).toMatchObject({ method: 'POST', body: rule });
+});
+
 describe('a proposal is refused immediately', () => {
   const outcome = async (operation: OperationId, path: object, body?: unknown): Promise<string> => {
     const answer = await refusal(sandbox, operation, { path, body });

@@ -78,4 +78,17 @@ describe('candidateUrls', () => {
       'https://a/v1',
     ]);
   });
+
+  test('end with the decoded target, in which encoded delimiters stay', () => {
+    const target = '/v1/wallets/ext_wal_gr%C3%BC%C3%9Fe%3A7%2Fb%2541%3F/rpc?q=a%20b%26c';
+    expect(candidateUrls({ publicBaseUrls: ['https://a'], origin: undefined, target })).toEqual([
+      `https://a${target}`,
+      'https://a/v1/wallets/ext_wal_grüße:7%2Fb%2541%3F/rpc?q=a b%26c',
+    ]);
+  });
+
+  test.each(['/v1/%', '/v1/%ff', '/v1/%2F', '/v1/%c3'])('ignore %s, which does not decode', (target) => {
+    const address = { publicBaseUrls: ['https://a'], origin: undefined, target };
+    expect(candidateUrls(address)).toEqual([`https://a${target}`]);
+  });
 });

@@ -191,6 +191,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
         {
           signature_check: {
             expected_payloads: payloads,
+            matched_urls: ['https://a/v1/x'],
             signed_parts: {
               method: 'PATCH',
               urls: ['https://a/v1/x'],

@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs';
+import { sha256 } from '@noble/hashes/sha2.js';
 import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js';
+import { recoverAddress, Wallet } from 'ethers';
 import { decode, encode } from 'ripple-binary-codec';
 import { describe, expect, test } from 'vitest';
 import { encodeAccountID } from 'xrpl';
-import { bytesToHex } from '../../../src/crypto/encoding.ts';
+import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
 import { type ChainType, derivePrivateKey } from '../../../src/signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../src/signing/offline-rpc.ts';
 import { InvalidSolanaTransactionError, SigningInputError } from '../../../src/signing/signing-errors.ts';
 import { bytesField, int64Field } from '../../../src/signing/tron/protobuf.ts';
-import { decodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
+import { decodeTronRawData, encodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
 
 const mnemonic =
   'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about';
@@ -116,10 +118,7 @@ describe('tron', () => {
   const [transfer] = raw_data.contract;
 
   test.each([
-    [
-      '/raw_data/contract/0/owner_address',
-      { contract: [{ ...transfer, owner_address: transfer.to_address }] },
-    ],
+    ['/raw_data/contract/0/owner_address', { contract: [{ ...transfer, owner_address: '41' }] }],
     [
       '/raw_data/contract/0/to_address',
       { contract: [{ ...transfer, to_address: 'TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH' }] },
@@ -136,6 +135,18 @@ describe('tron', () => {
   ])('names %s', async (field, change) => {
     const params = { raw_data: { ...raw_data, ...change } };
     expect((await refusalOf('tron', 'tron_signTransaction', params)).field).toBe(field);
+  });
+
+  test('a transaction of another account is signed by the key that has a permission of it', async () => {
+    const secret = await derivePrivateKey('tron', { mnemonic });
+    const contract = [{ ...transfer, owner_address: transfer.to_address }];
+    const params = { raw_data: { ...raw_data, contract } };
+    const { signed_transaction: signed } = await signOffline('tron_signTransaction', secret, params as never);
+    const rawData = bytesToHex(encodeTronRawData(params.raw_data as never));
+    expect(signed.slice(0, -130)).toBe(rawData);
+    const hash = `0x${bytesToHex(sha256(hexToBytes(rawData)))}`;
+    const account = recoverAddress(hash, `0x${signed.slice(-130)}`);
+    expect(account).toBe(new Wallet(`0x${bytesToHex(secret)}`).address);
   });
 
   test('bytes that are not a transaction, and unknown transactions, are refused', () => {

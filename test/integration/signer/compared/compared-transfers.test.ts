@@ -162,4 +162,21 @@ describe.each(databaseKinds)('on %s, with a signer that compares', (kind) => {
     expect((await server.run('listWalletActions', { path })).body).toMatchObject({ data: [] });
     expect(await transfer(wallet, body)).toMatchObject({ status: 200 });
   });
+
+  test('a server that moves the funds of another account on Tron gets no signature', async () => {
+    const asked = cases.TRX!;
+    const wallet = await walletWith(asked);
+    const body = { source: { ...asked.source, amount: '1' }, destination: { address: receivers.tron } };
+    tamper = ({ method, params }) => {
+      const { raw_data: rawData } = params as unknown as { raw_data: { contract: object[] } };
+      const contract = rawData.contract.map((each) => ({ ...each, owner_address: `41${'22'.repeat(20)}` }));
+      return { method, params: { raw_data: { ...rawData, contract } } } as unknown as Task;
+    };
+    try {
+      await expect(transfer(wallet, body)).rejects.toThrow('expected the address of the wallet');
+    } finally {
+      tamper = (task) => task;
+    }
+    expect(await transfer(wallet, body)).toMatchObject({ status: 200 });
+  });
 });
