@@ -12,17 +12,18 @@ interface SignerSocket {
 }
 
 /** The signer of a server: one that it starts, or one that listens. */
-export type SignerSettings =
-  | SignerSocket
-  | {
-      readonly kind: 'child';
-      /** The environment of the child. Read when it is started: it may contain secrets, which are not kept. */
-      environment(): Record<string, string>;
-      /** The files that it reads. */
-      readonly files: readonly string[];
-      /** The names of secrets that the environment of this process contains, which cannot forget them. */
-      readonly exposed: readonly string[];
-    };
+export type SignerSettings = SignerSocket | OwnSignerSettings;
+
+/** What a signer is given, by a server that starts it or by `custos signer`. */
+export interface OwnSignerSettings {
+  readonly kind: 'child';
+  /** Its environment. Read when it is started: it may contain secrets, which are not kept. */
+  environment(): Record<string, string>;
+  /** The files that it reads. */
+  readonly files: readonly string[];
+  /** The names of secrets that the environment of this process contains, which cannot forget them. */
+  readonly exposed: readonly string[];
+}
 
 /** What opens sealed keys for a command: the master keys themselves, or a signer. */
 export type VaultSettings = SignerSocket | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
@@ -60,6 +61,10 @@ export function signerSettings(faults: check.Faults, env: check.Environment): Si
   const socket = signerSocket(faults, env);
   if (socket !== undefined) return socket;
   requireOneSource(faults, env);
+  return ownSignerSettings(env);
+}
+
+export function ownSignerSettings(env: check.Environment): OwnSignerSettings {
   const given = Object.keys(env);
   return {
     kind: 'child',

@@ -355,6 +355,8 @@ export function readSignerConfig(env: Environment = process.env): signer.SignerC
   return keys;
 }
 
+export const ownSignerSettings = (env: Environment = process.env) => signer.ownSignerSettings(env);
+
 /** Reads the settings of `custos keys rotate` from the same environment. Throws ConfigError. */
 export function readKeysConfig(env: Environment = process.env): {
   databaseUrl: string;

@@ -11,7 +11,7 @@ import { readServeConfig, readSignerConfig } from '../../src/config.ts';
 /** A vault in this process in place of a signer. */
 async function vaultInside(): Promise<SignerVault> {
   const vault = productionVault(readSignerConfig(), systemEntropy);
-  return { vault, check: async () => undefined, close: async () => undefined };
+  return { vault, checkKeysBy: () => undefined, check: async () => undefined, close: async () => undefined };
 }
 
 const { values } = parseArgs({ options: { vault: { type: 'string', default: 'signer' } } });

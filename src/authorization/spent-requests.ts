@@ -29,6 +29,22 @@ export interface SpentRequestOptions {
   readonly most: number;
   /** How many slots of all requests are remembered. Default: 100,000. */
   readonly room?: number;
+  /** What was returned by `spend` before a restart, in its order. */
+  readonly recorded?: Iterable<RecordedRequest>;
+}
+
+/**
+ * A request as it is kept: what is recorded last of a digest counts. Digests and amounts only.
+ *
+ * Shape: `slots` name, whether it counts for this request, and the highest fee that was signed for (wei, or null); none:
+ * the request is forgotten.
+ */
+export interface RecordedRequest {
+  readonly digest: string;
+  /** Unix ms; null without an expiry. */
+  readonly untilMs: number | null;
+  readonly atOnce: number;
+  readonly slots: readonly (readonly [name: string, isHeld: boolean, fee: string | null])[];
 }
 
 /** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 85 MB. */
@@ -55,12 +71,13 @@ const NO_ROOM = 'the signer remembers as many requests as it has room for; try a
 interface Entry {
   readonly digest: string;
   readonly untilMs: number;
+  readonly atOnce: number;
   /** How many slots may count for it. */
   readonly most: number;
   /** Those that do. */
   readonly held: Set<Slot>;
   /** The highest fee at each slot that it was signed for, also at those that count for others by now. */
-  readonly fees: Map<Slot, SpendingTask['fee']>;
+  readonly fees: Map<Slot, bigint | undefined>;
 }
 
 /** What takes effect at most once. */
@@ -71,7 +88,7 @@ interface Slot {
   readonly signedFor: Set<Entry>;
 }
 
-export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) {
+export function createSpentRequests({ most, room = ROOM, recorded = [] }: SpentRequestOptions) {
   const entries = new Map<string, Entry>();
   const slots = new Map<string, Slot>();
   /** Slots of each request, also those that count for others by now. */
@@ -122,8 +139,27 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
     const asked = role === undefined ? request : { ...request, role };
     const digest = hash('sha256', canonicalJson(asked), 'base64');
     const untilMs = untilOf(expiryMs);
-    const made = { digest, untilMs, most: most * atOnce, held: new Set<Slot>(), fees: new Map() };
-    return entries.get(digest) ?? made;
+    return entries.get(digest) ?? newEntry(digest, untilMs, atOnce);
+  }
+
+  function newEntry(digest: string, untilMs: number, atOnce: number): Entry {
+    return { digest, untilMs, atOnce, most: most * atOnce, held: new Set(), fees: new Map() };
+  }
+
+  function restore({ digest, untilMs, atOnce, slots: kept }: RecordedRequest): void {
+    const before = entries.get(digest);
+    if (before !== undefined) forget(before);
+    if (kept.length === 0) return;
+    const entry = newEntry(digest, untilMs ?? Number.POSITIVE_INFINITY, atOnce);
+    entries.set(digest, entry);
+    for (const [name, isHeld, fee] of kept) {
+      const slot = slots.get(name) ?? { name, holder: undefined, signedFor: new Set<Entry>() };
+      slots.set(name, slot);
+      slot.signedFor.add(entry);
+      entry.fees.set(slot, fee === null ? undefined : BigInt(fee));
+      if (isHeld) giveTo(entry, slot);
+    }
+    remembered += kept.length;
   }
 
   /**
@@ -139,9 +175,11 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
    * INVARIANT: what was forgotten because it has expired is not counted again from the beginning, however long the
    * caller took until now.
    *
+   * Result: all that this has changed.
+   *
    * @throws SpentRequestError, and then nothing is counted.
    */
-  function spend(spending: Spending, nowMs: number): void {
+  function spend(spending: Spending, nowMs: number): RecordedRequest[] {
     const { walletId, party, role = 'pays', fee } = spending;
     if (untilOf(spending.expiryMs) < nowMs)
       throw new SpentRequestError('this request has expired; sign it again');
@@ -156,7 +194,8 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
     const needsRoom = !fees.has(slot) && remembered >= room;
     const leaving = needsRoom ? oldestLasting(nowMs, entry) : undefined;
     const lacksRoom = needsRoom && leaving === undefined;
-    if (slot.holder !== entry && held.size >= entry.most && (lacksRoom || !handsOver(entry, slot))) {
+    const changed = new Set([entry]);
+    if (slot.holder !== entry && held.size >= entry.most && (lacksRoom || !handsOver(entry, slot, changed))) {
       throw repeated(held.size);
     }
     if (lacksRoom) throw new SpentRequestError(NO_ROOM);
@@ -170,14 +209,27 @@ export function createSpentRequests({ most, room = ROOM }: SpentRequestOptions) 
     slot.signedFor.add(entry);
     giveTo(entry, slot);
     const before = fees.get(slot);
-    if (before === undefined || (fee?.amount ?? 0n) > before.amount) fees.set(slot, fee);
+    if (before === undefined || (fee?.amount ?? 0n) > before) fees.set(slot, fee?.amount);
+    const forgotten = leaving === undefined ? [] : [{ ...recordOf(leaving), slots: [] }];
+    return [...forgotten, ...[...changed].map(recordOf)];
   }
+
+  for (const each of recorded) restore(each);
 
   return {
     spend,
+    /** Everything that is remembered. */
+    all: () => [...entries.values()].map(recordOf),
     /** How much is remembered. */
     size: () => ({ requests: entries.size, slots: slots.size }),
   };
+}
+
+function recordOf({ digest, untilMs, atOnce, held, fees }: Entry): RecordedRequest {
+  const slots = [...fees].map(
+    ([slot, fee]) => [slot.name, held.has(slot), fee === undefined ? null : String(fee)] as const,
+  );
+  return { digest, untilMs: Number.isFinite(untilMs) ? untilMs : null, atOnce, slots };
 }
 
 function giveTo(entry: Entry, slot: Slot): void {
@@ -195,16 +247,24 @@ function giveTo(entry: Entry, slot: Slot): void {
  * with the same effect, so this allows nothing more.
  *
  * @param wanted will count for the request, and not for the one for which it counts now.
+ * @param changed gets each request for which another slot counts then. One that only loses a slot need not be recorded:
+ * the record of the other one takes the slot.
  */
-function handsOver(entry: Entry, wanted: Slot, searched = new Set([entry])): boolean {
+function handsOver(
+  entry: Entry,
+  wanted: Slot,
+  changed: Set<Entry>,
+  searched: Set<Entry> = new Set([entry]),
+): boolean {
   for (const slot of entry.held) {
     for (const other of slot.signedFor) {
       if (searched.has(other)) continue;
       if (searched.size >= MOST_SEARCHED) return false;
       searched.add(other);
       const count = other.held.size - (wanted.holder === other ? 1 : 0);
-      if (count >= other.most && !handsOver(other, wanted, searched)) continue;
+      if (count >= other.most && !handsOver(other, wanted, changed, searched)) continue;
       giveTo(other, slot);
+      changed.add(other);
       return true;
     }
   }
@@ -226,7 +286,7 @@ function isLasting({ untilMs }: Entry, nowMs: number): boolean {
 function requireFee(fees: Entry['fees'], slot: Slot, { fee }: SpendingTask): void {
   if (fee === undefined) return;
   let sum = fee.amount;
-  for (const [other, paid] of fees) if (other !== slot) sum += paid?.amount ?? 0n;
+  for (const [other, paid] of fees) if (other !== slot) sum += paid ?? 0n;
   if (sum <= fee.ceiling) return;
   throw new SpentRequestError(
     `with what this request was signed for before, the fee would be ${sum} wei, more than the ceiling of ${fee.ceiling}; sign the request again, with another expiry`,

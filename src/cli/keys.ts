@@ -2,9 +2,10 @@ import { Command } from 'commander';
 import { readKeysConfig } from '../config.ts';
 
 const examples = `
-Set CUSTOS_MASTER_KEY to the new key and CUSTOS_PREVIOUS_MASTER_KEYS to the old
-one, restart the servers one by one, run this command, then remove the old key.
-Servers keep serving requests. The command can be interrupted and run again.
+First add the new key as a previous one and restart what has the keys (the
+signers, or the servers that start them), then exchange both and restart again.
+Run this command, then remove the old key. Nothing is refused meanwhile. The
+command can be interrupted and run again.
 
 Example:
   $ CUSTOS_MASTER_KEY=$NEW CUSTOS_PREVIOUS_MASTER_KEYS=$OLD custos keys rotate`;

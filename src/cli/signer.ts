@@ -1,5 +1,6 @@
+import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
-import { readSignerConfig } from '../config.ts';
+import { ownSignerSettings, readSignerConfig } from '../config.ts';
 
 const help = `
 Settings (environment):
@@ -20,15 +21,15 @@ Settings (environment):
       for how many transactions one request of an owner may be signed
 
 Example:
-  $ install -d -m 700 /run/custos-signer
-  $ custos signer --socket /run/custos-signer/socket`;
+  $ install -d -m 700 /run/custos-signer /var/lib/custos-signer
+  $ custos signer --socket /run/custos-signer/socket \\
+      --state /var/lib/custos-signer`;
 
-/**
- * CHOICE: two more than one, for answers that are lost in a crash. Only here: a signer that a server has started is under
- * the same user as the server, which can read its memory, and sees the requests of one process only, which others outrun;
- * any bound would refuse identical requests without an expiry in the end.
- */
-const SIGNATURES_PER_REQUEST = 3;
+interface SignerFlags {
+  readonly socket: string;
+  readonly group?: boolean;
+  readonly state?: string;
+}
 
 /** `custos signer`: runs a signer that servers connect to, so that it can have a user or a container of its own. */
 export function signerCommand(): Command {
@@ -36,20 +37,27 @@ export function signerCommand(): Command {
     .description('hold the master keys for the servers of this host')
     .requiredOption('--socket <path>', 'the Unix socket to listen on; only this user may use its folder')
     .option('--group', 'the group of the folder may connect too: servers of another user')
+    .option(
+      '--state <folder>',
+      'where it records how often requests were signed; only this user may write there (default: the folder of the socket)',
+    )
     .addHelpText('after', help)
-    .action(async ({ socket: path, group }: { socket: string; group?: boolean }) => {
-      const config = readSignerConfig();
-      const [{ servedVault }, { serveSocket }, { print, stopOnSignal }] = await Promise.all([
-        import('../signer/serve-channel.ts'),
+    .action(async (flags: SignerFlags) => {
+      // All faults are reported here: from then on, this process is another program.
+      readSignerConfig();
+      const [{ becomeSigner }, { claimSocket, claimState }] = await Promise.all([
+        import('../compose/ports/open-signer.ts'),
         import('../signer/serve-socket.ts'),
-        import('./serve-until-stopped.ts'),
       ]);
-      const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config });
-      const server = await serveSocket({ path, isForGroup: group === true }, served);
-      print(JSON.stringify({ msg: 'ready', socket: path }));
-      // SIGHUP asks for a reload, by habit of whoever rotates logs. There is nothing to reload, and it must not stop.
-      await stopOnSignal({ close: async () => void server.close() }, () => undefined);
-      served.close();
-      process.exit(0);
+      const path = resolve(flags.socket);
+      const state = flags.state === undefined ? dirname(path) : resolve(flags.state);
+      const isForGroup = flags.group === true;
+      await claimSocket({ path, isForGroup });
+      if (claimState(state, isForGroup)) {
+        const msg = 'the record of signed requests is lost when the machine restarts; use --state';
+        console.error(JSON.stringify({ level: 'warn', component: 'signer', folder: state, msg }));
+      }
+      const group = isForGroup ? ['--group'] : [];
+      becomeSigner(ownSignerSettings(), state, [...['--socket', path, '--state', state], ...group]);
     });
 }

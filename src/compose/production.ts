@@ -42,6 +42,7 @@ import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import { stayAlive } from '../jobs/stay-alive.ts';
 import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
 import type { Services } from '../operation-context.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
@@ -57,6 +58,8 @@ import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts'
 import { telemetryFor } from './monitoring/telemetry.ts';
 import { openReplica } from './replica.ts';
 import { strictSafeguards } from './safeguards.ts';
+
+const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 
 /** What a production server is given besides its settings. */
 export interface ProductionParts {
@@ -184,15 +187,22 @@ export async function startProduction(
   };
   try {
     await requireMigrated(database);
-    await requireMasterKey(database, vault, 'start with the master key that they were made with');
+    await requireMasterKey(database, vault, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();
     // INVARIANT: no background work before it is known whether the database was restored.
     beside = startBesideRequests(services, units, { alive, audit, restores, observe: metrics?.job });
     const { openUnit } = beside;
     await sealStoredTestCodes(vault, inUnitOf(units));
-    const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault }));
-    if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
+    const prepareLogins = async (of: KeyVault): Promise<void> => {
+      const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault: of }));
+      if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
+    };
+    await prepareLogins(vault);
+    signer.checkKeysBy(async (of) => {
+      await requireMasterKey(database, of, MASTER_KEY_ADVICE);
+      await prepareLogins(of);
+    });
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);

@@ -5,27 +5,25 @@ import { type ServedVault, serveConnection } from '../adapters/signer/serve-conn
 import { randomPhrases } from '../adapters/vault/phrase-entropy.ts';
 import { preparedKeys } from '../adapters/vault/prepared-keys.ts';
 import { masterKeyIdsOf, productionVault } from '../adapters/vault/production-vault.ts';
+import type { SigningJournal } from '../adapters/vault/vault-operations.ts';
 import type { SignerConfig } from '../config-signer.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 
-interface SignerParts extends ServedVault {
+export interface SignerParts extends ServedVault {
   /** Wipes the keys that were prepared. */
   close(): void;
 }
 
 /** The vault of a signer. Throws when the libraries that sign disagree. */
-export function servedVault({
-  preparedKeys: count,
-  logins,
-  building,
-  signaturesPerRequest,
-  ...masterKeys
-}: SignerConfig): SignerParts {
+export function servedVault(
+  { preparedKeys: count, logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
+  journal?: SigningJournal,
+): SignerParts {
   assertBackendsAgree();
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
     vault: productionVault(masterKeys, systemEntropy, {
-      ...{ phraseKeys, logins, building, signaturesPerRequest },
+      ...{ phraseKeys, logins, building, signaturesPerRequest, journal },
     }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
@@ -42,7 +40,25 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
   serveConnection(channel, served);
 }
 
+/** CHOICE: more lines are dropped and counted: a caller can provoke any number of them. */
+const MOST_LINES = 10;
+const WINDOW_MS = 1_000;
+
+let windowStartMs = Number.NEGATIVE_INFINITY;
+let lines = 0;
+let dropped = 0;
+
 /** A line of the log, on stderr, in the form of the server's. */
 function report(fields: object, msg: string): void {
-  logOutput(2).write(`${JSON.stringify({ level: 'error', component: 'signer', ...fields, msg })}\n`);
+  const nowMs = performance.now();
+  if (nowMs - windowStartMs >= WINDOW_MS) [windowStartMs, lines] = [nowMs, 0];
+  if (lines >= MOST_LINES) {
+    dropped += 1;
+    return;
+  }
+  lines += 1;
+  const more = dropped === 0 ? {} : { dropped };
+  dropped = 0;
+  const line = JSON.stringify({ level: 'error', component: 'signer', ...fields, ...more, msg });
+  logOutput(2).write(`${line}\n`);
 }

@@ -24,9 +24,10 @@ export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined
         observe(name, performance.now() - startedMs, hasFailed);
       }
     };
-  const methods = Object.entries(vault).map(([name, value]) => [
+  const members = Object.entries(Object.getOwnPropertyDescriptors(vault)).map(([name, member]) => [
     name,
-    typeof value === 'function' ? measured(name, value) : value,
+    // What is no method may change, so it is read where it is.
+    typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
   ]);
-  return Object.fromEntries(methods) as KeyVault;
+  return Object.defineProperties({}, Object.fromEntries(members)) as KeyVault;
 }

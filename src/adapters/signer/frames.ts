@@ -7,7 +7,8 @@
 
 const VERSION = 1;
 
-export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4 } as const;
+/** `leaving` comes from a signer that ends: it answers what it was called for, and no new call is to be sent. */
+export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4, leaving: 5 } as const;
 type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
 
 /** The content of a message. Bytes are apart from the JSON, so that they need no encoding. */
@@ -61,39 +62,69 @@ export function encodeFrame({ kind, id, operation, parts, json }: Frame): Buffer
   return bytes;
 }
 
-/**
- * Cuts a stream into frames. `push` takes the next bytes and returns the frames that they complete, whose byte strings
- * are views.
- *
- * Throws FrameError at the first byte that cannot belong to a frame; the caller then ends the connection.
- */
-export function createFrameReader(): { push(chunk: Uint8Array): Frame[] } {
-  let pending: Buffer[] = [];
-  let pendingBytes = 0;
-  /** Bytes of the first frame in `pending`, its length included; undefined while its length is not complete. */
-  let wanted: number | undefined;
+/** A frame that was read. */
+export interface ReceivedFrame extends Frame {
+  /** An estimate of the memory that it takes, in bytes. */
+  readonly weight: number;
+}
 
-  function join(): Buffer {
-    const [first] = pending;
-    return pending.length === 1 && first !== undefined ? first : Buffer.concat(pending);
+export interface FrameReader {
+  /** Takes the next bytes and returns the frames that they complete, whose byte strings are views. */
+  push(chunk: Uint8Array): ReceivedFrame[];
+  /** The bytes of a frame that is not complete. */
+  readonly pending: number;
+  /** How many frames were read. */
+  readonly frames: number;
+}
+
+/**
+ * Cuts a stream into frames. Throws FrameError at the first byte that cannot belong to a frame; the caller then ends the
+ * connection.
+ */
+export function createFrameReader(): FrameReader {
+  /** The beginning of a frame, in the first `pending` bytes. One buffer: a list of chunks of a byte each takes gigabytes. */
+  let buffer = Buffer.alloc(0);
+  let pending = 0;
+  let count = 0;
+
+  function keep(bytes: Buffer): void {
+    if (pending + bytes.length > buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * buffer.length, pending + bytes.length));
+      buffer.copy(larger, 0, 0, pending);
+      buffer = larger;
+    }
+    bytes.copy(buffer, pending);
+    pending += bytes.length;
   }
 
   return {
+    get pending() {
+      return pending;
+    },
+    get frames() {
+      return count;
+    },
     push(chunk) {
-      pending.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-      pendingBytes += chunk.length;
-      // A long frame arrives in many chunks; they are joined once.
-      if (pendingBytes < (wanted ?? 4)) return [];
-      let rest = join();
-      const frames: Frame[] = [];
-      for (;;) {
-        wanted = rest.length < 4 ? undefined : 4 + checkedLength(rest.readUInt32BE());
-        if (wanted === undefined || rest.length < wanted) break;
+      let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const frames: ReceivedFrame[] = [];
+      while (pending > 0 && rest.length > 0) {
+        const wanted = pending < 4 ? 4 : 4 + checkedLength(buffer.readUInt32BE());
+        const missing = rest.subarray(0, wanted - pending);
+        keep(missing);
+        rest = rest.subarray(missing.length);
+        if (pending < 4 || pending < 4 + checkedLength(buffer.readUInt32BE())) continue;
+        frames.push(decodeFrame(buffer.subarray(4, pending)));
+        buffer = Buffer.alloc(0);
+        pending = 0;
+      }
+      while (rest.length >= 4) {
+        const wanted = 4 + checkedLength(rest.readUInt32BE());
+        if (rest.length < wanted) break;
         frames.push(decodeFrame(rest.subarray(4, wanted)));
         rest = rest.subarray(wanted);
       }
-      pending = rest.length === 0 ? [] : [rest];
-      pendingBytes = rest.length;
+      if (rest.length > 0) keep(rest);
+      count += frames.length;
       return frames;
     },
   };
@@ -112,7 +143,7 @@ function tooLong(length: number): FrameError {
 
 const kinds: readonly number[] = Object.values(frameKinds);
 
-function decodeFrame(bytes: Buffer): Frame {
+function decodeFrame(bytes: Buffer): ReceivedFrame {
   const [version, kind] = [bytes.readUInt8(0), bytes.readUInt8(1)];
   if (version !== VERSION)
     throw new FrameError(`expected version ${VERSION} of the protocol, got ${version}`);
@@ -128,20 +159,59 @@ function decodeFrame(bytes: Buffer): Frame {
     parts.push(bytes.subarray(from, to));
     at = to;
   }
+  const { json, values } = parse(bytes.subarray(at));
   return {
     kind: kind as FrameKind,
     id: bytes.readUInt32BE(2),
     operation: bytes.readUInt8(6),
     parts,
-    json: at === bytes.length ? undefined : parse(bytes.toString('utf8', at)),
+    json,
+    weight: bytes.length + BYTES_OF_VALUE * values,
   };
 }
 
-function parse(text: string): unknown {
+/** A request of a client may be nested 128 deep. */
+const MAX_DEPTH = 160;
+
+/** What an empty object takes. `[{},{},…]` takes twenty times its text. */
+const BYTES_OF_VALUE = 56;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** NOTE: errors have no cause, which would quote the text. */
+function parse(bytes: Buffer): { json: unknown; values: number } {
+  if (bytes.length === 0) return { json: undefined, values: 0 };
+  const values = countValues(bytes);
   try {
-    return JSON.parse(text);
+    return { json: JSON.parse(utf8.decode(bytes)), values };
   } catch {
-    // NOTE: without the cause, which quotes the text.
-    throw new FrameError('expected JSON at the end of a frame');
+    throw new FrameError('expected JSON in UTF-8 at the end of a frame');
   }
+}
+
+const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket] = [...'"\\,{}[]'].map(
+  (character) => character.charCodeAt(0),
+);
+
+/**
+ * How many values there are in a JSON text, and in texts that its strings contain.
+ *
+ * Throws FrameError for a text that is nested too deep: functions that call themselves for each level would fail.
+ */
+function countValues(bytes: Buffer): number {
+  let values = 1;
+  let depth = 0;
+  let isText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === backslash && isText) at += 1;
+    else if (byte === quote) isText = !isText;
+    else if (byte === comma) values += 1;
+    else if (byte === openBrace || byte === openBracket) {
+      values += 1;
+      if (!isText) depth += 1;
+      if (depth > MAX_DEPTH) throw new FrameError(`expected JSON that is at most ${MAX_DEPTH} levels deep`);
+    } else if (!isText && (byte === closeBrace || byte === closeBracket)) depth -= 1;
+  }
+  return values;
 }

@@ -30,10 +30,18 @@ export interface Hello {
 export interface SignerConnection {
   readonly hello: Hello;
   call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message>;
+  /** Resolves when no new call may be sent, because the signer is about to end or the connection has ended. */
+  readonly leaving: Promise<void>;
   /** Resolves when the connection has ended, for whatever reason; all calls have then been answered or rejected. */
   readonly ended: Promise<void>;
+  hasEnded(): boolean;
   close(): void;
+  /** Closes it with the answer to its last call. */
+  finish(): void;
 }
+
+/** CHOICE: what waits for answers of a signer, which ends connections that together hold eight times as much. */
+const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 
 /** Longer than a key management service may take. */
 const CALL_MS = 10_000;
@@ -43,6 +51,7 @@ interface Waiting {
   readonly resolve: (message: Message) => void;
   readonly reject: (error: Error) => void;
   readonly untilMs: number;
+  readonly bytes: number;
 }
 
 /**
@@ -57,28 +66,34 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
   // collection is needed to free any later one and the requests that wait in it.
   let waiting: Record<number, Waiting> = {};
   let waitingCount = 0;
+  let waitingBytes = 0;
   const hello = Promise.withResolvers<Hello>();
   const end = Promise.withResolvers<void>();
+  const leaving = Promise.withResolvers<void>();
   let lastId = 0;
   let hasEnded = false;
+  let isLast = false;
 
   function take(id: number): Waiting {
     const call = waiting[id];
     if (call === undefined) throw new FrameError(`got the result of an unknown call ${id}`);
     delete waiting[id];
     waitingCount -= 1;
+    waitingBytes -= call.bytes;
+    if (isLast && waitingCount === 0) setImmediate(close);
     return call;
   }
 
   function receive(frame: Frame): void {
     if (frame.kind === frameKinds.hello) hello.resolve(frame.json as Hello);
+    else if (frame.kind === frameKinds.leaving) leaving.resolve();
     else if (frame.kind === frameKinds.failure && frame.id === 0) hello.reject(refusalOf(frame.json));
     else if (frame.kind === frameKinds.result) take(frame.id).resolve(frame);
     else if (frame.kind === frameKinds.failure) take(frame.id).reject(fromSentError(frame.json));
     else throw new FrameError('expected the answer to a call');
   }
 
-  function finish(): void {
+  function close(): void {
     if (hasEnded) return;
     hasEnded = true;
     clearInterval(sweep);
@@ -88,28 +103,34 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     hello.reject(gone);
     for (const call of Object.values(waiting)) call.reject(gone);
     waiting = {};
+    leaving.resolve();
     end.resolve();
+  }
+
+  function finish(): void {
+    isLast = true;
+    if (waitingCount === 0) close();
   }
 
   // A call that gets no answer means that the signer hangs: a limit of its own ends each of its calls before.
   function endIfLate(): void {
     const nowMs = performance.now();
-    if (Object.values(waiting).some(({ untilMs }) => untilMs < nowMs)) finish();
+    if (Object.values(waiting).some(({ untilMs }) => untilMs < nowMs)) close();
   }
   const sweep = setInterval(endIfLate, callMs / 10);
-  const helloTimer = setTimeout(finish, helloMs);
+  const helloTimer = setTimeout(close, helloMs);
   sweep.unref();
 
   stream.on('data', (chunk: Buffer) => {
     try {
       for (const frame of reader.push(chunk)) receive(frame);
     } catch {
-      finish();
+      close();
     }
   });
-  stream.on('close', finish);
-  stream.on('end', finish);
-  stream.on('error', finish);
+  stream.on('close', close);
+  stream.on('end', close);
+  stream.on('error', close);
 
   async function call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message> {
     if (hasEnded) throw new SignerUnavailableError('the connection to the signer has ended');
@@ -118,16 +139,27 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     lastId = lastId === 0xffff_ffff ? 1 : lastId + 1;
     const id = lastId;
     const frame = callFrame({ kind: frameKinds.call, id, operation, parts, json });
+    if (waitingCount > 0 && waitingBytes + frame.length > MOST_WAITING_BYTES)
+      throw new SignerUnavailableError('too many bytes wait for the signer');
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
-    waiting[id] = { resolve, reject, untilMs: performance.now() + callMs };
+    waiting[id] = { resolve, reject, untilMs: performance.now() + callMs, bytes: frame.length };
     waitingCount += 1;
+    waitingBytes += frame.length;
     writer.add(frame);
     return promise;
   }
 
   return hello.promise.then((first) => {
     clearTimeout(helloTimer);
-    return { hello: first, call, ended: end.promise, close: finish };
+    return {
+      hello: first,
+      call,
+      leaving: leaving.promise,
+      ended: end.promise,
+      close,
+      finish,
+      hasEnded: () => hasEnded,
+    };
   });
 }
 

@@ -78,13 +78,20 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
 ];
 
+/** What leaves of a message that quotes what the caller has sent, which may be as long as a frame. */
+const MOST_TEXT = 1_000;
+
+function cut(text: string): string {
+  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT).toWellFormed()}…` : text;
+}
+
 /** Undefined for an unexpected error, whose message may contain a secret. */
 export function toSentError(error: unknown): SentError | undefined {
   const [code] = known.find(([, type]) => error instanceof type) ?? [];
   if (code === undefined) return undefined;
-  const { message } = error as Error;
+  const message = cut((error as Error).message);
   return error instanceof signing.SigningInputError
-    ? { code, message, field: error.field }
+    ? { code, message, field: cut(error.field) }
     : { code, message };
 }
 

@@ -19,7 +19,8 @@ export function productionVault(
     logins,
     building = noBuilding,
     signaturesPerRequest,
-  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest'> = {},
+    journal,
+  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
@@ -28,7 +29,7 @@ export function productionVault(
   return createKeyVault({
     masterKeys: [current, ...earlier],
     entropy,
-    ...{ phraseKeys, logins, building, signaturesPerRequest },
+    ...{ phraseKeys, logins, building, signaturesPerRequest, journal },
   });
 }
 

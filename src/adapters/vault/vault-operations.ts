@@ -4,7 +4,7 @@ import { changedPolicy, policyDigest, sealName } from '../../authorization/polic
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
 import { type BuildingSettings, namedContracts } from '../../authorization/requested/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
-import { createSpentRequests } from '../../authorization/spent-requests.ts';
+import { createSpentRequests, type RecordedRequest } from '../../authorization/spent-requests.ts';
 import {
   authorityDigest,
   changedAuthority,
@@ -68,6 +68,16 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly building?: BuildingSettings | undefined;
   /** For how many transactions each signed request may be used. Default: any number. */
   readonly signaturesPerRequest?: number | undefined;
+  /** Where that is recorded. Default: nowhere, so that it is forgotten with this process. */
+  readonly journal?: SigningJournal | undefined;
+}
+
+/** Keeps for how many transactions requests were signed. */
+export interface SigningJournal {
+  /** What was recorded before. */
+  readonly recorded: Iterable<RecordedRequest>;
+  /** Resolves when it is kept. */
+  record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
 }
 
 /** A vault in this process. */
@@ -78,10 +88,11 @@ export function createKeyVault({
   logins,
   building,
   signaturesPerRequest,
+  journal,
   ...options
 }: KeyVaultOptions): KeyVault {
   return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
-    ...{ clock, phraseKeys, logins, building, signaturesPerRequest },
+    ...{ clock, phraseKeys, logins, building, signaturesPerRequest, journal },
   });
 }
 
@@ -105,6 +116,7 @@ export function vaultOn(
     logins = new Map(),
     building,
     signaturesPerRequest: most,
+    journal,
   }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
 ): KeyVault {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
@@ -126,7 +138,8 @@ export function vaultOn(
       open(seal, { purpose: 'policy', rowId, appId, authority });
   const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
     requireSeenChanges(quorums, appId, open);
-  const spent = most === undefined ? undefined : createSpentRequests({ most });
+  const spent =
+    most === undefined ? undefined : createSpentRequests({ most, recorded: journal?.recorded ?? [] });
   const vouchers = voucherOperations(envelopes, { logins, clock });
 
   return {
@@ -165,13 +178,25 @@ export function vaultOn(
         (await vouchers.withReader(use, binding.appId, (readVoucher) =>
           requireAuthorizedTask({ ...use, readVoucher }, occasion, signing),
         ));
-      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
-        const { privateKey } = decodeWalletSecret(secret);
-        await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
-        // Not the time of the occasion: opening the key may have taken long.
-        if (judged?.spending !== undefined) spent?.spend(judged.spending, clock.now());
-        return signWithKey(chainType, privateKey, task);
-      });
+      let recorded: Promise<void> | undefined;
+      const signature = await envelopes.withSecret(
+        sealed,
+        bindingUnder(binding, use?.authority),
+        async (secret) => {
+          const { privateKey } = decodeWalletSecret(secret);
+          await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
+          if (judged?.spending !== undefined && spent !== undefined) {
+            // Not the time of the occasion: opening the key may have taken long.
+            const changes = spent.spend(judged.spending, clock.now());
+            recorded = journal?.record(changes, spent.all);
+            recorded?.catch(() => undefined);
+          }
+          return signWithKey(chainType, privateKey, task);
+        },
+      );
+      // INVARIANT: no signature leaves before it is kept that it was made.
+      await recorded;
+      return signature;
     },
     async exportWalletKey(sealed, binding, { form, recipient }, use) {
       const chainType = chainTypeOf(binding);
@@ -363,20 +388,18 @@ function occasionOf({ rowId: walletId, appId, purpose }: SealBinding, clock: Clo
 
 function chainTypeOf({ purpose }: SealBinding): ChainType {
   if (isChainType(purpose)) return purpose;
-  throw new VaultError(`expected the binding of a wallet's key, got the purpose \`${purpose}\``);
+  throw new VaultError("expected the purpose of a wallet's key");
 }
 
 /** A binding with a purpose of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
-  throw new VaultError(
-    `a secret with the purpose \`${purpose}\` does not leave the vault, and callers seal none`,
-  );
+  throw new VaultError('a secret with this purpose does not leave the vault, and callers seal none');
 }
 
 /** INVARIANT: without the authority, so that only what was authorized is sealed under one. */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;
-  throw new VaultError(`expected the purpose \`${purpose}\`, got \`${binding.purpose}\``);
+  throw new VaultError(`expected the purpose \`${purpose}\``);
 }

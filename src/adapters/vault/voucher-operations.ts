@@ -65,8 +65,7 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
     },
 
     createKey: (async ({ purpose, rowId, appId }: SealBinding) => {
-      if (purpose !== VOUCHER_PURPOSE)
-        throw new VaultError(`expected the purpose \`${VOUCHER_PURPOSE}\`, got \`${purpose}\``);
+      if (purpose !== VOUCHER_PURPOSE) throw new VaultError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
       // Not from the entropy of other keys: a seeded sandbox draws the same ones whether an app has a login or not.
       const secret = systemEntropy.bytes(VOUCHER_KEY_BYTES);
       const name = sealName(secret);

@@ -4,10 +4,10 @@ import { logOf } from '../../adapters/log.ts';
 import { connectToSocket } from '../../adapters/signer/connect-socket.ts';
 import { SignerRefusedError } from '../../adapters/signer/signer-errors.ts';
 import { openSignerVault, type SignerLink, type SignerVault } from '../../adapters/signer/signer-vault.ts';
-import { spawnSigner } from '../../adapters/signer/spawn-signer.ts';
+import { replaceProcess, type SignerProgram, spawnSigner } from '../../adapters/signer/spawn-signer.ts';
 import { namedContracts } from '../../authorization/requested/building-settings.ts';
 import { ConfigError, type ServeConfig } from '../../config.ts';
-import type { SignerSettings } from '../../config-signer.ts';
+import type { OwnSignerSettings, SignerSettings } from '../../config-signer.ts';
 import { packageRoot } from '../../package-root.ts';
 
 type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 'rewards'>;
@@ -37,11 +37,21 @@ function linkTo(settings: SignerSettings): SignerLink {
   if (settings.kind === 'socket') {
     return connectToSocket({ path: settings.path, uid: settings.uid ?? process.getuid?.() ?? -1 });
   }
-  return spawnSigner({
+  return spawnSigner(programOf(settings));
+}
+
+/** Becomes a signer that may write in the folder of its state. The arguments are those of its entry point. */
+export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {
+  return replaceProcess({ ...programOf(settings), writable: [state] }, args);
+}
+
+/** The signer of these settings. */
+function programOf(settings: OwnSignerSettings): SignerProgram {
+  return {
     entry: entryOf(packageRoot()),
     readable: [...codeOf(packageRoot()), ...settings.files],
     environment: settings.environment,
-  });
+  };
 }
 
 /** The bundle's own entry, or the source. */

@@ -8,7 +8,7 @@ import { silentLog } from '../../../src/adapters/log.ts';
 import { connectToSocket } from '../../../src/adapters/signer/connect-socket.ts';
 import { openSignerVault, type SignerVault } from '../../../src/adapters/signer/signer-vault.ts';
 import { isUnavailable } from '../../../src/errors.ts';
-import { serveSocket } from '../../../src/signer/serve-socket.ts';
+import { claimSocket } from '../../../src/signer/serve-socket.ts';
 import { type StartedCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
@@ -82,7 +82,7 @@ test('a socket that others could replace or use is refused, by the signer and by
   try {
     await expect(connectToSocket({ path, uid }).stream).rejects.toThrow('expected mode 700');
     const second = { path: join(folder, 'second'), isForGroup: false };
-    await expect(serveSocket(second, {} as never)).rejects.toThrow('expected mode 700, got 755');
+    await expect(claimSocket(second)).rejects.toThrow('expected mode 700, got 755');
   } finally {
     chmodSync(folder, 0o700);
   }

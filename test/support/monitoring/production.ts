@@ -38,7 +38,12 @@ export async function startProduction(
     },
   );
   const vault = productionVault(readSignerConfig({ ...keys, ...env }), systemEntropy);
-  const signer = { vault, check: async () => undefined, close: async () => undefined };
+  const signer = {
+    vault,
+    checkKeysBy: () => undefined,
+    check: async () => undefined,
+    close: async () => undefined,
+  };
   const server = await composeProduction(config, { log, signer: Promise.resolve(signer) });
   const adminUrl = server.adminUrl!;
   return {

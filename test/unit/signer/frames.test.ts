@@ -19,7 +19,10 @@ const frames = fc.record({
   ),
 });
 
-const plain = ({ parts, ...rest }: Frame) => ({ ...rest, parts: parts.map((part) => [...part]) });
+const plain = ({ kind, id, operation, parts, json }: Frame) => ({
+  ...{ kind, id, operation, json },
+  parts: parts.map((part) => [...part]),
+});
 
 test('frames come out as they went in, however the stream is torn', () => {
   fc.assert(

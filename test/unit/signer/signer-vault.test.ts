@@ -145,7 +145,14 @@ test('a signer with other master keys is not used', async () => {
 
 test('contracts of a server that its signer lacks are named at the start, and whenever the signer is back', async () => {
   const warned: object[] = [];
-  const log = { ...silentLog, warn: (fields: object) => void ('missing' in fields && warned.push(fields)) };
+  let returns = 0;
+  const log = {
+    ...silentLog,
+    warn: (fields: object) => void ('missing' in fields && warned.push(fields)),
+    info() {
+      returns += 1;
+    },
+  };
   const [one, other] = ['router eip155:1=0x1', 'reward distributor eip155:1=0x2'];
   const greeting = { currentMasterKeyId: 'test', masterKeyIds: ['test'] };
   const hellos = [
@@ -164,12 +171,12 @@ test('contracts of a server that its signer lacks are named at the start, and wh
     streams.push(its);
     return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
   };
-  const { vault, check, close } = await openSignerVault(open, { log, contracts: [one, other] });
+  const { vault, close } = await openSignerVault(open, { log, contracts: [one, other] });
   expect(vault.contracts).toEqual([one, 'router eip155:10=0x1']);
   for (let count = 1; count < hellos.length; count += 1) {
     streams.at(-1)!.destroy();
     while (streams.length === count) await pause(10);
-    await vi.waitFor(check, { timeout: 20_000 });
+    await vi.waitFor(() => expect(returns).toBe(count), { timeout: 20_000 });
   }
   const named = [{ missing: [other] }, { missing: [one, other] }];
   await vi.waitFor(() => expect(warned).toEqual(named), { timeout: 20_000 });
