@@ -2265,7 +2265,7 @@ export type EthereumSignTransactionRpcInput = {
 
 /** The transaction to sign. */
 export type EthereumSignTransactionRpcInputParams = {
-  /** Signed exactly as given: no field is filled in, an absent number is 0, and an absent type is 2. */
+  /** Signed exactly as given: no field is filled in, and an absent number is 0. An absent type is 4 with `authorization_list`, 0 with `gas_price`, and 2 otherwise. */
   transaction: UnsignedEthereumTransaction;
 };
 
@@ -5190,7 +5190,7 @@ export type RawSignResponse = {
 export type RawSignResponseData = {
   /** Always `hex`. */
   encoding: "hex";
-  /** 64 bytes, or 65 bytes on Tron. */
+  /** 64 bytes, or 65 bytes on Ethereum. */
   signature: Hex;
 };
 

@@ -111,4 +111,6 @@ export const messageTypeMaps = [
       Payment: paymentType.filter(({ name }) => name !== 'to').concat([{ name: 'to', type: 'address' }]),
     },
   },
+  // A type of which payments have several.
+  { primary_type: 'Leg', types: { Leg: legType } },
 ];

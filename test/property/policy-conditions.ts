@@ -171,14 +171,16 @@ const typedData: readonly Field[] = [
         ['legs.0.amount', 'number'],
         ['legs.amount', 'number'],
       ] as const
-    ).map(
-      ([field, kind]): Field => ({
-        field_source: 'ethereum_typed_data_message',
-        field,
-        kind,
-        extra: { typed_data },
-      }),
-    ),
+    )
+      .filter(([field]) => typed_data.primary_type === 'Payment' || /^(to|amount)$/.test(field))
+      .map(
+        ([field, kind]): Field => ({
+          field_source: 'ethereum_typed_data_message',
+          field,
+          kind,
+          extra: { typed_data },
+        }),
+      ),
   ),
 ];
 const message: readonly Field[] = [

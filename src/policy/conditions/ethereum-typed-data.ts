@@ -138,30 +138,81 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
   );
 }
 
-/** The encodeType of requests' messages. INVARIANT: the types of a unit never change. */
-const encodedTypes = new WeakMap<TypedData, string>();
-
-function messageType(typedData: TypedData): string {
-  let encoded = encodedTypes.get(typedData);
-  if (encoded === undefined) {
-    encoded = encodeType(new Map(Object.entries(typedData.types)), typedData.primaryType);
-    encodedTypes.set(typedData, encoded);
-  }
-  return encoded;
+/** A struct of a message that is still to be searched. */
+interface Place {
+  readonly type: string;
+  readonly value: unknown;
 }
 
 /**
- * Whether a message is of the declared type. In an ALLOW rule the type maps must be equal. In a DENY rule the structs
- * that the message consists of must be: other structs and a listed domain type do not change what is signed.
+ * The values of the struct `wanted` in a message, at any depth: also in the trees of messages whose signature counts for
+ * each leaf, such as bulk orders, and in those that wrap another message. Malformed values are `MALFORMED`.
  */
-function createTypeCheck(
+function occurrences(types: TypeMap, message: Place, wanted: string): readonly unknown[] {
+  const containing = structsContaining(types, wanted);
+  const found: unknown[] = [];
+  // A list of places, not a recursion: the depth is the client's.
+  const places = [message];
+  for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    const { type, value } = place;
+    const array = /^(.*)\[[0-9]*\]$/.exec(type);
+    if (array) {
+      if (!Array.isArray(value)) found.push(MALFORMED);
+      else for (const element of value) places.push({ type: array[1] ?? '', value: element });
+      continue;
+    }
+    // An absent struct has no content that is signed.
+    if (value === undefined || value === null) continue;
+    if (type === wanted) found.push(value);
+    if (typeof value !== 'object') found.push(MALFORMED);
+    else {
+      for (const member of Object.hasOwn(types, type) ? types[type]! : []) {
+        if (containing.has(baseOf(member.type)))
+          places.push({ type: member.type, value: (value as Record<string, unknown>)[member.name] });
+      }
+    }
+  }
+  return found;
+}
+
+const ARRAY_SIZES = /(?:\[[0-9]*\])*$/;
+
+function baseOf(type: string): string {
+  return type.replace(ARRAY_SIZES, '');
+}
+
+/** The structs that are the wanted one or have a member that leads to it. */
+function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> {
+  const containing = new Set([wanted]);
+  const names = Object.keys(types);
+  for (let before = 0; before !== containing.size; ) {
+    before = containing.size;
+    for (const name of names) {
+      if (types[name]?.some(({ type }) => containing.has(baseOf(type)))) containing.add(name);
+    }
+  }
+  return containing;
+}
+
+/**
+ * Returns what a condition on a declared type reads of a message: the message itself in an ALLOW rule, whose type maps
+ * must be equal; in a DENY rule every struct of that type in the message. Other structs and a listed domain type do not
+ * change what is signed.
+ */
+function createReader(
   { types, primary_type: primaryType }: NonNullable<ConditionInput['typed_data']>,
   action: RuleAction,
-): (typedData: TypedData) => boolean {
-  if (action === 'ALLOW')
-    return (typedData) => typedData.primaryType === primaryType && sameTypes(types, typedData.types);
+): (typedData: TypedData) => readonly unknown[] {
+  if (action === 'ALLOW') {
+    return (typedData) =>
+      typedData.primaryType === primaryType && sameTypes(types, typedData.types) ? [typedData.message] : [];
+  }
   const declaredType = encodeType(new Map(Object.entries(types)), primaryType);
-  return (typedData) => messageType(typedData) === declaredType;
+  return ({ types: given, primaryType: type, message: value }) =>
+    Object.hasOwn(given, primaryType) &&
+    encodeType(new Map(Object.entries(given)), primaryType) === declaredType
+      ? occurrences(given, { type, value }, primaryType)
+      : [];
 }
 
 /** EIP-712 message. Absent unless it is of the declared type. */
@@ -187,16 +238,20 @@ export const ethereumTypedDataMessage: ConditionSource = {
     const type = findType(declared.types, declared.primary_type, path);
     if (type === undefined) return undefined;
     const kind = kindOf(type);
-    const isDeclared = createTypeCheck(declared, action);
+    const structsOf = createReader(declared, action);
     return {
       kind,
       sizeBytes: sizeOfType(type),
       read: (unit) =>
-        readTypedData(unit, (typedData) =>
-          isDeclared(typedData)
-            ? observe(kind, walk(declared.types, declared.primary_type, typedData.message, path))
-            : absent('the types differ from those of the condition'),
-        ),
+        readTypedData(unit, (typedData) => {
+          const structs = structsOf(typedData);
+          return structs.length === 0
+            ? absent('the types differ from those of the condition')
+            : observe(
+                kind,
+                structs.flatMap((struct) => walk(declared.types, declared.primary_type, struct, path)),
+              );
+        }),
     };
   },
 };

@@ -63,6 +63,73 @@ describe('an XRP Ledger batch', () => {
   });
 });
 
+describe('typed data', () => {
+  const order = [
+    { name: 'offerer', type: 'address' },
+    { name: 'amount', type: 'uint256' },
+  ];
+  const good = { offerer: `0x${'11'.repeat(20)}`, amount: '1' };
+  const bad = { ...good, amount: '1001' };
+  const sign = async (rules: readonly Rule[], typed_data: object) => {
+    const wallet = await makeWallet(sandbox, 'ethereum', { rules });
+    const body = { method: 'eth_signTypedData_v4', params: { typed_data } };
+    return outcome(sandbox, 'walletRpc', { wallet, body });
+  };
+  const domain = { name: 'Market', chainId: 1 };
+  const atMost = (Order: readonly object[]) => [
+    allow('eth_signTypedData_v4'),
+    deny('eth_signTypedData_v4', {
+      ...when('ethereum_typed_data_message', 'amount', 'gt', '1000'),
+      typed_data: { primary_type: 'Order', types: { Order } },
+    } as never),
+  ];
+
+  test.each([
+    [
+      'a tree of orders, whose root is signed',
+      'Order[2][2]',
+      [
+        [good, good],
+        [good, bad],
+      ],
+      [
+        [good, good],
+        [good, good],
+      ],
+    ],
+    ['an order that another message wraps', 'Order', bad, good],
+    ['a list of orders', 'Order[]', [good, bad], []],
+  ])('is denied by a rule on the orders in %s', async (_name, type, denies, allows) => {
+    const types = {
+      Order: order,
+      Outer: [{ name: 'content', type }],
+      Bulk: [{ name: 'outer', type: 'Outer' }],
+    };
+    const bulk = (content: unknown) => ({
+      domain,
+      types,
+      primary_type: 'Bulk',
+      message: { outer: { content } },
+    });
+    expect(await sign(atMost(order), bulk(denies))).toBe(denied);
+    expect(await sign(atMost(order), bulk(allows))).toBe(allowed);
+    // Of another type that has the same name.
+    const other = [...order].reverse();
+    expect(await sign(atMost(other), bulk(denies))).toBe(allowed);
+  });
+
+  test('is denied for an order that contains another one', async () => {
+    const Order = [...order, { name: 'next', type: 'Order[]' }];
+    const chain = (...amounts: string[]): object => ({
+      ...{ ...good, amount: amounts[0] },
+      next: amounts.length === 1 ? [] : [chain(...amounts.slice(1))],
+    });
+    const typedData = (message: object) => ({ domain, types: { Order }, primary_type: 'Order', message });
+    expect(await sign(atMost(Order), typedData(chain('1', '2', '1001')))).toBe(denied);
+    expect(await sign(atMost(Order), typedData(chain('1', '2', '1000')))).toBe(allowed);
+  });
+});
+
 describe('a value that is spelled as no request has it', () => {
   test.each([
     ['xrpl', 'xrpl_signTransaction', 'xrpl_transaction', 'TransactionType', 'payment'],

@@ -399,11 +399,35 @@ function lookAtTypedMessage(
         .map(([name, members]) => [name, members.map((member: Parameter) => [member.name, member.type])])
         .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
-  if (declared.primary_type !== typedData.primaryType) return 'absent';
-  const used = (types: TypeMap): object =>
-    effect === 'ALLOW' ? types : structsBelow(types, typedData.primaryType);
-  if (spell(used(declared.types)) !== spell(used(typedData.types))) return 'absent';
-  return lookIntoStruct(typedData.types, typedData.primaryType, typedData.message, field.split('.'));
+  const { types, primaryType, message } = typedData;
+  const wanted = declared.primary_type;
+  if (effect === 'ALLOW' && wanted !== primaryType) return 'absent';
+  const used = (map: TypeMap): object => (effect === 'ALLOW' ? map : structsBelow(map, wanted));
+  if (spell(used(declared.types)) !== spell(used(types))) return 'absent';
+  const structs = effect === 'ALLOW' ? [message] : structsOfType(types, primaryType, message, wanted);
+  const seen = structs.map((struct) =>
+    struct === 'unreadable' ? struct : lookIntoStruct(types, wanted, struct, field.split('.')),
+  );
+  if (seen.includes('unreadable')) return 'unreadable';
+  const found = seen.filter((one) => typeof one === 'object');
+  return found[0] === undefined ? 'absent' : { ...found[0], values: found.flatMap(({ values }) => values) };
+}
+
+/** Every value of a struct type in a message; `unreadable` for each place where one could be and is not. */
+function structsOfType(types: TypeMap, type: string, value: unknown, wanted: string): unknown[] {
+  if (!(wanted in structsBelow(types, type.replace(/\[.*$/, '')))) return [];
+  if (type.endsWith(']')) {
+    const inner = type.slice(0, type.lastIndexOf('['));
+    return Array.isArray(value)
+      ? value.flatMap((element) => structsOfType(types, inner, element, wanted))
+      : ['unreadable'];
+  }
+  if (value === null || value === undefined) return [];
+  if (typeof value !== 'object') return ['unreadable'];
+  const own = (types[type] ?? []).flatMap((member) =>
+    structsOfType(types, member.type, (value as Record<string, unknown>)[member.name ?? ''], wanted),
+  );
+  return type === wanted ? [value, ...own] : own;
 }
 
 type TypeMap = Readonly<Record<string, readonly Parameter[]>>;
