@@ -12,12 +12,12 @@ export interface AdmissionSettings {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-// Connections that writes and signing each leave for other work.
+// Connections that writes and signing together leave for reads.
 const SPARED_CONNECTIONS = 2;
 
 /**
- * CHOICE: writes and signing each leave two connections of the pool unused, so that a lock that blocks one of them
- * does not block reads.
+ * CHOICE: writes and signing have as many places as there are connections, less two, and each has half of them. So when all
+ * changes hang, for example on a synchronous standby that is away, reads still have two connections.
  *
  * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
  */
@@ -28,13 +28,13 @@ export function admission(
 ): AdmissionSettings | undefined {
   const read = (name: string, fallback: number, least: number): number =>
     count(faults, name, env[name] ?? String(fallback), { least, most: 1_000_000 });
-  const changing = Math.max(1, databasePoolSize - SPARED_CONNECTIONS);
+  const changing = databasePoolSize - SPARED_CONNECTIONS;
   const settings = {
     requests: read('CUSTOS_MAX_REQUESTS', 2_000, 1),
     concurrent: {
       reads: read('CUSTOS_CONCURRENT_READS', 2 * databasePoolSize, 1),
-      writes: read('CUSTOS_CONCURRENT_WRITES', changing, 1),
-      signing: read('CUSTOS_CONCURRENT_SIGNING', changing, 1),
+      writes: read('CUSTOS_CONCURRENT_WRITES', Math.max(1, Math.ceil(changing / 2)), 1),
+      signing: read('CUSTOS_CONCURRENT_SIGNING', Math.max(1, Math.floor(changing / 2)), 1),
     },
     delayMs: read('CUSTOS_MAX_DELAY_MS', 20, 0),
   };

@@ -29,6 +29,8 @@ export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () =>
 /** Up to this size, a response body is drained so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
+/** CHOICE: while so many connections are open, no further ones are kept for later requests. */
+const KEPT_SOCKETS = 256;
 /** At least as long as an attempt, so that the attempt's own limit applies first. */
 const CONNECT_MS = 15_000;
 
@@ -48,7 +50,8 @@ class AddressNotAllowedError extends Error {
 
 /** Sends events over HTTP with keep-alive connections. */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
-  const dispatcher = loadOnce(() => makeDispatcher(options));
+  const sockets: Sockets = { open: 0 };
+  const dispatcher = loadOnce(() => makeDispatcher(options, sockets));
   return {
     systemNow: () => systemClock.now(),
     urlFault: (url) => urlFault(url, options.guard),
@@ -64,7 +67,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       }
       const signal = AbortSignal.timeout(request.timeoutMs);
       try {
-        const status = await unlessAborted(post(await dispatcher(), request, signal), signal);
+        const status = await unlessAborted(post(await dispatcher(), request, { signal, sockets }), signal);
         return outcome({ status, failure: undefined });
       } catch (error) {
         return outcome({ status: undefined, failure: failureOf(error) });
@@ -76,11 +79,16 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
+/** The connections of a sender. */
+interface Sockets {
+  open: number;
+}
+
 /** Resolves with the status of the response. */
 async function post(
   dispatcher: Dispatcher,
   { url, headers, bodyText }: WebhookRequest,
-  signal: AbortSignal,
+  { signal, sockets }: { readonly signal: AbortSignal; readonly sockets: Sockets },
 ): Promise<number> {
   const target = new URL(url);
   const { statusCode, body } = await dispatcher.request({
@@ -94,6 +102,8 @@ async function post(
       ...headers,
     },
     body: bodyText,
+    // The connection closes after the response.
+    reset: sockets.open >= KEPT_SOCKETS,
     signal,
   });
   // CHOICE: only the status counts. The body is drained within the same time limit so that the connection can be
@@ -118,12 +128,10 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 }
 
 /** Imports undici on the first event. */
-async function makeDispatcher({
-  guard,
-  lookup,
-  ca,
-  connectMs = CONNECT_MS,
-}: SenderOptions): Promise<Dispatcher> {
+async function makeDispatcher(
+  { guard, lookup, ca, connectMs = CONNECT_MS }: SenderOptions,
+  sockets: Sockets,
+): Promise<Dispatcher> {
   // The default export works in Node and in the bundle; named exports of a CommonJS package do not work in the bundle.
   const { Agent, buildConnector } = (await import('undici')).default;
   const connect = buildConnector({
@@ -153,6 +161,10 @@ async function makeDispatcher({
           socket.destroy();
           callback(new AddressNotAllowedError(socket.remoteAddress), null);
         } else {
+          sockets.open += 1;
+          socket.once('close', () => {
+            sockets.open -= 1;
+          });
           callback(null, socket);
         }
       });

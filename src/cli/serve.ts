@@ -50,7 +50,8 @@ Settings (environment):
   CUSTOS_WORKERS (default: 1)
       processes that share the port, as --workers
   CUSTOS_DATABASE_POOL (default: 10)
-      connections to the database, of each worker
+      connections to the database for the requests of each worker; its jobs
+      have half as many again
   CUSTOS_AFTER_PROMOTION (default: hold)
       what a server does that starts on a promoted replica: hold changes until
       \`custos restored release\`, or trust that the replica lost nothing
@@ -70,7 +71,7 @@ Settings (environment):
       requests in progress; more are answered 503
   CUSTOS_CONCURRENT_READS, CUSTOS_CONCURRENT_WRITES, CUSTOS_CONCURRENT_SIGNING
       requests of each kind that use the database at once; others wait (twice
-      the pool for reads, two below the pool for the others)
+      the pool for reads; the others share the pool less two)
   CUSTOS_MAX_DELAY_MS (default: 20)
       while requests keep waiting for longer than this, more are answered 503;
       0 means no limit

@@ -44,6 +44,8 @@ interface JobsOptions {
   readonly delay?: DelayDelivery | undefined;
   /** Records what jobs change; by default they are not recorded. */
   readonly audit?: AuditTrail | undefined;
+  /** Units of work of the jobs, on connections of their own. Default: those of requests. */
+  readonly jobUnits?: OpenUnit | undefined;
   /** Notices that the database was restored; undefined where no restore can be noticed. */
   readonly restores?: RestoreWatch | undefined;
 }
@@ -87,16 +89,19 @@ export function startBesideRequests(
   units: OpenUnit,
   { observe, ...options }: JobsOptions & { readonly observe?: ObserveJob | undefined } = {},
 ): BesideRequests {
-  const watched = watching(units, {
-    committed(em) {
-      options.restores?.acknowledge(em);
-      if (hasAnnouncedDelivery(em)) jobs.wake(DELIVER_EVENTS);
-    },
-  });
-  // What only reads acknowledges and announces nothing.
-  const openUnit: OpenUnit = (write) => (write ? watched : units)(write);
+  const watch = (plain: OpenUnit): OpenUnit => {
+    const watched = watching(plain, {
+      committed(em) {
+        options.restores?.acknowledge(em);
+        if (hasAnnouncedDelivery(em)) jobs.wake(DELIVER_EVENTS);
+      },
+    });
+    // What only reads acknowledges and announces nothing.
+    return (write) => (write ? watched : plain)(write);
+  };
+  const openUnit = watch(units);
   const { alive, restores } = options;
-  const all = jobsOf(services, openUnit, options);
+  const all = jobsOf(services, watch(options.jobUnits ?? units), options);
   const held = restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.hold)), restores];
   const jobs = startJobs(held, services.log, observe);
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };

@@ -94,16 +94,20 @@ export async function startProduction(
     restores?.doubt();
   };
   const count = countFailures(metrics);
-  const database = await openDatabase(entities, {
-    kind: 'postgres',
-    url: config.databaseUrl,
-    poolSize: config.databasePoolSize,
-    onConnectionError,
-    onFailure(error) {
-      count?.(error);
-      if (isSessionLost(error)) restores?.doubt();
-    },
-  });
+  const databaseOf = (poolSize: number) =>
+    openDatabase(entities, {
+      kind: 'postgres',
+      url: config.databaseUrl,
+      poolSize,
+      onConnectionError,
+      onFailure(error) {
+        count?.(error);
+        if (isSessionLost(error)) restores?.doubt();
+      },
+    });
+  const database = await databaseOf(config.databasePoolSize);
+  // Jobs that hang keep no connection from requests.
+  const jobsDatabase = await databaseOf(jobsPoolSize(config.databasePoolSize));
   // Rate limits are settled on a connection of their own. Nothing waits for it.
   const counters = postgresPool(
     { connectionString: config.databaseUrl, max: 1 },
@@ -112,8 +116,9 @@ export async function startProduction(
   );
   const replica = await openReplica(config, database, log);
   const units = unitsOf(database, metrics?.transaction);
+  const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
   const signer = await openingSigner.catch(async (error: unknown) => {
-    await Promise.all([database.close(), replica?.close(), counters.end()]);
+    await Promise.all([database.close(), jobsDatabase.close(), replica?.close(), counters.end()]);
     throw error;
   });
   const vault = measuredVault(signer.vault, metrics?.vault);
@@ -178,7 +183,10 @@ export async function startProduction(
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
     await telemetry?.close();
     await replica?.close();
-    await Promise.all([services.webhooks.close(), database.close(), pulse.close(), counters.end()]);
+    await Promise.all([
+      services.webhooks.close(),
+      ...[database.close(), jobsDatabase.close(), pulse.close(), counters.end()],
+    ]);
     await signer.close();
   };
   const closeAll = async (): Promise<void> => {
@@ -191,7 +199,10 @@ export async function startProduction(
     await restores.open();
     await audit.open();
     // INVARIANT: no background work before it is known whether the database was restored.
-    beside = startBesideRequests(services, units, { alive, audit, restores, observe: metrics?.job });
+    beside = startBesideRequests(services, units, {
+      ...{ alive, audit, restores, jobUnits: unitsOfJobs },
+      observe: metrics?.job,
+    });
     const { openUnit } = beside;
     await sealStoredTestCodes(vault, inUnitOf(units));
     const prepareLogins = async (of: KeyVault): Promise<void> => {
@@ -304,6 +315,11 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
 
 /** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
+
+/** CHOICE: jobs have half as many connections as requests. */
+function jobsPoolSize(ofRequests: number): number {
+  return Math.max(2, Math.ceil(ofRequests / 2));
+}
 
 /** A settlement that takes longer is worth nothing: the next one begins. */
 const settlementTimeouts = {

@@ -2,7 +2,9 @@ import { claimEndpoints, isAnyEndpointWaiting } from '../domain/access/webhooks/
 import { fanOutEvents } from '../domain/access/webhooks/fan-out-events.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
+import { createDeliverySlots } from './delivery-slots.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
+import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /** The name of the job, for `wake`. */
@@ -11,6 +13,11 @@ export const DELIVER_EVENTS = 'deliver-events';
 /** The longest delay before retries, and events recorded by other processes, are noticed. */
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
+/**
+ * Units of work at a time. Hundreds of workers may want one at the same moment, for example to release their endpoints at
+ * a stop. They wait here, because a wait for a connection of the pool has a limit and then fails.
+ */
+const UNITS_AT_ONCE = 4;
 /** Endpoints that one process serves at a time. */
 const MAX_ENDPOINTS = 500;
 /** CHOICE: how long an endpoint keeps its place while others wait. */
@@ -23,15 +30,17 @@ const REST_MS = 5_000;
 
 /**
  * Assigns recorded events to the endpoints that subscribe to them and delivers what is due. Endpoints are served
- * concurrently, so a slow one does not delay the others. All state is in the database: after a crash, another process
+ * concurrently within common limits (`createDeliverySlots`), so a slow one does not delay the others. All state is in the database: after a crash, another process
  * or a restarted one continues, and repeats at most the requests that were in progress.
  */
 export function deliverEvents(
-  context: Omit<WorkerOptions, 'journal'> & { readonly delay?: DelayDelivery | undefined },
+  given: Omit<WorkerOptions, 'journal' | 'slots'> & { readonly delay?: DelayDelivery | undefined },
 ): Job {
-  const { services, inUnit, delay } = context;
+  const { services, delay } = given;
+  const inUnit = fewAtOnce(given.inUnit, UNITS_AT_ONCE);
+  const context = { ...given, inUnit };
   const owner = services.processId;
-  const options = { ...context, journal: startAttemptJournal(context) };
+  const options = { ...context, journal: startAttemptJournal(context), slots: createDeliverySlots() };
   const workers = new Map<string, EndpointWorker>();
   const resting = new Map<string, NodeJS.Timeout>();
   let isStopping = false;
@@ -98,5 +107,22 @@ export function deliverEvents(
       resting.clear();
       await options.journal.forget();
     },
+  };
+}
+
+/** Runs at most `most` units of work at a time, the others in order of arrival. */
+function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
+  let free = most;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await inUnit(work);
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
   };
 }

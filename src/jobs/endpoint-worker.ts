@@ -2,9 +2,9 @@ import { attemptDelivery } from '../domain/access/webhooks/attempt-delivery.ts';
 import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access/webhooks/due-deliveries.ts';
 import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
 import { MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
-import { type Admission, createAdmission } from './admission.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { type ClaimedEndpoint, claimedEndpoint } from './claimed-endpoint.ts';
+import type { DeliverySlots, EndpointSlots } from './delivery-slots.ts';
 import type { JobContext } from './job-context.ts';
 import type { StayAlive } from './stay-alive.ts';
 
@@ -19,11 +19,11 @@ import type { StayAlive } from './stay-alive.ts';
  *              some are due ─▶ SENDING            none are due ─▶ RELEASING
  *              the endpoint is disabled, deleted or claimed by another process ─▶ ENDING
  * SENDING    runs one lane per resource: attempt a delivery, commit its outcome, attempt the next. An attempt waits
- *            until the limit of concurrent requests allows it, then for the current state of the endpoint.
+ *            for a slot among the requests of the process, then for the current state of the endpoint.
  *              fewer lanes than the maximum, and more may be due ─▶ LOOKING, while the lanes continue
  *              every lane has ended, nothing more is due ─▶ RELEASING
  *              `stop`, `forget`, a failure, or the endpoint may no longer be used ─▶ ENDING
- * ENDING     starts nothing more. Requests in progress are finished and recorded, or dropped after `forget`.
+ * ENDING     starts nothing more; attempts that wait for a slot are dropped. Requests in progress are finished and recorded, or dropped after `forget`.
  *              every lane has ended ─▶ RELEASING      after `forget` ─▶ done
  * RELEASING  releases the endpoint.
  *              deliveries are due already ─▶ LOOKING, unless it comes from ENDING
@@ -52,19 +52,14 @@ export interface EndpointWorker {
 
 export interface WorkerOptions extends JobContext {
   readonly journal: AttemptJournal;
+  /** Those of all endpoints of the process. */
+  readonly slots: DeliverySlots;
   /** Undefined if no other process can take over the work of this one. */
   readonly alive?: Pick<StayAlive, 'confirm'> | undefined;
   /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }
 
-/**
- * CHOICE: concurrent requests to one endpoint, limited so that one that recovers after an hour is not flooded. One
- * request while it fails is enough to notice that it works again. There is no limit on all endpoints together,
- * because slow ones would use it up.
- */
-const MAX_AT_ONCE = 16;
-const AT_ONCE_WHILE_FAILING = 1;
 /** Concurrent lanes, including those that wait for a commit and have no request in progress. */
 const MAX_LANES = 64;
 const READ_AT_ONCE = 200;
@@ -75,8 +70,7 @@ type Ending = 'stopped' | 'forgotten' | { readonly failure: unknown };
 interface Worker extends WorkerOptions {
   readonly endpointId: string;
   readonly endpoint: ClaimedEndpoint;
-  /** Limits the concurrent requests to the endpoint. */
-  readonly requests: Admission;
+  readonly requests: EndpointSlots;
   /** The first delivery of each running lane, by its order key, or by its id if it has no order. */
   readonly running: Map<string, DueDelivery>;
   /** Lanes that were read and have not started. */
@@ -94,7 +88,7 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
     ...options,
     endpointId,
     endpoint: claimedEndpoint(endpointId, options),
-    requests: createAdmission(MAX_AT_ONCE),
+    requests: options.slots.open(endpointId),
     running: new Map(),
     queue: [],
     unread: 'perhaps some',
@@ -120,6 +114,7 @@ function end(worker: Worker, ending: Ending): void {
     worker.ending = ending;
   }
   worker.queue = [];
+  worker.requests.close();
   worker.change.resolve();
 }
 
@@ -169,7 +164,7 @@ async function look(worker: Worker): Promise<void> {
     readDueDeliveries(em, endpointId, { nowMs, limit: READ_AT_ONCE, underWay }),
   );
   if (read === undefined) return end(worker, 'stopped');
-  requests.limitTo(read.endpoint.failing_since_ms === null ? MAX_AT_ONCE : AT_ONCE_WHILE_FAILING);
+  requests.identify(read.endpoint.app_id, read.endpoint.failing_since_ms !== null);
   if (!read.more.isAll) worker.unread = 'perhaps some';
   if (worker.ending === undefined) worker.queue = read.more.lanes;
 }
@@ -210,8 +205,6 @@ async function attempt(worker: Worker, delivery: DueDelivery): Promise<FinishedA
   const target = await worker.endpoint.target();
   if (target === undefined) end(worker, 'stopped');
   if (target === undefined || worker.ending !== undefined) return undefined;
-  const { services, requests, writePayload } = worker;
-  const finished = await attemptDelivery(services, delivery, { ...target, writePayload });
-  requests.limitTo(finished.isDelivered ? MAX_AT_ONCE : AT_ONCE_WHILE_FAILING);
-  return finished;
+  const { services, writePayload } = worker;
+  return attemptDelivery(services, delivery, { ...target, writePayload });
 }

@@ -74,11 +74,15 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
   };
 }
 
+/** CHOICE: the longest pause of a job that fails again and again; it doubles with each failure. */
+const MAX_PAUSE_MS = 30_000;
+
 function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   // Woken during a batch, which may have looked too early.
   let isWoken = false;
+  let failures = 0;
   // Each batch waits for the previous one: in one process a job never overlaps with itself.
   let last: Promise<unknown> = Promise.resolve();
 
@@ -88,9 +92,12 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
       const startedMs = performance.now();
       let hasFailed = false;
       try {
-        return await job.run(wake);
+        const hasMore = await job.run(wake);
+        failures = 0;
+        return hasMore;
       } catch (err) {
         hasFailed = true;
+        failures += 1;
         log.error({ err, job: job.name }, 'a job failed; it is tried again');
         return false;
       } finally {
@@ -106,11 +113,14 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   };
   const turn = (): void => {
     isWoken = false;
-    void batch().then((hasMore) => rest(hasMore || isWoken ? 0 : job.everyMs));
+    void batch().then((hasMore) => rest(failures > 0 ? pauseMs() : hasMore || isWoken ? 0 : job.everyMs));
   };
+  // A job that is woken by every request must not ask a database that is away as often.
+  const pauseMs = (): number =>
+    Math.max(job.everyMs, Math.min(job.everyMs * 2 ** (failures - 1), MAX_PAUSE_MS));
   function wake(): void {
     isWoken = true;
-    rest(0);
+    if (failures < 2) rest(0);
   }
 
   rest(job.everyMs);

@@ -67,7 +67,7 @@ test('a complete environment creates a frozen config', () => {
     workers: 1,
     afterPromotion: 'hold',
     databasePoolSize: 10,
-    admission: { requests: 2000, concurrent: { reads: 20, writes: 8, signing: 8 }, delayMs: 20 },
+    admission: { requests: 2000, concurrent: { reads: 20, writes: 4, signing: 4 }, delayMs: 20 },
     connections: { total: 10_000, perAddress: 1_000 },
     drainMs: 5_000,
     host: '0.0.0.0',

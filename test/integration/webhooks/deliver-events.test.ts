@@ -306,7 +306,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
   describe('while more events are pending than are read at once', () => {
     const resources = Array.from({ length: 100 }, (_, index) => `w${index}`);
-    const atOnce = 16;
+    const atOnce = 2;
 
     /** What is sent before an endpoint is changed, and after it. */
     async function sendAround(

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { type Job, startJobs } from '../../../src/jobs/runner.ts';
 
@@ -183,4 +183,43 @@ test('after work that fails while they are paused, the jobs continue', async () 
   await jobs.settle();
   expect(done).toEqual(['steady']);
   await jobs.stop();
+});
+
+test('a job that keeps failing is tried less and less often, also if it is woken', async () => {
+  vi.useFakeTimers();
+  try {
+    let runs = 0;
+    let isDown = true;
+    const jobs = startJobs(
+      [
+        {
+          name: 'one',
+          everyMs: 1_000,
+          async run() {
+            runs += 1;
+            if (isDown) throw new Error('away');
+            return false;
+          },
+        },
+      ],
+      silentLog,
+    );
+    const runsIn = async (ms: number) => {
+      const before = runs;
+      for (let passed = 0; passed < ms; passed += 500) {
+        jobs.wake('one');
+        await vi.advanceTimersByTimeAsync(500);
+      }
+      return runs - before;
+    };
+    // After 1, 2, 4, 8, 16 s and then every 30 s.
+    expect(await runsIn(60_000)).toBeLessThanOrEqual(9);
+    expect(await runsIn(300_000)).toBeLessThanOrEqual(11);
+    isDown = false;
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await runsIn(10_000)).toBeGreaterThanOrEqual(10);
+    await jobs.stop();
+  } finally {
+    vi.useRealTimers();
+  }
 });
