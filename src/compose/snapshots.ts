@@ -13,6 +13,7 @@ import {
   type Snapshot,
 } from '../sandbox/snapshots/snapshot-file.ts';
 import { StartError } from '../start-error.ts';
+import { damageOfSnapshot } from './check-snapshot.ts';
 import { schema, type WholeState } from './whole-state.ts';
 
 /** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
@@ -50,10 +51,13 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
       const taken = isName(name) ? await store.take(name) : undefined;
       if (taken === undefined) throw notFound('Snapshot');
       try {
-        const snapshot = refusing(taken.content);
-        const fault = faultOf(snapshot, appId);
-        if (fault !== undefined) throw new ApiError('invalid_state', fault);
+        const snapshot = decodeSnapshot(taken.content);
+        const fault = faultOf(snapshot, appId) ?? (await damageText(snapshot));
+        if (fault !== undefined) throw new InvalidSnapshotError(fault);
         await whole.load(snapshot, taken.file);
+      } catch (error) {
+        if (!(error instanceof InvalidSnapshotError)) throw error;
+        throw new ApiError('invalid_state', error.message);
       } finally {
         await taken.release();
       }
@@ -63,7 +67,10 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
     },
     read,
     async write(name, content) {
-      decodeSnapshot(content);
+      const snapshot = decodeSnapshot(content);
+      // A snapshot of another version can be kept here, and is checked where it is loaded.
+      const fault = hasSchema(snapshot) ? await damageText(snapshot) : undefined;
+      if (fault !== undefined) throw new InvalidSnapshotError(fault);
       return write(name, [content]);
     },
   };
@@ -101,20 +108,23 @@ function factsOf(name: string, bytes: number, start: Buffer | undefined): Snapsh
   }
 }
 
-function refusing(content: Buffer): Snapshot {
-  try {
-    return decodeSnapshot(content);
-  } catch (error) {
-    if (!(error instanceof InvalidSnapshotError)) throw error;
-    throw new ApiError('invalid_state', error.message);
-  }
+function numbers({ database, chains }: Snapshot['schema']): string {
+  return `${database}.${chains}`;
+}
+
+function hasSchema(snapshot: Snapshot): boolean {
+  return numbers(snapshot.schema) === numbers(schema);
+}
+
+async function damageText(snapshot: Snapshot): Promise<string | undefined> {
+  const damage = await damageOfSnapshot(snapshot);
+  return damage && `a database in the snapshot cannot be used: ${damage}`;
 }
 
 /** Why a whole snapshot cannot be loaded here; undefined if it can. */
 function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefined {
   const { version, state } = snapshot;
-  const numbers = (of: Snapshot['schema']): string => `${of.database}.${of.chains}`;
-  if (numbers(snapshot.schema) !== numbers(schema)) {
+  if (!hasSchema(snapshot)) {
     return `the snapshot was saved by version ${version}, with schema ${numbers(snapshot.schema)}; expected schema ${numbers(schema)}: load it with the version that saved it`;
   }
   if (appId !== undefined && state.appId !== appId) {
@@ -141,7 +151,7 @@ export async function snapshotOf(
   }
   try {
     const snapshot = decodeSnapshot(content);
-    const fault = faultOf(snapshot, appId);
+    const fault = faultOf(snapshot, appId) ?? (await damageText(snapshot));
     if (fault !== undefined) throw new InvalidSnapshotError(fault);
     return snapshot;
   } catch (error) {

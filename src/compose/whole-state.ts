@@ -77,15 +77,24 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
     load: (snapshot, file) =>
       gate.whileHeld(async () => {
         const { dataFolder } = parts;
+        const before = await jobs.whilePaused(() => capture(parts), { mustForget: false });
         if (dataFolder !== undefined) {
           assert(file !== undefined, 'expected a file in the folder');
           beginLoading(dataFolder, file, isOwn(parts, snapshot));
         }
-        await replace(parts, async () => {
-          await restore(parts, snapshot);
-          // The credentials of this sandbox stay valid.
-          await ensureSeeds(parts.seeds);
-        });
+        try {
+          await replace(parts, async () => {
+            await restore(parts, snapshot);
+            // The credentials of this sandbox stay valid.
+            await ensureSeeds(parts.seeds);
+          });
+        } catch (error) {
+          // Whatever a snapshot contains, one that cannot be loaded leaves the sandbox as it was.
+          await replace(parts, () => restore(parts, before));
+          if (dataFolder !== undefined) endLoading(dataFolder);
+          throw error;
+        }
+        keepKey(parts, snapshot);
         if (dataFolder !== undefined) endLoading(dataFolder);
       }),
     reset: () =>
@@ -93,6 +102,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
         await replace(parts, () =>
           pristine === undefined ? plantAnew(parts, start) : restore(parts, pristine),
         );
+        if (pristine !== undefined) keepKey(parts, pristine);
         pristine ??= await capture(parts);
       }),
   };
@@ -152,15 +162,17 @@ async function replace(parts: StatefulParts, work: () => Promise<void>): Promise
 }
 
 async function restore(parts: StatefulParts, snapshot: Snapshot): Promise<void> {
-  const { database, chains, vault, memory } = parts;
+  const { database, chains, vault } = parts;
   await database.images!.load(snapshot.database);
   await chains.load(snapshot.chains);
-  if (!isOwn(parts, snapshot)) {
-    const { masterKeyHex } = snapshot.state;
-    vault.use(masterKeyHex);
-    memory.change({ masterKeyHex });
-  }
+  vault.use(snapshot.state.masterKeyHex);
   adopt(parts, snapshot.state);
+}
+
+/** Stores the master key of a loaded snapshot: last, because the stored one may be the only copy of the key before. */
+function keepKey(parts: StatefulParts, snapshot: Snapshot): void {
+  const { masterKeyHex } = snapshot.state;
+  if (!isOwn(parts, snapshot)) parts.memory.change({ masterKeyHex });
 }
 
 /** Whether the snapshot has the master key of this sandbox. */

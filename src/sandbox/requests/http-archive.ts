@@ -50,9 +50,7 @@ function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string
 
 function requestOf(answered: AnsweredRequest, redaction: Redaction, origin: string): object {
   const headers = redaction.requestHeaders(answered);
-  const url = new URL(
-    `${schemeOf(origin)}//${headerOf(headers, 'host') ?? new URL(origin).host}${answered.target}`,
-  );
+  const url = urlOf(answered.target, headerOf(headers, 'host'), origin);
   const text = textOf(redaction.requestBody(answered));
   return {
     method: answered.method,
@@ -99,6 +97,16 @@ function headerOf(headers: readonly Header[], name: string): string | undefined 
   return headers.find((header) => header.name.toLowerCase() === name)?.value;
 }
 
-function schemeOf(origin: string): string {
-  return new URL(origin).protocol;
+/**
+ * The URL that a client asked for (RFC 9112 section 3.3). Its `Host` and its target may be anything that Node accepts: a
+ * target can be absolute or `*`, and one that begins with two slashes is a path.
+ */
+export function urlOf(target: string, host: string | undefined, origin: string): URL {
+  const { protocol, host: ownHost } = new URL(origin);
+  const isHost = host !== undefined && host !== '' && URL.canParse(`${protocol}//${host}/`);
+  const authority = isHost ? host : ownHost;
+  const base = `${protocol}//${authority}`;
+  const candidates = target.startsWith('/') ? [base + target] : [target, `${base}/${target}`];
+  const known = candidates.find((each) => /^https?:\/\/[^/]/i.test(each) && URL.canParse(each));
+  return new URL(known ?? `${base}/`);
 }

@@ -128,14 +128,95 @@ function readHeader(content: Buffer): { header: Header; end: number } {
   if (end > HEADER_BYTES || content.length < end || crc32(text) !== content.readUInt32BE(MAGIC.length + 4)) {
     return torn();
   }
-  const header = JSON.parse(text.toString('utf8')) as Header;
-  if (header.format !== FORMAT) {
-    const expected = `expected format ${FORMAT}, got ${header.format}`;
-    throw new InvalidSnapshotError(
-      `the snapshot was saved by version ${header.version} of Custos: ${expected}`,
-    );
+  return { header: requireHeader(parsed(text)), end };
+}
+
+function parsed(text: Buffer): unknown {
+  try {
+    return JSON.parse(text.toString('utf8'));
+  } catch {
+    throw new InvalidSnapshotError('expected the header of a snapshot as JSON');
   }
-  return { header, end };
+}
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string' && value !== '' && value.length <= 1_000;
+const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isBoolean: Check = (value) => typeof value === 'boolean';
+/** As far as the clock can be moved: to the end of the year 9999. */
+const isTime: Check = (value) => isCount(value) && (value as number) <= MAX_TIME_MS;
+const isOffset: Check = (value) => Number.isSafeInteger(value) && Math.abs(value as number) <= MAX_TIME_MS;
+const isCrc: Check = (value) => isCount(value) && (value as number) <= 0xffff_ffff;
+/** The counter of a stream has 32 bits, and each of its values makes 64 bytes. */
+const isDrawn: Check = (value) => isCount(value) && (value as number) < 64 * 2 ** 32;
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+
+const MAX_TIME_MS = 253_402_300_799_999;
+
+/** Each value of a header by its path, with what it must be. Others are ignored, so that later versions may add some. */
+const headerChecks: readonly (readonly [path: string, check: Check])[] = [
+  ...(['version', 'state.appId', 'state.appSecret'] as const).map((path) => [path, isText] as const),
+  ['schema.database', isCount],
+  ['schema.chains', isCount],
+  ['savedAtMs', isTime],
+  ['nowMs', isTime],
+  ['state.masterKeyHex', (value) => typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)],
+  ['state.clock.frozenAtMs', orNull(isTime)],
+  ['state.clock.offsetMs', isOffset],
+  ['state.isFiatUp', isBoolean],
+  ['state.areCardsUp', isBoolean],
+  ['database.bytes', isCount],
+  ['database.crc32', isCrc],
+];
+
+const streamNames = ['main', 'requests', 'faults', 'phrases'] as const;
+
+/**
+ * The header, if each value in it is one that a sandbox writes: checksums do not say who wrote it.
+ *
+ * @throws InvalidSnapshotError names the value, but does not contain it: it may be a secret.
+ */
+function requireHeader(header: unknown): Header {
+  const require = (path: string, check: Check): void => {
+    if (!check(valueAt(header, path))) {
+      throw new InvalidSnapshotError(`expected a valid \`${path}\` in the header of the snapshot`);
+    }
+  };
+  const format = valueAt(header, 'format');
+  if (format !== FORMAT) {
+    const version = String(valueAt(header, 'version')).slice(0, 40);
+    const expected = `expected format ${FORMAT}, got ${String(format).slice(0, 40)}`;
+    throw new InvalidSnapshotError(`the snapshot was saved by version ${version} of Custos: ${expected}`);
+  }
+  for (const [path, check] of headerChecks) require(path, check);
+  if (valueAt(header, 'chains') !== null) {
+    require('chains.bytes', isCount);
+    require('chains.crc32', isCrc);
+  }
+  if (valueAt(header, 'state.entropy') !== null) {
+    for (const name of streamNames) {
+      if (name === 'phrases' && valueAt(header, 'state.entropy.phrases') === undefined) continue;
+      require(`state.entropy.${name}.seed`, (value) => typeof value === 'string' && value.length <= 10_000);
+      require(`state.entropy.${name}.drawn`, isDrawn);
+    }
+  }
+  return header as Header;
+}
+
+function valueAt(header: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (value, name) =>
+        typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+          ? (value as Record<string, unknown>)[name]
+          : undefined,
+      header,
+    );
 }
 
 function partOf(image: Buffer): NonNullable<Part>;

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import type { SandboxCoverage, SandboxEventCounts } from '../../../src/sandbox/generated/schemas.ts';
@@ -181,3 +182,39 @@ test('the events of a sandbox are counted by type, with those that endpoints ack
   await receiver.count(1);
   await expect.poll(counts).toContainEqual({ type: 'wallet.archived', recorded: 2, acknowledged: 1 });
 });
+
+test('targets in every form of RFC 9112 are in the archive and the coverage', async () => {
+  const host = new URL(sandbox.baseUrl).host;
+  for (const target of [
+    `https://${host}/v1/wallets`,
+    '//double',
+    '/v1/%zz',
+    '/v1/%',
+    '*',
+    `/${'a'.repeat(8_000)}`,
+  ]) {
+    expect(await statusOf(target)).toBeGreaterThanOrEqual(200);
+  }
+  for (const path of ['/_sandbox/requests.har', '/_sandbox/coverage']) {
+    const { statusCode, body } = await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path, method: 'GET' as const },
+    });
+    expect({ statusCode, text: (await body.text()).slice(0, 100) }).toMatchObject({ statusCode: 200 });
+  }
+});
+
+/** The status of a request whose target is written as it is. */
+function statusOf(target: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port, host } = new URL(sandbox.baseUrl);
+    const socket = connect({ host: hostname, port: Number(port), ca: sandbox.caPem, servername: '' }, () => {
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    });
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += String(chunk);
+    });
+    socket.once('end', () => resolve(Number(text.split(' ')[1])));
+    socket.once('error', reject);
+  });
+}

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, gunzipSync, gzipSync } from 'node:zlib';
+import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import type { SandboxOptions } from '../../../src/compose/sandbox.ts';
@@ -285,6 +286,92 @@ describe('a file that is not a whole snapshot', () => {
   });
 });
 
+describe('a snapshot that is whole, but made by hand', () => {
+  let sandbox: TestSandbox;
+  let content: Buffer;
+  let wallets: string[];
+  const data = join(folder, 'hostile');
+  beforeAll(async () => {
+    sandbox = await startSandbox({ dataFolder: data });
+    await save(sandbox, 'whole');
+    content = readFileSync(join(data, 'snapshots', 'whole.snapshot'));
+    wallets = await walletIds(sandbox);
+  });
+  afterAll(() => sandbox?.close());
+
+  const state = (changes: object) => () =>
+    rewritten(content, (header) => ({ ...header, state: { ...(header.state as object), ...changes } }));
+  const entropy = { seed: 'x', drawn: 0 };
+  const image = (change: (database: Sqlite.Database) => void) => () => withDatabase(content, change);
+  const sql = (text: string) => image((database) => void database.exec(text));
+
+  test.each<[string, () => Buffer, RegExp]>([
+    ['a master key that is no key', state({ masterKeyHex: 'zz' }), /`state.masterKeyHex`/],
+    ['the master key of nobody', state({ masterKeyHex: '11'.repeat(32) }), /master key does not open/],
+    [
+      'a clock beyond all dates',
+      state({ clock: { frozenAtMs: 1e300, offsetMs: 0 } }),
+      /`state.clock.frozenAtMs`/,
+    ],
+    ['a clock of text', state({ clock: { frozenAtMs: null, offsetMs: '1' } }), /`state.clock.offsetMs`/],
+    ['no clock', state({ clock: undefined }), /`state.clock.frozenAtMs`/],
+    ['no state', () => rewritten(content, ({ state: _, ...header }) => header), /`state.appId`/],
+    ['a header that is a list', () => rewritten(content, () => []), /expected format 1, got undefined/],
+    [
+      'a stream that was drawn from for ever',
+      state({ entropy: { main: { seed: 'x', drawn: 1e300 }, requests: entropy, faults: entropy } }),
+      /`state.entropy.main.drawn`/,
+    ],
+    ['a table too many', sql('create table "x; drop table wallets" (a text)'), /its schema is not/],
+    ['a column too many', sql('alter table wallets add column "hostile" text'), /its schema is not/],
+    ['a table too few', sql('drop table wallets'), /its schema is not/],
+    [
+      'a trigger',
+      sql('create trigger t after insert on wallets begin delete from apps; end'),
+      /its schema is not/,
+    ],
+    ['a value of another type', sql("update wallets set created_at_ms = 'soon'"), /a row of `wallets`/],
+    ['bytes in place of text', sql("update wallets set address = x'00'"), /a row of `wallets`/],
+    ['a torn page', () => withImage(content, (bytes) => bytes.fill(0xff, 8_192, 12_288)), /cannot be used/],
+    ['no database', () => withImage(content, (bytes) => bytes.fill(0)), /cannot be used/],
+  ])('is refused, and changes nothing: %s', async (_name, make, reason) => {
+    const hostile = make();
+    expect(
+      await control(sandbox, 'PUT', '/snapshots/hostile', { content: gzipSync(hostile).toString('base64') }),
+    ).toMatchObject({ status: 400, body: { code: 'invalid_data', error: expect.stringMatching(reason) } });
+    writeFileSync(join(data, 'snapshots', 'put.snapshot'), hostile);
+    expect(await load(sandbox, 'put')).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_state', error: expect.stringMatching(reason) },
+    });
+    expect(await walletIds(sandbox)).toEqual(wallets);
+    const start = { load: join(data, 'snapshots', 'put.snapshot'), dataFolder: join(folder, 'by-hand') };
+    await expect(startSandbox(start)).rejects.toThrow(reason);
+    expect(existsSync(start.dataFolder)).toBe(false);
+  });
+
+  test('that fails while it is loaded leaves the sandbox as it was, and its folder usable', async () => {
+    const images = sandbox.database.images!;
+    const { load: loadImage } = images;
+    Object.assign(images, {
+      load: async (image: Buffer) => {
+        await loadImage(image);
+        Object.assign(images, { load: loadImage });
+        throw new Error('the disk is full');
+      },
+    });
+    await createWallet(sandbox);
+    wallets = await walletIds(sandbox);
+    expect((await load(sandbox, 'whole')).status).toBe(500);
+    expect(await walletIds(sandbox)).toEqual(wallets);
+    const created = await createWallet(sandbox);
+    await sandbox.close();
+    sandbox = await startSandbox({ dataFolder: data });
+    expect(await walletIds(sandbox)).toContain(created);
+    expect(readdirSync(data)).not.toContain('loading.snapshot');
+  });
+});
+
 test('a load that was interrupted by the end of the process is finished at the next start', async () => {
   const dataFolder = join(folder, 'killed');
   const sandbox = await startSandbox({ dataFolder });
@@ -398,4 +485,31 @@ function rewritten(file: Buffer, change: (header: Record<string, unknown>) => ob
   start.writeUInt32BE(header.length, 16);
   start.writeUInt32BE(crc32(header), 20);
   return Buffer.concat([start, header, file.subarray(end)]);
+}
+
+/** The snapshot with other bytes of its database, and the checksum that belongs to them. */
+function withImage(content: Buffer, change: (image: Buffer) => Buffer): Buffer {
+  const end = 24 + content.readUInt32BE(16);
+  const { database } = JSON.parse(content.subarray(24, end).toString('utf8')) as {
+    database: { bytes: number };
+  };
+  const before = Buffer.from(content.subarray(end, end + database.bytes));
+  const image = change(before);
+  const whole = Buffer.concat([content.subarray(0, end), image, content.subarray(end + database.bytes)]);
+  return rewritten(whole, (header) => ({
+    ...header,
+    database: { bytes: image.length, crc32: crc32(image) },
+  }));
+}
+
+function withDatabase(content: Buffer, change: (database: Sqlite.Database) => void): Buffer {
+  return withImage(content, (image) => {
+    const database = new Sqlite(image);
+    try {
+      change(database);
+      return database.serialize();
+    } finally {
+      database.close();
+    }
+  });
 }

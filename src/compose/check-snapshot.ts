@@ -1,0 +1,123 @@
+import Sqlite, { type Database as SqliteHandle } from 'better-sqlite3';
+import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
+import { masterKeyCheckBinding } from '../domain/base/sealed-keys/seal-bindings.ts';
+import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
+import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
+import { migrations } from '../storage/migrations/migrations.ts';
+import { upgradeSqlite } from '../storage/sqlite/upgrade-sqlite.ts';
+
+/*
+ * A snapshot may come from elsewhere. Its checksums say that it is whole, not that a sandbox can run on it, so the
+ * databases in it are compared with this version's schema before anything is replaced.
+ */
+
+const migrationSteps = migrations.map(({ sqlite }) => sqlite);
+
+/** The storage classes that SQLite gives the values of a column, by its declared type. */
+const storageClasses: Readonly<Record<string, string>> = {
+  TEXT: "'text'",
+  BIGINT: "'integer'",
+  INTEGER: "'integer'",
+  BLOB: "'blob'",
+  REAL: "'real', 'integer'",
+};
+
+/**
+ * Why a sandbox of this version could not run on the databases of a snapshot; undefined if it can. The snapshot has the
+ * schema of this version.
+ */
+export async function damageOfSnapshot({ database, chains, state }: Snapshot): Promise<string | undefined> {
+  const damage =
+    damageOf(database, migrationSteps) ??
+    (chains === undefined ? undefined : damageOf(chains, chainStoreSteps));
+  return damage ?? (await wrongKeyOf(database, state.masterKeyHex));
+}
+
+function damageOf(image: Buffer, steps: readonly string[]): string | undefined {
+  return reading(image, (handle) => {
+    // The schema first: reading a table runs expressions that its schema contains.
+    if (schemaOf(handle) !== expectedSchema(steps)) return 'its schema is not that of this version';
+    const found = handle.pragma('integrity_check(1)', { simple: true });
+    return found === 'ok' ? wrongValueOf(handle) : String(found).slice(0, 200);
+  });
+}
+
+/** The result of work on an image, or why the image cannot be read. */
+function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefined): string | undefined {
+  let handle: SqliteHandle | undefined;
+  try {
+    handle = new Sqlite(image);
+    handle.pragma('trusted_schema = OFF');
+    return work(handle);
+  } catch (error) {
+    return (error as Error).message.slice(0, 200);
+  } finally {
+    handle?.close();
+  }
+}
+
+/** Running all migrations takes tens of milliseconds. */
+const expectedSchemas = new Map<readonly string[], string>();
+
+function expectedSchema(steps: readonly string[]): string {
+  const known = expectedSchemas.get(steps);
+  if (known !== undefined) return known;
+  const handle = new Sqlite(':memory:');
+  try {
+    upgradeSqlite(handle, steps);
+    const schema = schemaOf(handle);
+    expectedSchemas.set(steps, schema);
+    return schema;
+  } finally {
+    handle.close();
+  }
+}
+
+function schemaOf(handle: SqliteHandle): string {
+  const version = handle.pragma('user_version', { simple: true });
+  const parts = handle
+    .prepare(
+      "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite\\_stat%' escape '\\' order by type, name",
+    )
+    .all();
+  return JSON.stringify([version, parts]);
+}
+
+/** Columns outside of strict tables accept values of any type. */
+function wrongValueOf(handle: SqliteHandle): string | undefined {
+  const tables = handle
+    .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'")
+    .pluck()
+    .all() as string[];
+  for (const table of tables) {
+    const columns = handle.pragma(`table_info("${table}")`) as { name: string; type: string }[];
+    const wrong = columns.flatMap(({ name, type }) => {
+      const classes = storageClasses[type.toUpperCase()];
+      return classes === undefined ? [] : [`typeof("${name}") not in (${classes}, 'null')`];
+    });
+    if (handle.prepare(`select 1 from "${table}" where ${wrong.join(' or ')} limit 1`).get() !== undefined) {
+      return `a row of \`${table}\` has a value of another type than its column`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether the master key opens what the database was sealed with. */
+async function wrongKeyOf(image: Buffer, masterKeyHex: string): Promise<string | undefined> {
+  const handle = new Sqlite(image);
+  const vault = sandboxVault(masterKeyHex);
+  try {
+    const checks = handle
+      .prepare(
+        'select master_key_id as masterKeyId, sealed_secret as sealedSecret, wrapped_data_key as wrappedDataKey from master_key_checks',
+      )
+      .all() as Parameters<typeof vault.open>[0][];
+    for (const check of checks) await vault.open(check, masterKeyCheckBinding);
+    return undefined;
+  } catch {
+    return 'its master key does not open its database';
+  } finally {
+    vault.close();
+    handle.close();
+  }
+}
