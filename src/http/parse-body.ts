@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { ApiError } from '../errors.ts';
+import { ApiError, shorten } from '../errors.ts';
 import { findJsonFault } from './find-json-fault.ts';
 import { isForm, parseForm } from './oauth/parse-form.ts';
 import type { Operation } from './operation.ts';
@@ -16,8 +16,8 @@ const MAX_VALUES = 100_000;
 /**
  * Parses the body. It is ignored if the operation has none.
  *
- * Throws `unsupported_media_type`, `invalid_data` with the position of a syntax error, and `invalid_request` for a
- * form that repeats a field.
+ * Throws `unsupported_media_type`, `invalid_data` with the position of a syntax error or the pointer of a member that is
+ * there twice (RFC 7493 section 2.3), and `invalid_request` for a form that repeats a field.
  */
 export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
   if (!operation.hasBody) return undefined;
@@ -28,8 +28,15 @@ export function parseBody(operation: Operation, headers: IncomingHttpHeaders, ra
   if (operation.formFields !== undefined && isForm(headers)) return parseForm(raw, operation.formFields);
   requireJson(headers);
   if (!isUtf8(raw)) throw bodyFault('the text is not UTF-8');
-  requireSmall(raw);
+  const members = countSmall(raw);
   const text = raw.toString('utf8');
+  const body = parseJson(text);
+  // `JSON.parse` keeps the last member of each name.
+  if (membersOf(body) !== members) throw sentTwice(text);
+  return body;
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -60,10 +67,11 @@ function isJsonType(header: string | undefined): boolean {
 
 /**
  * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object, with more than
- * `MAX_NODES` objects and lists or with more than `MAX_VALUES` values separated by commas. Bodies too short for that are not scanned.
+ * `MAX_NODES` objects and lists or with more than `MAX_VALUES` values separated by commas. Result: the members of all
+ * objects together.
  */
-function requireSmall(raw: Buffer): void {
-  if (raw.length < 1024) return;
+function countSmall(raw: Buffer): number {
+  let total = 0;
   let depth = 0;
   let nodes = 0;
   let values = 1;
@@ -88,14 +96,62 @@ function requireSmall(raw: Buffer): void {
       values += 1;
       if (values > MAX_VALUES) throw bodyFault(`more than ${MAX_VALUES} values`);
     } else if (byte === 0x3a) {
+      total += 1;
       members[depth] = (members[depth] ?? 0) + 1;
       if (members[depth]! > MAX_MEMBERS) throw bodyFault(`an object with more than ${MAX_MEMBERS} members`);
     }
   }
+  return total;
 }
 
-function bodyFault(message: string): ApiError {
-  return new ApiError('invalid_data', `body: ${message}`, {
-    data: { issues: [{ in: 'body', pointer: '', message }] },
+/** The members of all objects in a parsed body. */
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let total = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') total += membersOf(item);
+    return total;
+  }
+  for (const name of Object.keys(value)) {
+    total += 1;
+    const member = (value as Record<string, unknown>)[name];
+    if (typeof member === 'object') total += membersOf(member);
+  }
+  return total;
+}
+
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/gs;
+
+interface Open {
+  /** Undefined for a list. */
+  readonly names: Set<string> | undefined;
+  /** The name or index of the value that is read. */
+  at: string | number | undefined;
+}
+
+/** The refusal of a body in which an object has a member twice. INVARIANT: `text` is JSON. */
+function sentTwice(text: string): ApiError {
+  const open: Open[] = [];
+  for (const [token] of text.matchAll(TOKEN)) {
+    const innermost = open.at(-1);
+    if (token === '{') open.push({ names: new Set(), at: undefined });
+    else if (token === '[') open.push({ names: undefined, at: 0 });
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ',' && innermost !== undefined)
+      innermost.at = typeof innermost.at === 'number' ? innermost.at + 1 : undefined;
+    else if (innermost?.names !== undefined && innermost.at === undefined) {
+      innermost.at = JSON.parse(token) as string;
+      if (innermost.names.has(innermost.at)) break;
+      innermost.names.add(innermost.at);
+    }
+  }
+  // RFC 6901 section 3
+  const pointer = open.map(({ at }) => `/${String(at).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  return bodyFault('expected the member once, got it twice', shorten(pointer));
+}
+
+function bodyFault(message: string, pointer = ''): ApiError {
+  return new ApiError('invalid_data', `${pointer || 'body'}: ${message}`, {
+    data: { issues: [{ in: 'body', pointer, message }] },
   });
 }

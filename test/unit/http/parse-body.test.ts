@@ -113,3 +113,32 @@ test('any body sent to an operation without one is ignored', () => {
     parseBody(byId.get('getToy')!, { 'content-type': 'text/plain' }, Buffer.from('{oops')),
   ).toBeUndefined();
 });
+
+test.each([
+  ['{"name":"a","name":"b"}', '/name'],
+  ['{"name":"a","n\\u0061me":"b"}', '/name'],
+  ['{"a":[{"b":1},{"c":{"x":"y"},"d":"{\\"b\\":1,\\"b\\":2}","c":2}]}', '/a/1/c'],
+  ['{"a/b~":{"":1,"":2}}', '/a~1b~0/'],
+  ['{"a":{"b":[1,[2,{"c":[],"c":[]}]]}}', '/a/b/1/1/c'],
+  ['[{"a":1,"b":{},"a":1}]', '/0/a'],
+  ['{"__proto__":1,"__proto__":2}', '/__proto__'],
+  ['{"1":{},"2":"x","1":{}}', '/1'],
+  [`{"a":"${'x'.repeat(2_000)}","b":[],"b":[]}`, '/b'],
+])('a member that is there twice is refused with its pointer: %s', (text, pointer) => {
+  const message = 'expected the member once, got it twice';
+  expect(refusal(() => parseBody(createToy, json, Buffer.from(text)))).toEqual({
+    error: `${pointer}: ${message}`,
+    code: 'invalid_data',
+    data: { issues: [{ in: 'body', pointer, message }] },
+  });
+});
+
+test.each([
+  '{"a":{"b":1},"c":{"b":1},"d":[{"b":":"},{"b":"\\":"}]}',
+  '{"__proto__":{"a":1}}',
+  '7',
+  '[]',
+  '":"',
+])('names that are different, or in different objects, are accepted: %s', (text) => {
+  expect(parseBody(createToy, json, Buffer.from(text))).toEqual(JSON.parse(text));
+});
