@@ -236,3 +236,14 @@ export function secretText(
     faults.push(`${name}: expected ${leastLength} to 256 printable ASCII characters without spaces`);
   return text;
 }
+
+/** How a clock starts: `now`, `frozen`, or frozen at a time, which is returned in Unix ms. */
+export function clockStart(faults: string[], name: string, text: string): 'now' | 'frozen' | number {
+  if (text === 'now' || text === 'frozen') return text;
+  const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isFinite(timeMs) && timeMs >= 0) return timeMs;
+  faults.push(
+    `${name}: expected \`now\`, \`frozen\` or a time such as 2026-07-01T12:00:00Z, got \`${text}\``,
+  );
+  return 'now';
+}

@@ -19,9 +19,6 @@ export class ConfigError extends Error {
 }
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-type LogLevel = (typeof logLevels)[number];
-type ResponseCheck = 'off' | 'sampled' | 'always';
-
 /** Settings of every command that serves HTTP. */
 export interface ListenConfig {
   host: string;
@@ -36,7 +33,7 @@ export interface ListenConfig {
   rateLimit: check.RateLimit | undefined;
   /** Undefined: everything is admitted. */
   admission: Readonly<AdmissionSettings> | undefined;
-  logLevel: LogLevel;
+  logLevel: (typeof logLevels)[number];
 }
 
 /** Settings of `custos sandbox` and `custos mock`. */
@@ -46,6 +43,8 @@ export interface SandboxConfig extends ListenConfig {
   /** The snapshot to start with: a file, or a name in the data folder. */
   load: string | undefined;
   seed: string | undefined;
+  /** Frozen at a time in Unix ms if one is given. */
+  clock: 'now' | 'frozen' | number | undefined;
   seedData: boolean;
   appId: string | undefined;
   appSecret: string | undefined;
@@ -81,6 +80,7 @@ export interface SandboxFlags {
   data?: string;
   load?: string;
   seed?: string;
+  clock?: string;
   seedData?: boolean;
   prefix?: string;
   appId?: string;
@@ -128,7 +128,7 @@ export interface ServeConfig extends ListenConfig {
   rewards: chains.RewardSettings;
   /** The configured environments of the fiat provider `bridge`. */
   bridge: readonly BridgeSettings[];
-  responseCheck: ResponseCheck;
+  responseCheck: 'off' | 'sampled' | 'always';
   /** The share of the requests without an error that are logged. */
   loggedShare: number;
   /** Undefined: no traces and metrics are sent. */
@@ -167,6 +167,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     dataFolder: flags.data === undefined ? undefined : resolve(flags.data),
     load: flags.load,
     seed: flags.seed,
+    clock: flags.clock === undefined ? undefined : check.clockStart(faults, '--clock', flags.clock),
     seedData: flags.seedData ?? false,
     appId: flags.appId,
     appSecret: check.secretText(faults, '--app-secret', flags.appSecret, 8),

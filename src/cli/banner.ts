@@ -21,6 +21,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
       : [['Control', `${controlToken} (token; in a browser, the password)`]]),
     ['Docs', `${baseUrl}/docs`],
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
+    ...clockLines(server),
     ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),
   ];
   return [
@@ -34,6 +35,15 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     '',
     'Press Ctrl-C to stop.',
   ].join('\n');
+}
+
+/** A clock that is not the machine's is what most surprises clients with: tokens look expired to them. */
+function clockLines({ clock }: RunningSandbox): string[][] {
+  if (clock?.isFrozen !== true) return [];
+  return [
+    ['Clock', `frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`],
+    ['', 'clients that check tokens by the time of the machine need --clock now'],
+  ];
 }
 
 function dataText({ dataFolder }: SandboxConfig): string {

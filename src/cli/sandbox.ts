@@ -13,13 +13,15 @@ Examples:
         keeps all data across restarts
   $ custos sandbox --seed demo --seed-data
         the same ids, keys and times at every start
+  $ custos sandbox --seed demo --clock now
+        the same ids and keys, at the time of the machine
   $ custos sandbox --rpc eip155:31337=http://127.0.0.1:8545
         a local anvil node for this chain
   $ custos sandbox --prefix acme
         for clients that send acme-app-id
 
-A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z; PUT
-/_sandbox/clock sets or resumes it.`;
+A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z. Clients
+that verify tokens by the clock of their machine need --clock now.`;
 
 /** `custos sandbox`: runs a complete local server without further dependencies. */
 export function sandboxCommand(): Command {
@@ -61,6 +63,10 @@ export function addSandboxOptions(command: Command, defaults: ListenDefaults = {
     .option(
       '--seed <text>',
       'derive ids, keys and secrets from this text, so that every run is the same; never for real money',
+    )
+    .option(
+      '--clock <now|frozen|time>',
+      'start with the time of the machine, or frozen, at the given time (default: with --seed frozen at 2026-01-01, else now)',
     )
     .option(
       '--load <name|file>',

@@ -18,6 +18,7 @@ export interface ListenOptions
     | 'admission'
     | 'rateLimit'
     | 'clock'
+    | 'timeOf'
     | 'log'
     | 'newRequestId'
     | 'isHostSigned'

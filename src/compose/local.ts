@@ -27,6 +27,8 @@ export interface RunningSandbox extends Listening {
   readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
+  /** Undefined where there is no time to control. */
+  readonly clock?: { readonly isFrozen: boolean; now(): number };
   /** Whether it answers with examples: it has no inspector and stores nothing. */
   readonly isMock?: boolean;
 }

@@ -91,6 +91,8 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly inspectorFolder?: string;
   /** How long a reset or a snapshot waits for the requests in progress. */
   readonly drainMs?: number;
+  /** Whether each request that may change something moves a frozen clock by a millisecond. Default: it does. */
+  readonly ticks?: boolean;
 }
 
 const DRAIN_MS = 5_000;
@@ -108,12 +110,26 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const snapshot = await snapshotOf(config);
     memory = await openMemory(config, snapshot);
     const { log = logFor(config), machine = systemClock, drainMs = DRAIN_MS, inspectorFolder } = options;
+    const { ticks = true } = options;
     const metrics = await metricsFor(config.adminPort);
-    return await startWith(memory, config, { log, machine, drainMs, inspectorFolder, snapshot, metrics });
+    return await startWith(memory, config, {
+      ...{ log, machine, drainMs, inspectorFolder, snapshot, metrics, ticks },
+    });
   } catch (error) {
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
   }
+}
+
+/**
+ * CHOICE: a request that may change something moves a frozen clock by a millisecond, so that no two resources have the same
+ * time and "newest first" is true for all lists. The same requests still meet the same times.
+ */
+function tickingFor(clock: AdjustableClock): (method: string | undefined) => number {
+  return (method) => {
+    if (clock.isFrozen && method !== 'GET' && method !== 'HEAD') clock.advance(1);
+    return clock.now();
+  };
 }
 
 /**
@@ -131,6 +147,7 @@ interface Outside {
   readonly machine: Clock;
   readonly inspectorFolder: string | undefined;
   readonly drainMs: number;
+  readonly ticks: boolean;
   /** What to start with; it is in the folder already, if there is one. */
   readonly snapshot: Snapshot | undefined;
 }
@@ -286,6 +303,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       authenticate,
       admission,
       isHostSigned: true,
+      timeOf: outside.ticks ? tickingFor(clock) : undefined,
       rateLimit: rateLimitFor(config),
       tls: certificate,
       record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),

@@ -58,6 +58,8 @@ export interface PipelineOptions {
   /** As in `ProofOptions`. */
   readonly isHostSigned: boolean;
   readonly clock: Clock;
+  /** The time of a request with this method, if it is not simply that of the clock. */
+  readonly timeOf?: ((method: string | undefined) => number) | undefined;
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
@@ -163,7 +165,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const startedMs = performance.now();
     const exchange = beginExchange(request, response, {
       id: options.newRequestId(),
-      nowMs: clock.now(),
+      nowMs: options.timeOf?.(request.method) ?? clock.now(),
       headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
       remoteAddress: guard.clientAddress(request),
     });

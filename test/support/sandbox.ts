@@ -47,6 +47,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<TestSa
     preparedKeys: 0,
     // Most tests compare whole bodies with those of production; refusal-hints.test.ts sends hints.
     hints: false,
+    // Most tests compare times with that of the clock; frozen-clock.test.ts lets it tick.
+    ticks: false,
     ...options,
   });
   const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { systemClock } from '../../adapters/clock.ts';
 import type { SandboxClock, SandboxUpcomingEntry, SetSandboxClockRequest } from '../../client/world.ts';
 import {
   addSandboxClientOptions,
@@ -16,6 +17,7 @@ Examples:
   $ custos clock next
   $ custos clock advance --to-next
   $ custos clock set 2026-07-01T12:00:00Z
+  $ custos clock set now
   $ custos clock resume`;
 
 /** `custos clock …`: the clock of a running sandbox. */
@@ -30,10 +32,11 @@ export function clockCommand(): Command {
     changing(
       'set',
       'set the time; what is due by then runs first',
-      (time) => ({ now_ms: readTimeMs(time) }),
+      (time) => ({ now_ms: time === 'now' ? systemClock.now() : readTimeMs(time) }),
       {
         name: '<time>',
-        description: 'ISO 8601, such as 2026-07-01T12:00:00Z, or Unix milliseconds',
+        description:
+          'ISO 8601, such as 2026-07-01T12:00:00Z, Unix milliseconds, or `now`: that of the machine',
       },
     ),
   );

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { adjustableClock, systemClock } from '../../adapters/clock.ts';
+import { type AdjustableClock, adjustableClock, systemClock } from '../../adapters/clock.ts';
 import { makeIds } from '../../adapters/ids.ts';
 import { createHttpJwks } from '../../adapters/jwks-http.ts';
 import { measuredVault } from '../../adapters/measured/measured-vault.ts';
@@ -24,8 +24,19 @@ import { publishedSafeguards } from '../safeguards.ts';
 import { sandboxEntropy } from '../sandbox-entropy.ts';
 import type { SandboxMemory } from '../sandbox-memory.ts';
 
-/** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
+/**
+ * CHOICE: the clock of a seeded sandbox stands still at this time unless `--clock` says otherwise, so that times are the same
+ * in every run.
+ */
 const seededStartMs = Date.UTC(2026, 0, 1);
+
+/** The clock that `--clock` asks for. */
+function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
+  const start = clock ?? (seed === undefined ? 'now' : 'frozen');
+  if (start === 'now') return adjustableClock();
+  if (start !== 'frozen') return adjustableClock({ startMs: start, frozen: true });
+  return adjustableClock({ frozen: true, ...(seed === undefined ? {} : { startMs: seededStartMs }) });
+}
 
 /**
  * The owner of claims. It is the same at every start, so a restarted sandbox releases those of a killed one at once.
@@ -47,7 +58,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   const { state: memory } = kept;
   const randomness = sandboxEntropy(config.seed, memory.starts);
   const { entropy } = randomness;
-  const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
+  const clock = clockFor(config);
   const ids = makeIds(entropy);
   const faults = createFaultRules(randomness.faultEntropy);
   // Known as soon as the server listens; links to the hosted page are only made by requests.
