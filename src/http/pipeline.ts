@@ -189,7 +189,11 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       attempt(log, () => options.refusals?.explain(refusedOf(exchange, sent, refusal)));
     const why = whyOf(exchange.injected, status, explain);
     const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
-    const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, brand);
+    const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, {
+      brand,
+      // RFC 6797 section 7.2: not in a response over plain HTTP.
+      isStrict: options.transport.strictTransport === true && codeOf(sent, refusal) !== 'https_required',
+    });
     const durationMs = performance.now() - startedMs;
     const { record } = options;
     if (record !== undefined) {
@@ -307,11 +311,23 @@ function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string,
 const nothing = Buffer.alloc(0);
 const nothingStored: HttpExchange['effects'] = [];
 
+interface Sending {
+  readonly brand: Brand | undefined;
+  readonly isStrict: boolean;
+}
+
+/** CHOICE: a year, for this host only. Whether subdomains have HTTPS is not known here. */
+const STRICT_TRANSPORT = 'max-age=31536000';
+
 /** Sends the response. */
-function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined): Written {
+function send(exchange: HttpExchange, answer: Answer, { brand, isStrict }: Sending): Written {
   const { response } = exchange;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
-  const headers: Record<string, string | number> = { 'x-request-id': exchange.id };
+  const headers: Record<string, string | number> = {
+    'x-request-id': exchange.id,
+    'x-content-type-options': 'nosniff',
+  };
+  if (isStrict) headers['strict-transport-security'] = STRICT_TRANSPORT;
   if (exchange.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
   if (text !== undefined) {
     headers['content-type'] = `${answer.fileType ?? 'application/json'}; charset=utf-8`;

@@ -38,9 +38,12 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
   const sender = { service, version, instance: Buffer.from(options.entropy.bytes(8)).toString('hex') };
   const send = createExporter(options);
   const startNs = BigInt(Math.round(performance.timeOrigin)) * 1_000_000n;
+  const stopping = new AbortController();
   let waiting: EndedSpan[] = [];
   let sending: Promise<void> = Promise.resolve();
   let isSending = false;
+  /** While the collector is slow, newer metrics are not sent beside older ones. */
+  let areMetricsSent = false;
 
   const sendSpans = async (): Promise<void> => {
     isSending = true;
@@ -48,7 +51,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
       while (waiting.length > 0) {
         const batch = waiting.slice(0, SPANS_AT_ONCE);
         waiting = waiting.slice(SPANS_AT_ONCE);
-        await send('/v1/traces', tracesBody(sender, batch));
+        await send('/v1/traces', tracesBody(sender, batch), stopping.signal);
       }
     } catch (err) {
       log.error({ err }, 'spans could not be sent');
@@ -62,7 +65,11 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
   const sendMetrics = async (): Promise<void> => {
     const nowNs = BigInt(Math.round(performance.timeOrigin + performance.now())) * 1_000_000n;
     try {
-      await send('/v1/metrics', metricsBody(sender, await metrics.families(), { startNs, nowNs }));
+      await send(
+        '/v1/metrics',
+        metricsBody(sender, await metrics.families(), { startNs, nowNs }),
+        stopping.signal,
+      );
     } catch (err) {
       log.error({ err }, 'metrics could not be sent');
     }
@@ -76,12 +83,19 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
     },
   });
   const spansTimer = setInterval(flush, SPANS_EVERY_MS).unref();
-  const metricsTimer = setInterval(() => void sendMetrics(), METRICS_EVERY_MS).unref();
+  const metricsTimer = setInterval(() => {
+    if (areMetricsSent) return;
+    areMetricsSent = true;
+    void sendMetrics().finally(() => {
+      areMetricsSent = false;
+    });
+  }, METRICS_EVERY_MS).unref();
   return {
     tracer,
     async close() {
       clearInterval(spansTimer);
       clearInterval(metricsTimer);
+      stopping.abort();
       tracer.close();
       await sending;
       await Promise.all([sendSpans(), sendMetrics()]);

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { logOf } from '../../adapters/log.ts';
 import { connectToSocket } from '../../adapters/signer/connect-socket.ts';
 import { SignerRefusedError } from '../../adapters/signer/signer-errors.ts';
@@ -25,12 +26,28 @@ export async function openSigner({ signer: settings, ...config }: OwnSettings): 
     const variables = settings.exposed.join(', ');
     log.warn({ variables }, 'secrets in the environment stay in the memory of this process; use files');
   }
-  try {
-    return await openSignerVault(() => linkTo(settings), { log, contracts });
-  } catch (error) {
-    if (!(error instanceof SignerRefusedError)) throw error;
-    throw new ConfigError('the server cannot start with these settings:', error.faults);
+  const untilMs = performance.now() + SIGNER_START_MS;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await openSignerVault(() => linkTo(settings), { log, contracts });
+    } catch (error) {
+      if (error instanceof SignerRefusedError)
+        throw new ConfigError('the server cannot start with these settings:', error.faults);
+      if (settings.kind === 'child' || !isAway(error) || performance.now() >= untilMs) throw error;
+      if (isFirst) log.warn({ socket: settings.path }, 'no signer listens yet; the server waits for it');
+      await pause(RETRY_MS);
+    }
   }
+}
+
+/** CHOICE: how long a start waits for `custos signer`, which may be started at the same time. */
+const SIGNER_START_MS = 60_000;
+const RETRY_MS = 250;
+
+/** Nothing listens at the socket. One that is open to others, or of another user, is not waited for. */
+function isAway(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ECONNREFUSED';
 }
 
 function linkTo(settings: SignerSettings): SignerLink {

@@ -250,3 +250,29 @@ describe.runIf(process.env.TEST_LONG === '1')('the packed tarball', () => {
     expect(stdout).toMatch(/^\d{5}\nhealthy\n$/);
   });
 });
+
+test('every package of the lockfile is pinned by its digest', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as {
+    packages: Record<string, { link?: boolean; integrity?: string }>;
+  };
+  const unpinned = Object.entries(packages).filter(
+    ([path, { link, integrity }]) => path.includes('node_modules/') && link !== true && !integrity,
+  );
+  expect(unpinned.map(([path]) => path)).toEqual([]);
+});
+
+test.each([
+  'packaging/systemd/custos.service',
+  'packaging/systemd/custos-signer.service',
+  'packaging/kubernetes/custos.yaml',
+])('%s names settings and commands that exist', async (path) => {
+  const text = read(path);
+  const known = [await runCommand(['serve', '--help']), await runCommand(['signer', '--help'])]
+    .map(({ stdout }) => stdout)
+    .join();
+  const settings = [...text.matchAll(/\bCUSTOS_[A-Z_]+\b/g)].map(([name]) => name);
+  expect(settings.filter((name) => !known.includes(name))).toEqual([]);
+  const flags = [...text.matchAll(/ (--(?!max-)[a-z-]+)/g)].map(([, flag]) => flag!);
+  expect(flags.filter((flag) => !known.includes(flag))).toEqual([]);
+  expect(text).toMatch(/custos\.js (serve|signer)|args: \[(serve|signer)/);
+});

@@ -25,6 +25,7 @@ test('a request passes all steps and gets its response', async () => {
     'content-type': 'application/json; charset=utf-8',
     date: expect.any(String),
     'keep-alive': expect.any(String),
+    'x-content-type-options': 'nosniff',
     'x-request-id': 'request-1',
   });
 });
@@ -384,4 +385,20 @@ test('a record or an explanation that fails costs the client nothing', async () 
     ({ message }) => message === 'a request could not be explained or recorded',
   );
   expect(failures).toHaveLength(3);
+});
+
+test('a server in production says that it has HTTPS only, and only over HTTPS', async () => {
+  const header = 'strict-transport-security';
+  await using sandbox = await startToyServer();
+  expect((await sandbox.fetch('GET', '/v1/games')).headers.get(header)).toBeNull();
+  const transport = { plainHttp: false, trustedProxies: ['127.0.0.1'], strictTransport: true };
+  await using production = await startToyServer({ transport });
+  const secure = await production.fetch('GET', '/v1/games', {
+    headers: { ...appHeaders, 'x-forwarded-proto': 'https' },
+  });
+  expect([secure.status, secure.headers.get(header)]).toEqual([404, 'max-age=31536000']);
+  const plain = await production.fetch('GET', '/v1/games');
+  expect(plain.status).toBe(403);
+  expect(plain.headers.get(header)).toBeNull();
+  for (const { headers } of [secure, plain]) expect(headers.get('x-content-type-options')).toBe('nosniff');
 });
