@@ -5,11 +5,13 @@
 
 import { loadOnce } from '../load-once.ts';
 import type { AuthorizationParams } from './ethereum/authorization.ts';
+import type { VerifyingAccount } from './ethereum/light-account.ts';
 import type { PersonalSignParams } from './ethereum/personal-sign.ts';
 import type { EthereumTransaction } from './ethereum/sign-transaction.ts';
 import type { SignedAuthorization } from './ethereum/transaction.ts';
 import type { TypedData } from './ethereum/typed-data.ts';
 import type { UserOperationParams } from './ethereum/user-operation.ts';
+import { parseMessage } from './fields.ts';
 import type { SolanaTransactionParams } from './solana/sign-transaction.ts';
 import type { TronRawData } from './tron/raw-data.ts';
 import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';
@@ -23,7 +25,10 @@ interface HexSignature {
 export interface OfflineMethods {
   personal_sign: { params: PersonalSignParams; data: HexSignature };
   secp256k1_sign: { params: { readonly hash: string }; data: HexSignature };
-  eth_signTypedData_v4: { params: { readonly typed_data: TypedData }; data: HexSignature };
+  eth_signTypedData_v4: {
+    params: { readonly typed_data: TypedData; readonly smart_account?: VerifyingAccount | undefined };
+    data: HexSignature;
+  };
   eth_signUserOperation: { params: UserOperationParams; data: HexSignature };
   eth_signTransaction: {
     params: { readonly transaction: EthereumTransaction };
@@ -82,6 +87,7 @@ const modules = {
   solanaMessage: loadOnce(() => import('./solana/sign-message.ts')),
   solanaTransaction: loadOnce(() => import('./solana/sign-transaction.ts')),
   tronTransaction: loadOnce(() => import('./tron/sign-transaction.ts')),
+  lightAccount: loadOnce(() => import('./ethereum/light-account.ts')),
   xrplTransaction: loadOnce(() => import('./xrpl/sign-transaction.ts')),
   aptosTransaction: loadOnce(() => import('./aptos/sign-transaction.ts')),
   nearTransaction: loadOnce(() => import('./near/sign-transaction.ts')),
@@ -90,7 +96,12 @@ const modules = {
 
 const signers: Signers = {
   async personal_sign(secret, params) {
-    const { signPersonalMessage } = await modules.personalSign();
+    const { hashPersonalMessage, signPersonalMessage } = await modules.personalSign();
+    if (params.smart_account !== undefined) {
+      const digest = hashPersonalMessage(parseMessage(params.message, params.encoding, '/message'));
+      const { signForLightAccount } = await modules.lightAccount();
+      return { signature: signForLightAccount(secret, digest, params.smart_account), encoding: 'hex' };
+    }
     return { signature: signPersonalMessage(secret, params), encoding: 'hex' };
   },
   async secp256k1_sign(secret, params) {
@@ -98,7 +109,12 @@ const signers: Signers = {
     return { signature: signSecp256k1Digest(secret, params), encoding: 'hex' };
   },
   async eth_signTypedData_v4(secret, params) {
-    const { signTypedData } = await modules.typedData();
+    const { hashTypedData, signTypedData } = await modules.typedData();
+    if (params.smart_account !== undefined) {
+      const digest = hashTypedData(params.typed_data, '/typed_data');
+      const { signForLightAccount } = await modules.lightAccount();
+      return { signature: signForLightAccount(secret, digest, params.smart_account), encoding: 'hex' };
+    }
     return { signature: await signTypedData(secret, params), encoding: 'hex' };
   },
   async eth_signUserOperation(secret, params) {

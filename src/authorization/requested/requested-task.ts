@@ -171,9 +171,16 @@ function isRequestedRpc(body: Body, task: SignTask): boolean {
   const asked = String(body.method);
   if (Object.hasOwn(sendingMethods, asked)) return sendingMethods[asked]!(body, task);
   if (asked !== task.method) return false;
+  const options = body.signature_options as Fields | undefined;
+  if (options?.type === 'erc1271') return isForSmartAccount(body, task.params as Fields);
   return asked === 'eth_sign7702Authorization'
     ? isCompletedBy(body.params as Fields, task.params as Fields, new Set(['nonce']))
     : isSame(task.params, body.params);
+}
+
+/** NOTE: of which of the owner's smart wallets the signature is, is not compared: the message is what was asked for. */
+function isForSmartAccount(body: Body, { smart_account: account, ...params }: Fields): boolean {
+  return isSame(params, body.params) && isOfChain(body, (account as Fields | undefined)?.chain_id ?? 0);
 }
 
 function isSentTron({ params }: Body, task: SignTask): boolean {

@@ -1,6 +1,10 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
+import * as AbiFunction from 'ox/AbiFunction';
+import * as AbiParameters from 'ox/AbiParameters';
+import { bytesTo0xHex, bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
 import { checksumAddress } from './address.ts';
+import { signDigestHex } from './ecdsa-signature.ts';
+import { hashTypedData } from './typed-data.ts';
 
 /** A deployed factory of Light Account smart wallets, version 2. */
 export interface LightAccountFactory {
@@ -53,4 +57,47 @@ export function lightAccountAddress(
 
 function account(address: string): Uint8Array {
   return hexToBytes(address.slice(2));
+}
+
+/** The smart wallet that is to verify a signature (ERC-1271). */
+export interface VerifyingAccount {
+  readonly chain_id: number;
+  readonly address: string;
+}
+
+/**
+ * A signature that a Light Account 2 verifies for a digest: 0x00 (its owner is a key) || r || s || v, over
+ * `LightAccountMessage(bytes message)` in the domain of the account. Source: light-account v2.0.0, ERC1271.sol and
+ * LightAccount.sol.
+ */
+export function signForLightAccount(
+  secret: Uint8Array,
+  digest: Uint8Array,
+  { chain_id: chainId, address }: VerifyingAccount,
+): `0x${string}` {
+  const hash = hashTypedData({
+    domain: { name: 'LightAccount', version: '2', chainId, verifyingContract: address },
+    types: { LightAccountMessage: [{ name: 'message', type: 'bytes' }] },
+    primary_type: 'LightAccountMessage',
+    message: { message: bytesTo0xHex(digest) },
+  });
+  return `0x00${signDigestHex(hash, secret).slice(2)}`;
+}
+
+const createAccount = AbiFunction.from('function createAccount(address owner, uint256 salt)');
+const wrapped = AbiParameters.from('address factory, bytes factoryCalldata, bytes signature');
+const WRAPPER_MAGIC = '6492'.repeat(16);
+
+/**
+ * The signature of a smart wallet that its factory has not deployed yet, of the owner's first wallet: verifiers deploy
+ * it before they ask it. abi.encode(factory, call, signature) || magic. Source: ERC-6492.
+ */
+export function wrapForDeployment(
+  { factoryAddress }: LightAccountFactory,
+  owner: string,
+  signature: string,
+): `0x${string}` {
+  const call = AbiFunction.encodeData(createAccount, [owner as `0x${string}`, 0n]);
+  const parts = [factoryAddress as `0x${string}`, call, signature as `0x${string}`] as const;
+  return `${AbiParameters.encode(wrapped, parts)}${WRAPPER_MAGIC}`;
 }

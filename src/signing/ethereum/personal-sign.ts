@@ -2,11 +2,14 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { concatBytes, utf8ToBytes } from '../../crypto/encoding.ts';
 import { parseHexBytes, parseMessage } from '../fields.ts';
 import { signDigestHex } from './ecdsa-signature.ts';
+import type { VerifyingAccount } from './light-account.ts';
 
 export interface PersonalSignParams {
   readonly message: string;
   /** `hex` accepts an optional 0x. */
   readonly encoding: 'utf-8' | 'hex';
+  /** Added by the server: the smart wallet that verifies the signature in place of the key. */
+  readonly smart_account?: VerifyingAccount | undefined;
 }
 
 /** The EIP-191 version 0x45 digest of a message. */

@@ -7,11 +7,15 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { planAuthorizationNonce } from './authorization-nonce.ts';
 import type { RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest, planRpcSend } from './rpc-senders.ts';
+import { asksForSmartAccount, planSmartAccount } from './smart-account-signature.ts';
 
 /** The plan of a request that needs nothing from outside, as most signatures; undefined for others. */
 export function planWithoutAsking(request: WalletRpcRequest): RpcPlan | undefined {
   const needsMore =
-    request.method === 'eth_sign7702Authorization' || isSparkQuestion(request) || isSendingRequest(request);
+    request.method === 'eth_sign7702Authorization' ||
+    isSparkQuestion(request) ||
+    isSendingRequest(request) ||
+    asksForSmartAccount(request);
   return needsMore ? undefined : { kind: 'signature' };
 }
 
@@ -34,6 +38,8 @@ export async function prepareRpc(
   if (request.method === 'eth_sign7702Authorization') {
     return { kind: 'signature', pendingCount: await planAuthorizationNonce(context, wallet, request) };
   }
+  if (asksForSmartAccount(request))
+    return { kind: 'signature', smartAccount: await planSmartAccount(context, wallet, request) };
   assert(isSendingRequest(request), 'others need nothing from outside');
   return { kind: 'send', send: await planRpcSend(context, wallet, request) };
 }

@@ -6,6 +6,7 @@ import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/sch
 import type { OperationContext } from '../../../operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
+import { wrapForDeployment } from '../../../signing/ethereum/light-account.ts';
 import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { isSparkQuestion } from '../../money/spark/ask-spark.ts';
@@ -19,6 +20,7 @@ import type { DecodedRpc, RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest } from './rpc-senders.ts';
 import { decodeSend } from './send-by-rpc.ts';
 
+type SignaturePlan = Extract<RpcPlan, { kind: 'signature' }>;
 type SignatureRequest = Extract<WalletRpcRequest, { method: OfflineMethod; params: object }>;
 
 export interface RpcInput {
@@ -62,9 +64,6 @@ async function answer(
     const params = { ...request.params, export_seed_phrase: method === 'exportSeedPhrase' };
     return { method, data: await exportWallet(context, wallet.id, params, '/params') };
   }
-  if ('signature_options' in request && request.signature_options?.type === 'erc1271') {
-    throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
-  }
   if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
     // CHOICE: 400 and not 501, which clients would retry.
     throw new ApiError('not_supported', `/method: \`${method}\` is not implemented yet`);
@@ -90,7 +89,7 @@ function decodeRpc(
       return decodeQuestion(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
-      return decodeSignature(context, wallet, { request, pendingCount: plan.pendingCount });
+      return decodeSignature(context, wallet, { request, ...plan });
   }
 }
 
@@ -111,13 +110,18 @@ async function decodeQuestion(request: WalletRpcRequest, answer: object): Promis
 async function decodeSignature(
   context: OperationContext,
   wallet: FoundWallet,
-  { request, pendingCount }: { request: SignatureRequest; pendingCount: bigint | undefined },
+  {
+    request,
+    pendingCount,
+    smartAccount,
+  }: { request: SignatureRequest } & Pick<SignaturePlan, 'pendingCount' | 'smartAccount'>,
 ): Promise<DecodedRpc> {
   const { method } = request;
-  const params =
+  const filled =
     method === 'eth_sign7702Authorization'
       ? await fillAuthorizationNonce(context, wallet, { params: request.params, pendingCount })
       : request.params;
+  const params = smartAccount === undefined ? filled : { ...filled, smart_account: smartAccount.verifying };
   const decoding = decodeRpcAction(request);
   const action = decoding instanceof Promise ? await decoding : decoding;
   return {
@@ -127,7 +131,9 @@ async function decodeSignature(
       // The contract has checked the params against the method's own schema.
       const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
       await record();
-      return data;
+      if (smartAccount === undefined || smartAccount.isDeployed) return data;
+      const { signature } = data as { readonly signature: string };
+      return { ...data, signature: wrapForDeployment(smartAccount.factory, wallet.address, signature) };
     },
   };
 }
