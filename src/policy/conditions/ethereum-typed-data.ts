@@ -175,10 +175,8 @@ function occurrences(types: TypeMap, message: Place, wanted: string): readonly u
   return found;
 }
 
-const ARRAY_SIZES = /(?:\[[0-9]*\])*$/;
-
 function baseOf(type: string): string {
-  return type.replace(ARRAY_SIZES, '');
+  return type.split('[', 1)[0]!;
 }
 
 /** The structs that are the wanted one or have a member that leads to it. */

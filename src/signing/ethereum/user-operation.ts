@@ -118,7 +118,7 @@ function refuseDelegateMarker({ factory }: { readonly factory?: string }): void 
 
 // keccak256("PaymasterSignature")[:8]. Source: account-abstraction v0.9, UserOperationLib.sol.
 const PAYMASTER_SIGNATURE_MAGIC = '22e325a297439656';
-const PAYMASTER_SUFFIX = new RegExp(`^0x([0-9a-f]*)([0-9a-f]{4})${PAYMASTER_SIGNATURE_MAGIC}$`);
+const LENGTH_DIGITS = 4;
 
 /**
  * The operation as entry point 0.9 hashes it: of paymaster data that end with a signature, its length (2 bytes) and the
@@ -126,8 +126,10 @@ const PAYMASTER_SUFFIX = new RegExp(`^0x([0-9a-f]*)([0-9a-f]{4})${PAYMASTER_SIGN
  */
 function withoutPaymasterSignature(operation: Operation): object {
   const { paymasterData = '0x' } = operation as { readonly paymasterData?: string };
-  const [, before = '', length = '0'] = PAYMASTER_SUFFIX.exec(paymasterData) ?? [];
-  const digits = 2 * Number.parseInt(length, 16);
+  const body = paymasterData.slice(2, -PAYMASTER_SIGNATURE_MAGIC.length);
+  if (!paymasterData.endsWith(PAYMASTER_SIGNATURE_MAGIC) || body.length < LENGTH_DIGITS) return operation;
+  const before = body.slice(0, -LENGTH_DIGITS);
+  const digits = 2 * Number.parseInt(body.slice(-LENGTH_DIGITS), 16);
   if (digits === 0) return operation;
   if (digits > before.length) {
     throw new InvalidTransactionError(
