@@ -176,7 +176,14 @@ function requireOneSource(faults: check.Faults, env: check.Environment): void {
 /** The master keys of a production server: local keys, the current one first, and an optional transit key. */
 export interface MasterKeySettings {
   readonly local: readonly Uint8Array[];
-  readonly transit: { readonly url: string; readonly key: string; readonly token: string } | undefined;
+  readonly transit:
+    | {
+        readonly url: string;
+        readonly key: string;
+        readonly token: string;
+        readonly tokenFile?: string | undefined;
+      }
+    | undefined;
 }
 
 /**
@@ -240,5 +247,11 @@ function transitKey(
     path === undefined
       ? env.CUSTOS_KMS_TOKEN
       : (check.readText(faults, 'CUSTOS_KMS_TOKEN_FILE', path) ?? '').trim();
-  return { url: check.encryptedUrl(faults, 'CUSTOS_KMS_URL', url), key: key ?? '', token: token ?? '' };
+  const address = check.encryptedUrl(faults, 'CUSTOS_KMS_URL', url);
+  return {
+    url: address,
+    key: key ?? '',
+    token: token ?? '',
+    ...(path === undefined ? {} : { tokenFile: path }),
+  };
 }

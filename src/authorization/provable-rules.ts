@@ -10,9 +10,11 @@ import { UnauthorizedUseError } from './signed-evidence.ts';
 /** An action as far as it follows from what is signed. */
 export interface KnownAction {
   readonly action: PolicyAction;
-  /** False when only its method is known. */
-  readonly isContentKnown: boolean;
+  readonly unknown: UnknownContent;
 }
+
+/** What is not known of an action: all of its content, or these fields of its request. */
+export type UnknownContent = 'all' | readonly string[];
 
 /**
  * The rules as far as they can be judged without what only a server knows: members of condition sets, running totals,
@@ -21,9 +23,9 @@ export interface KnownAction {
  *
  * INVARIANT: what the rules allow, these allow too, whatever the server knows.
  */
-export function provableRules(rules: readonly RuleInput[], isContentKnown: boolean): readonly RuleInput[] {
+export function provableRules(rules: readonly RuleInput[], unknown: UnknownContent): readonly RuleInput[] {
   return rules.flatMap((rule) => {
-    const isJudged = (condition: ConditionInput): boolean => isJudgedIn(rule, condition, isContentKnown);
+    const isJudged = (condition: ConditionInput): boolean => isJudgedIn(rule, condition, unknown);
     if (rule.action === 'DENY') return rule.conditions.every(isJudged) ? [rule] : [];
     return [{ ...rule, conditions: rule.conditions.filter(isJudged) }];
   });
@@ -31,12 +33,14 @@ export function provableRules(rules: readonly RuleInput[], isContentKnown: boole
 
 function isJudgedIn(
   { action }: RuleInput,
-  { field_source: source, operator }: ConditionInput,
-  isContentKnown: boolean,
+  { field_source: source, field, operator }: ConditionInput,
+  unknown: UnknownContent,
 ): boolean {
   // In an ALLOW rule, a field that is looked up in a set must be there to be in it.
   if (operator === 'in_condition_set' && action === 'DENY') return false;
-  return source === 'system' || (isContentKnown && source !== 'reference');
+  if (source === 'system') return true;
+  if (unknown === 'all' || source === 'reference') return false;
+  return source !== 'action_request_body' || !unknown.includes(field);
 }
 
 /** A policy whose owner has agreed to its content. */
@@ -53,24 +57,20 @@ const compiled = new LRUCache<string, CompiledPolicy>({ max: 500 });
  *
  * @throws UnauthorizedUseError
  */
-export function requireAllowed(
-  agreed: AgreedPolicy,
-  { action, isContentKnown }: KnownAction,
-  nowMs: number,
-): void {
-  const policy = compiledPolicy(agreed, isContentKnown);
+export function requireAllowed(agreed: AgreedPolicy, { action, unknown }: KnownAction, nowMs: number): void {
+  const policy = compiledPolicy(agreed, unknown);
   // Every value is in a condition set that an ALLOW rule names; DENY rules with one are left out.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => true, aggregation: () => undefined };
   if (!exceedsComparisonLimit(policy, action, nowMs) && allowsAction(policy, action, facts)) return;
   throw new UnauthorizedUseError(`the policy \`${policy.id}\` does not allow what is to be signed`);
 }
 
-function compiledPolicy({ content, digest }: AgreedPolicy, isContentKnown: boolean): CompiledPolicy {
-  const key = `${digest} ${isContentKnown}`;
+function compiledPolicy({ content, digest }: AgreedPolicy, unknown: UnknownContent): CompiledPolicy {
+  const key = `${digest} ${unknown}`;
   const known = compiled.get(key);
   if (known !== undefined) return known;
   const { id, chainType, rules } = JSON.parse(content) as PolicyContent;
-  const policy = compilePolicy({ id, chain_type: chainType, rules: provableRules(rules, isContentKnown) });
+  const policy = compilePolicy({ id, chain_type: chainType, rules: provableRules(rules, unknown) });
   compiled.set(key, policy);
   return policy;
 }

@@ -14,7 +14,7 @@ const compiled = new Map<string, ReturnType<typeof compileRule>>();
 function provablyAllows({ rules, action, world }: Case, isContentKnown: boolean): boolean {
   const provable = provableRules(
     rules.map(({ input }) => input),
-    isContentKnown,
+    isContentKnown ? [] : 'all',
   );
   const { nowMs } = factsOf(world);
   const facts: PolicyFacts = { nowMs, inConditionSet: () => true, aggregation: () => undefined };

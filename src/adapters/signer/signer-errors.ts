@@ -4,7 +4,7 @@ import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
 import { SpentRequestError } from '../../authorization/spent-requests.ts';
 import { HpkeError } from '../../crypto/hpke.ts';
 import * as signing from '../../signing/signing-errors.ts';
-import { VaultError } from '../vault/vault-error.ts';
+import { MasterKeyUnavailableError, VaultError } from '../vault/vault-error.ts';
 
 /** The signer cannot be reached, is busy, or has failed. Whether it has signed is unknown; nothing was stored. */
 export class SignerUnavailableError extends Error {
@@ -52,6 +52,7 @@ type MakeError = (message: string, field: string) => Error;
 
 /** The errors of a vault that callers tell apart. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
+  ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
   ['vault', VaultError, (message) => new VaultError(message)],
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
   ['comparison', NotComparableError, (message) => new NotComparableError(message)],

@@ -1,4 +1,5 @@
-import { VaultError } from './vault-error.ts';
+import { readFile } from 'node:fs/promises';
+import { MasterKeyUnavailableError, VaultError } from './vault-error.ts';
 import type { MasterKey } from './vault-master-key.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -10,6 +11,8 @@ export interface TransitSettings {
   /** Name of the key in the transit engine. */
   readonly key: string;
   readonly token: string;
+  /** Where the token comes from, if it is a file: it is read again when the service refuses the token. */
+  readonly tokenFile?: string | undefined;
 }
 
 /**
@@ -17,16 +20,34 @@ export interface TransitSettings {
  * Uses the HTTP API of the transit engine in HashiCorp Vault and OpenBao: `encrypt` and `decrypt` with
  * `associated_data`, so that the binding is the same as with a local key.
  */
-export function transitMasterKey({ url, key, token }: TransitSettings): MasterKey {
+export function transitMasterKey({ url, key, token: firstToken, tokenFile }: TransitSettings): MasterKey {
   const id = transitKeyId({ key });
   const service = `the key management service of \`${id}\``;
+  let token = firstToken;
+  const readToken = async (): Promise<void> => {
+    if (tokenFile === undefined) return;
+    const read = await readFile(tokenFile, 'utf8').catch(() => '');
+    if (read.trim() !== '') token = read.trim();
+  };
+  const send = (address: string, body: Record<string, string>) =>
+    post(address, token, body).catch((error: unknown) => {
+      throw new MasterKeyUnavailableError(`${service} cannot be reached (${reasonOf(error)})`);
+    });
   const call = async (verb: 'encrypt' | 'decrypt', body: Record<string, string>): Promise<unknown> => {
     const address = `${url}/v1/transit/${verb}/${encodeURIComponent(key)}`;
-    const { status, text } = await post(address, token, body).catch((error: unknown) => {
-      throw new VaultError(`${service} cannot be reached (${reasonOf(error)})`);
-    });
+    const usedToken = token;
+    let answer = await send(address, body);
+    if (answer.status === 401 || answer.status === 403) {
+      await readToken();
+      if (token !== usedToken) answer = await send(address, body);
+    }
+    const { status, text } = answer;
     // The service's error text is omitted: it names internal policies and paths.
-    if (status !== 200) throw new VaultError(`${service} refused to ${verb} (${status})`);
+    if (status !== 200) {
+      const message = `${service} refused to ${verb} (${status})`;
+      // 400: this ciphertext, or this binding, is not one of the key.
+      throw status === 400 ? new VaultError(message) : new MasterKeyUnavailableError(message);
+    }
     try {
       return (JSON.parse(text) as { data?: unknown }).data;
     } catch {

@@ -1,4 +1,4 @@
-import type { PolicyAction } from '../../policy/action.ts';
+import type { KnownAction } from '../provable-rules.ts';
 
 /** What a task is of an action that the server builds from a signed request. */
 export interface BuiltPart {
@@ -12,9 +12,9 @@ export interface BuiltPart {
   /** Addresses that must be the wallet's own. */
   readonly accounts: readonly string[];
   /**
-   * What policies evaluate; undefined where the content of the action does not follow from the request and the task.
+   * What policies evaluate, and which fields of it do not follow from the request and the task.
    *
    * @param address the wallet's.
    */
-  action(address: string): PolicyAction | undefined;
+  action(address: string): KnownAction;
 }

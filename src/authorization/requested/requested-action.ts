@@ -63,12 +63,11 @@ export async function requestedAction(
   if (rest === '/transfer') return transferOf(body, task, wallet);
   const method = Object.hasOwn(methodsOfPaths, rest) ? methodsOfPaths[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
-  const action = part?.action(wallet.address);
-  return action === undefined ? onlyMethod(method) : known(action);
+  return part?.action(wallet.address) ?? onlyMethod(method);
 }
 
 function known(action: PolicyAction): KnownAction {
-  return { action, isContentKnown: true };
+  return { action, unknown: [] };
 }
 
 /** A transfer is judged by its body, which is compared with what is signed. */
@@ -80,7 +79,7 @@ function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }:
 
 /** CHOICE: what a delegation to one of our account contracts does is in the transactions that use it. */
 function onlyMethod(method: string): KnownAction {
-  return { action: { method, units: [{ label: method }] }, isContentKnown: false };
+  return { action: { method, units: [{ label: method }] }, unknown: 'all' };
 }
 
 async function rpcAction(

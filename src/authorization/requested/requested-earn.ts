@@ -74,7 +74,7 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
   return {
     ...(deposit === undefined ? { role: 'prepares', atOnce: MOST_APPROVALS } : { role: 'pays', atOnce: 1 }),
     accounts: deposit === undefined ? [] : [String(deposit[1])],
-    action: () => earnAction('earn_deposit', body as EarnRequest, asked),
+    action: () => ({ action: earnAction('earn_deposit', body as EarnRequest, asked), unknown: [] }),
   };
 }
 
@@ -97,7 +97,7 @@ function partOfWithdrawal(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   if (withdrawn !== undefined && BigInt(amount as bigint) !== asked.rawAmount) return undefined;
   return {
     ...{ role: 'pays', atOnce: 1, accounts: [String(receiver), String(owner)] },
-    action: () => earnAction('earn_withdraw', body as EarnRequest, asked),
+    action: () => ({ action: earnAction('earn_withdraw', body as EarnRequest, asked), unknown: [] }),
   };
 }
 
@@ -108,7 +108,12 @@ function partOfCollection(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   requireVault(body, { appId, caip2: signed.caip2, address: call.to });
   const [to] = readVaultCall(feeVault, 'withdrawFees', call) ?? [];
   if (to === undefined) return undefined;
-  return { role: 'pays', atOnce: 1, accounts: [String(to)], action: () => feeCollectionAction(body) };
+  return {
+    role: 'pays',
+    atOnce: 1,
+    accounts: [String(to)],
+    action: () => ({ action: feeCollectionAction(body), unknown: [] }),
+  };
 }
 
 /** Everything that the distributor owes the wallet. */
@@ -125,7 +130,12 @@ function partOfClaim(body: Fields, signed: SignedCalls, asked: AskedOf): BuiltPa
   const [users] = readVaultCall(rewardDistributor, 'claim', call) ?? [];
   if (users === undefined || call.to.toLowerCase() !== distributor.toLowerCase()) return undefined;
   const accounts = [...new Set(users as readonly string[])];
-  return { role: 'pays', atOnce: 1, accounts, action: () => claimAction(body, chain) };
+  return {
+    role: 'pays',
+    atOnce: 1,
+    accounts,
+    action: () => ({ action: claimAction(body, chain), unknown: [] }),
+  };
 }
 
 function onlyCall({ calls }: SignedCalls): BatchCall | undefined {

@@ -17,7 +17,10 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
   if (terms === undefined || movement === undefined) return undefined;
   if (!isOfAsset(movement, terms.asset, chainType) || movement.rawAmount !== terms.rawAmount)
     return undefined;
-  const action = () => payoutAction(body as Fields & CreateFiatPayoutRequest, terms);
+  const action = () => ({
+    action: payoutAction(body as Fields & CreateFiatPayoutRequest, terms),
+    unknown: [],
+  });
   return { role: 'pays', atOnce: 1, accounts: [], action };
 }
 

@@ -59,13 +59,19 @@ export function partOfSwap(
     ...roleOf(kinds),
     accounts: [...account, ...recipients],
     action(address) {
+      // An approval of nothing does not say how much an exact output costs.
+      const isSpentKnown = spent > 0n || terms.amountType === 'exact_input';
+      const rawAmount = spent > 0n ? spent : terms.rawAmount;
       const decimals = source.asset?.decimals;
-      // How much is spent is not in an approval of nothing; the token of an unnamed asset has its decimals on the chain.
-      if (spent === 0n || decimals === undefined) return undefined;
-      const recipient = terms.recipient ?? address;
-      return swapAction(body as unknown as ExecuteWalletSwapRequest, terms, {
-        ...{ rawAmount: spent, decimals, recipient },
-      });
+      const spending = { rawAmount, decimals: decimals ?? 0, recipient: terms.recipient ?? address };
+      return {
+        action: swapAction(body as unknown as ExecuteWalletSwapRequest, terms, spending),
+        // A token without a name has its decimals on the chain.
+        unknown: [
+          ...(isSpentKnown && decimals !== undefined ? [] : ['amount', 'source.amount']),
+          ...(isSpentKnown ? [] : ['raw_amount']),
+        ],
+      };
     },
   };
 }

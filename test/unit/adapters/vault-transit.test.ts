@@ -1,11 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { fromSentError, toSentError } from '../../../src/adapters/signer/signer-errors.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { transitMasterKey } from '../../../src/adapters/vault/master-key-transit.ts';
-import { VaultError } from '../../../src/adapters/vault/vault-error.ts';
+import { MasterKeyUnavailableError, VaultError } from '../../../src/adapters/vault/vault-error.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
+import { isUnavailable } from '../../../src/errors.ts';
 import { startTransitService, type TransitService } from '../../support/transit-service.ts';
 
 const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };
@@ -148,5 +153,34 @@ describe('when the service fails, the error says so without secrets', () => {
     expect(error.message).toMatch(/cannot be reached \(/);
     // The token is not carried along.
     expect(service.requests.map(({ path }) => path)).not.toContain('/elsewhere');
+  });
+});
+
+describe('the token of a key management service', () => {
+  test('is read again from its file when the service refuses it', async () => {
+    const tokenFile = join(mkdtempSync(join(tmpdir(), 'custos-test-')), 'token');
+    writeFileSync(tokenFile, 'ended');
+    const vault = vaultOf({ token: 'ended', tokenFile });
+    const refused = await failureOf(vault.seal(secret, binding));
+    expect(refused.message).toContain('refused to encrypt (403)');
+    expect(isUnavailable(refused)).toBe(true);
+    writeFileSync(tokenFile, `${service.token}\n`);
+    const sealed = await Promise.all([vault.seal(secret, binding), vault.seal(secret, binding)]);
+    expect(await open(vault, sealed[1])).toBe(secret.toString());
+    const asked = service.requests.length;
+    await vault.seal(secret, binding);
+    expect(service.requests).toHaveLength(asked + 1);
+  });
+
+  test('a service that is away or fails is unavailable; a secret that is not its own is an error', async () => {
+    const vault = vaultOf();
+    const sealed = await vault.seal(secret, binding);
+    service.interrupt((response) => response.writeHead(503).end());
+    expect(isUnavailable(await failureOf(open(vault, sealed)))).toBe(true);
+    service.interrupt(undefined);
+    expect(isUnavailable(await failureOf(open(vault, sealed, { ...binding, appId: 'b' })))).toBe(false);
+    const sent = fromSentError(toSentError(new MasterKeyUnavailableError('away')));
+    expect(isUnavailable(sent)).toBe(true);
+    expect(sent).toBeInstanceOf(VaultError);
   });
 });

@@ -457,6 +457,45 @@ describe('what the server builds', () => {
     await expect(attempt([onlyHello], unnamed, allows(10_000_000n))).rejects.toThrow(denied);
   });
 
+  test('of a token without a name, everything but the amount is judged', async () => {
+    const [unknownToken, friendly, evil] = [0xe1, 0xf1, 0xf2].map(
+      (byte) => `0x${byte.toString(16).repeat(20)}`,
+    );
+    const asks = (to: string) => ({
+      path: 'swap',
+      body: {
+        source: { caip2: 'eip155:1', asset_address: unknownToken },
+        destination: { asset_address: 'native', destination_address: to },
+        base_amount: '1000000',
+      },
+    });
+    const sells =
+      (to: string): CallOf =>
+      () => ({
+        to: router,
+        data: routerCall('swapExactTokensForETH', 1_000_000n, 1n, [unknownToken, evil], to, 2_000_000_000n),
+      });
+    const allowsNothing: CallOf = () => ({ to: unknownToken!, data: tokenCall('approve', router, 0n) });
+    const of = (field: string, value: string, operator = 'eq') =>
+      ({ field_source: 'action_request_body', field, operator, value }) as const;
+    const toFriend = [rule('*', [of('destination.address', friendly!)])];
+    const notToEvil = [rule('*', []), rule('*', [of('destination.address', evil!)], 'DENY')];
+    for (const rules of [toFriend, notToEvil]) {
+      for (const task of [sells(evil!), allowsNothing])
+        await expect(attempt(rules, asks(evil!), task)).rejects.toThrow(denied);
+      for (const task of [sells(friendly!), allowsNothing])
+        await expect(attempt(rules, asks(friendly!), task)).resolves.toBeDefined();
+    }
+    // Amounts in base units are known, those in its units are not.
+    const most = (field: string, value: string) => [rule('*', [of(field, value, 'lte')])];
+    await expect(attempt(most('raw_amount', '999999'), asks(friendly!), sells(friendly!))).rejects.toThrow(
+      denied,
+    );
+    await expect(
+      attempt(most('source.amount', '0.000001'), asks(friendly!), sells(friendly!)),
+    ).resolves.toBeDefined();
+  });
+
   test('is judged by the time', async () => {
     const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
     const until = (seconds: number) => [
