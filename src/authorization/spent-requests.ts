@@ -47,6 +47,14 @@ export interface RecordedRequest {
   readonly slots: readonly (readonly [name: string, isHeld: boolean, fee: string | null])[];
 }
 
+/** Keeps for how many transactions requests were signed. */
+export interface SigningJournal {
+  /** What was recorded before. */
+  readonly recorded: Iterable<RecordedRequest>;
+  /** Resolves when it is kept. */
+  record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
+}
+
 /** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 85 MB. */
 const ROOM = 100_000;
 

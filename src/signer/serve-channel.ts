@@ -5,7 +5,7 @@ import { type ServedVault, serveConnection } from '../adapters/signer/serve-conn
 import { randomPhrases } from '../adapters/vault/phrase-entropy.ts';
 import { preparedKeys } from '../adapters/vault/prepared-keys.ts';
 import { masterKeyIdsOf, productionVault } from '../adapters/vault/production-vault.ts';
-import type { SigningJournal } from '../adapters/vault/vault-operations.ts';
+import type { SigningJournal } from '../authorization/spent-requests.ts';
 import type { SignerConfig } from '../config-signer.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 

@@ -4,7 +4,7 @@ import { changedPolicy, policyDigest, sealName } from '../../authorization/polic
 import { changedQuorum } from '../../authorization/quorum-changes.ts';
 import { type BuildingSettings, namedContracts } from '../../authorization/requested/building-settings.ts';
 import { UnauthorizedUseError } from '../../authorization/signed-evidence.ts';
-import { createSpentRequests, type RecordedRequest } from '../../authorization/spent-requests.ts';
+import { createSpentRequests, type SigningJournal } from '../../authorization/spent-requests.ts';
 import {
   authorityDigest,
   changedAuthority,
@@ -70,14 +70,6 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly signaturesPerRequest?: number | undefined;
   /** Where that is recorded. Default: nowhere, so that it is forgotten with this process. */
   readonly journal?: SigningJournal | undefined;
-}
-
-/** Keeps for how many transactions requests were signed. */
-export interface SigningJournal {
-  /** What was recorded before. */
-  readonly recorded: Iterable<RecordedRequest>;
-  /** Resolves when it is kept. */
-  record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
 }
 
 /** A vault in this process. */
