@@ -476,7 +476,7 @@ describe('what the server builds', () => {
         data: routerCall('swapExactTokensForETH', 1_000_000n, 1n, [unknownToken, evil], to, 2_000_000_000n),
       });
     const allowsNothing: CallOf = () => ({ to: unknownToken!, data: tokenCall('approve', router, 0n) });
-    const of = (field: string, value: string, operator = 'eq') =>
+    const of = (field: string, value: string, operator: 'eq' | 'lte' = 'eq') =>
       ({ field_source: 'action_request_body', field, operator, value }) as const;
     const toFriend = [rule('*', [of('destination.address', friendly!)])];
     const notToEvil = [rule('*', []), rule('*', [of('destination.address', evil!)], 'DENY')];
