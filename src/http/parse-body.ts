@@ -120,7 +120,8 @@ function membersOf(value: unknown): number {
   return total;
 }
 
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/gs;
+// The closing quote is optional: a text that never ends must not be tried again from each of its quotes.
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],]/gs;
 
 interface Open {
   /** Undefined for a list. */
