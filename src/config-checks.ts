@@ -247,3 +247,17 @@ export function clockStart(faults: string[], name: string, text: string): 'now' 
   );
   return 'now';
 }
+
+export const shareSettings = ['CUSTOS_AUTOMATION_FEE_SHARE', 'CUSTOS_LOG_REQUESTS'] as const;
+
+/** The share of what an automation brings that its gas may cost, and that of the requests that are logged. */
+export function shares(
+  faults: string[],
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly automationFeeShare: number; readonly loggedShare: number } {
+  const { CUSTOS_AUTOMATION_FEE_SHARE: fees = '0.5', CUSTOS_LOG_REQUESTS: requests = '1' } = env;
+  return {
+    automationFeeShare: share(faults, 'CUSTOS_AUTOMATION_FEE_SHARE', fees),
+    loggedShare: share(faults, 'CUSTOS_LOG_REQUESTS', requests),
+  };
+}

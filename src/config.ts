@@ -131,6 +131,7 @@ export interface ServeConfig extends ListenConfig {
   responseCheck: 'off' | 'sampled' | 'always';
   /** The share of the requests without an error that are logged. */
   loggedShare: number;
+  automationFeeShare: number;
   /** Undefined: no traces and metrics are sent. */
   telemetry: TelemetrySettings | undefined;
   /** How long the server reports that it is not ready before it stops accepting connections. */
@@ -237,7 +238,7 @@ const serveNames = [
   'CUSTOS_AFTER_PROMOTION',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
-  'CUSTOS_LOG_REQUESTS',
+  ...check.shareSettings,
   'CUSTOS_SEED',
   ...fiatNames,
   ...signer.signerNames,
@@ -291,7 +292,7 @@ export function readServeConfig(
     }),
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
     telemetry: telemetrySettings(faults, env),
-    loggedShare: check.share(faults, 'CUSTOS_LOG_REQUESTS', env.CUSTOS_LOG_REQUESTS ?? '1'),
+    ...check.shares(faults, env),
     connections: check.connections(faults, env, trustedProxies.length > 0),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,

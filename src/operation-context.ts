@@ -41,6 +41,8 @@ export interface Services {
   readonly vaultRates?: VaultRates;
   /** Undefined without routers for swaps. */
   readonly swapRoutes?: SwapRoutes;
+  /** The share of what an automation brings that its gas may cost; undefined is the default. */
+  readonly automationFeeShare?: number;
   readonly fiatProviders: FiatProviders;
   readonly cardIssuers: CardIssuers;
   readonly uses: UseLog;

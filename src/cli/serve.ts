@@ -84,6 +84,7 @@ Settings (environment):
       eip155:1=https://a.example,https://b.example; several nodes of a chain
       are compared
   CUSTOS_FEE_CEILINGS (default: 2000, 500, 16777216, 1 ether)
+  CUSTOS_AUTOMATION_FEE_SHARE (default: 0.5)
       the most that nodes may ask for, per chain, separated by spaces:
       eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000; the
       signer has them too, and a signer with a socket its own ones

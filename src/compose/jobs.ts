@@ -12,6 +12,7 @@ import { followTransactions } from '../jobs/follow-transactions.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
 import { keepPartitions } from '../jobs/keep-partitions.ts';
+import { pullBack } from '../jobs/pull-back-checks.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
@@ -74,6 +75,7 @@ export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay, a
     sweepExpired(contextOf('sweep-expired')),
     expireIntents(contextOf('expire-intents')),
     sequenceAudit({ ...contextOf('sequence-audit'), openReader }),
+    pullBack(contextOf('pull-back-checks')),
     keepPartitions(contextOf('keep-partitions')),
   ];
 }

@@ -141,6 +141,7 @@ export async function startProduction(
       routerOf: (caip2) => config.swapRouters.get(caip2)?.router,
       wrappedOf: (caip2) => config.swapRouters.get(caip2)?.wrapped,
     }),
+    automationFeeShare: config.automationFeeShare,
     incentives: connectRewards({ ...config.rewards, chains, log }),
     prices: noPrices,
     custodians: noCustodians,

@@ -8781,7 +8781,7 @@ export type WalletAutomationExecutionResponse = {
   wallet_id: string;
 };
 
-/** `pending` and `submitted` are in progress; `completed`, `failed` and `skipped` (nothing to sweep) are final. */
+/** `pending` and `submitted` are in progress; `completed`, `failed` and `skipped` (nothing to sweep, or the gas costs too much of what it brings, which `failure_reason` says then) are final. */
 export type WalletAutomationExecutionStatus = "pending" | "submitted" | "completed" | "failed" | "skipped";
 
 /** One page of automations. */

@@ -5,7 +5,7 @@ import {
 } from '../domain/money/transactions/record-deposits.ts';
 import { watchedAddresses } from '../domain/money/transactions/watched-addresses.ts';
 import type { AnyChain } from '../ports/chains.ts';
-import type { JobContext } from './job-context.ts';
+import { type JobContext, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -18,6 +18,7 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
  * wallets. Chains are called between transactions; after a crash the same transfers are read again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
+  const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
   /** Whether more transfers can be read right away. */
   const read = async (chain: Followed): Promise<boolean> => {
     const { caip2, transferLeaseMs: leaseMs } = chain;
@@ -44,7 +45,7 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
     try {
       return await read(chain);
     } catch (err) {
-      services.log.warn({ err, caip2 }, 'the transfers of a chain could not be read; it is tried again');
+      report(caip2, err);
       return false;
     }
   };

@@ -6,7 +6,7 @@ import {
 } from '../domain/money/wallet-actions/due-steps.ts';
 import { externalSteps } from '../domain/money/wallet-actions/external-steps.ts';
 import type { ExternalKind } from '../domain/money/wallet-actions/wallet-action-steps.ts';
-import type { JobContext } from './job-context.ts';
+import { type JobContext, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -18,6 +18,7 @@ const BATCH = 20;
  */
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;
+  const report = outagesIn(log, 'external steps could not be followed; they are tried again');
   const askers = externalSteps(services);
   const kinds = Object.keys(askers) as ExternalKind[];
 
@@ -25,7 +26,7 @@ export function followExternalSteps({ services, inUnit }: JobContext): Job {
     try {
       return (await askers[due.kind]?.(due)) ?? { kind: 'waiting' };
     } catch (err) {
-      log.warn({ err, action: due.actionId }, 'an external step could not be followed; it is tried again');
+      report(due.kind, err);
       return { kind: 'waiting' };
     }
   };

@@ -13,7 +13,7 @@ import { followTransaction } from '../domain/money/transactions/follow-transacti
 import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
 import type { TransactionStatus } from '../domain/money/transactions/transaction-state.ts';
-import type { JobContext } from './job-context.ts';
+import { type JobContext, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -25,6 +25,7 @@ const BATCH = 20;
  * after that one, with what has become of it.
  */
 export function followTransactions({ services, inUnit }: JobContext): Job {
+  const report = outagesIn(services.log, 'transactions could not be followed; they are tried again');
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
     inUnit(async (em: SqlEntityManager) => {
       const context = { chains: services.chains, ids: services.ids, prices: services.prices, em, nowMs };
@@ -46,10 +47,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
       await writeDown(row, nowMs, finding);
       return finding.status;
     } catch (err) {
-      services.log.warn(
-        { err, transaction: row.id },
-        'a transaction could not be followed; it is tried again',
-      );
+      report(row.caip2, err);
       await writeDown(row, nowMs, unchanged(row, readDoubt(row)));
       return row.status;
     }

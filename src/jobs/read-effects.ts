@@ -1,6 +1,6 @@
 import { claimUnreadSteps, storeEffects, type UnreadStep } from '../domain/money/wallet-actions/due-steps.ts';
 import type { TransactionMovements } from '../ports/chains.ts';
-import type { JobContext } from './job-context.ts';
+import { type JobContext, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -15,13 +15,14 @@ const AGAIN_MS = 2000;
 export function readEffects({ services, inUnit }: JobContext): Job {
   const { chains, clock, log } = services;
 
-  const read = async ({ actionId, caip2, hash }: UnreadStep): Promise<TransactionMovements | undefined> => {
+  const report = outagesIn(log, 'the effects of steps could not be read; they are read again');
+  const read = async ({ caip2, hash }: UnreadStep): Promise<TransactionMovements | undefined> => {
     try {
       const chain = chains.find(caip2);
       if (chain?.kind !== 'evm') throw new Error(`the chain ${caip2} is not configured`);
       return await chain.movementsOf(hash);
     } catch (err) {
-      log.warn({ err, action: actionId }, 'the effects of a step could not be read; it is tried again');
+      report(caip2, err);
       return undefined;
     }
   };

@@ -25,7 +25,6 @@ const reviewed: readonly { readonly part: string; readonly atMost: number; reado
     atMost: 2_048,
     why: 'the format `url` of ajv-formats, which no schema of ours has',
   },
-  { part: 'vm execution error.*revert', atMost: 2_048, why: 'messages of nodes are cut when they are read' },
 ];
 
 /** Patterns that are put together while the program runs. */

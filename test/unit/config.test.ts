@@ -94,6 +94,7 @@ test('a complete environment creates a frozen config', () => {
     rpc: [],
     swapRouters: new Map(),
     rewards: { distributors: new Map(), url: 'https://api.merkl.xyz', apiKey: undefined },
+    automationFeeShare: 0.5,
     bridge: [],
   });
   expect(Object.isFrozen(config)).toBe(true);

@@ -2809,6 +2809,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "defaults"
  },
  {
+  "text": "`all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose transfer burns gas, and send it; a token without a name is covered by `include` only.",
+  "path": "src/domain/access/automations/automation-assets.ts",
+  "symbol": "matchesFilter"
+ },
+ {
   "text": "keys have no display name, because no operation sets one.",
   "path": "src/domain/access/key-quorums/key-quorum-view.ts",
   "symbol": "keyQuorumView"

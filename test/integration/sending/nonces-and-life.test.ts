@@ -1,10 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { encodeFunctionData, erc20Abi, type Hex, parseGwei } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ChainUnavailableError } from '../../../src/adapters/chain-unavailable-error.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { EthereumSendTransactionRpcResponseData, Wallet } from '../../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
+import { pullBack } from '../../../src/jobs/pull-back-checks.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { caip2, type ScriptedChain, scriptChain } from '../../support/scripted-chain.ts';
@@ -420,6 +422,35 @@ describe.each(databaseKinds)('on %s', (kind) => {
       'transaction.broadcasted',
       `transaction.${end}`,
     ]);
+  });
+
+  test('a clock that was an hour ahead and is set back strands nothing', async () => {
+    const { hash, transaction_id: id } = await sent();
+    operations.clock.nowMs += 3600 * second;
+    await follow();
+    chain.include(hash);
+    operations.clock.nowMs -= 3600 * second - 15 * second;
+    await follow();
+    expect(await statusOf(id!)).toMatchObject({ status: 'broadcasted' });
+    const { services, database } = operations;
+    await pullBack({ services, inUnit: inUnitOf(unitsOf(database)) }).run(() => undefined);
+    await follow();
+    expect(await statusOf(id!)).toMatchObject({ status: 'confirmed' });
+  });
+
+  test('a chain that hangs is reported once a minute, with the number of failures and no stack', async () => {
+    const lines: object[] = [];
+    const warn = (fields: object) => void lines.push(fields);
+    await sent();
+    Object.assign(operations.services, { log: { ...operations.services.log, warn } });
+    chain.statusOf = () => Promise.reject(new ChainUnavailableError('node.test: no response'));
+    const { services, database } = operations;
+    const job = followTransactions({ services, inUnit: inUnitOf(unitsOf(database)) });
+    for (let time = 0; time < 20; time += 1) {
+      operations.clock.nowMs += 60 * second;
+      await job.run(() => undefined);
+    }
+    expect(lines).toEqual([{ subject: caip2, times: 1, reason: 'node.test: no response' }]);
   });
 
   test('one that waits for long is reported once, with the signed request', async () => {

@@ -1,5 +1,6 @@
 import { readChainAddress } from '../../../assets/chain-address.ts';
-import type { KnownChain } from '../../../assets/known-chains.ts';
+import { assetAtAddress } from '../../../assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { invalidField } from '../../../errors.ts';
 import type { AutomationAssetFilter, AutomationAssetSpec } from '../../../generated/schemas.ts';
 
@@ -20,11 +21,21 @@ export function addressOn(chain: KnownChain, address: string, pointer: string): 
   );
 }
 
-/** Whether a deposit of the asset triggers an automation with this filter. */
+/**
+ * Whether a deposit of the asset triggers an automation with this filter.
+ *
+ * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose
+ * transfer burns gas, and send it; a token without a name is covered by `include` only.
+ */
 export function matchesFilter(filter: AutomationAssetFilter, asset: AutomationAssetSpec): boolean {
-  if (filter.mode === 'all') return true;
+  if (filter.mode === 'all') return isNamed(asset);
   const isListed = filter.values.some((each) => isSameAsset(each, asset));
-  return filter.mode === 'include' ? isListed : !isListed;
+  return filter.mode === 'include' ? isListed : !isListed && isNamed(asset);
+}
+
+function isNamed({ caip2, asset_address: address }: AutomationAssetSpec): boolean {
+  const chain = chainOfCaip2(caip2);
+  return address === NATIVE || (chain !== undefined && assetAtAddress(chain, address) !== undefined);
 }
 
 /** EVM addresses are stored in checksum case, so text is enough. */

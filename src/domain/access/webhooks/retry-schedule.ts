@@ -7,6 +7,9 @@ const HOUR = 60 * MINUTE;
 /** The delays after the first, second, … failure. The first attempt is immediate. */
 const delaysMs = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
 
+/** The longest delay after a failure, with its jitter. */
+export const LONGEST_RETRY_MS = 11 * HOUR;
+
 /** After this many failures a delivery is given up. */
 export const MAX_ATTEMPTS = 1 + delaysMs.length;
 

@@ -8,7 +8,7 @@ import type { Tables } from '../../tables.ts';
 export type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string }
   | { readonly status: 'failed'; readonly reason: string }
-  | { readonly status: 'skipped'; readonly sweptById: string | null };
+  | { readonly status: 'skipped'; readonly sweptById: string | null; readonly reason?: string };
 
 /**
  * Moves an execution that is still pending.
@@ -28,7 +28,9 @@ export async function moveExecution(
       next_run_at_ms: null,
       updated_at_ms: nowMs,
       ...(change.status === 'submitted' ? { action_id: change.actionId, submitted_at_ms: nowMs } : {}),
-      ...(change.status === 'skipped' ? { swept_by_id: change.sweptById } : {}),
+      ...(change.status === 'skipped'
+        ? { swept_by_id: change.sweptById, failure_reason: change.reason ?? null }
+        : {}),
       ...(change.status === 'failed' ? { failure_reason: change.reason, failed_at_ms: nowMs } : {}),
     })
     .where('id', '=', id)

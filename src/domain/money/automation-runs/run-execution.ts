@@ -16,6 +16,7 @@ import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './end-execution.ts';
 import { prepareSweep, type Sweep } from './sweep.ts';
+import { costRefusal } from './worthwhile.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
 
@@ -46,9 +47,14 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     }
     if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
-    const sweep = await prepareSweep(preparationContext(context, execution), execution, wallet.address);
-    if (sweep === undefined) await skip(context, execution);
-    else await submit(context, execution, sweep);
+    const planning = preparationContext(context, execution);
+    const sweep = await prepareSweep(planning, execution, wallet.address);
+    if (sweep === undefined) return void (await skip(context, execution));
+    const account = { id: execution.walletId, address: wallet.address };
+    const reason = sweep.spending && (await costRefusal(planning, account, sweep.spending));
+    if (reason !== undefined) {
+      await end(context, execution, { status: 'skipped', sweptById: null, reason });
+    } else await submit(context, execution, sweep);
   } catch (error) {
     const nowMs = services.clock.now();
     const isFinal =

@@ -17,8 +17,10 @@ import { depositIntoVault, prepareDeposit } from '../earn/deposit-into-vault.ts'
 import { callChain } from '../sending/call-chain.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
 import { executeWalletSwap, prepareSwap } from '../swaps/execute-wallet-swap.ts';
+import type { SwapPlan } from '../swaps/plan-swap.ts';
 import { prepareTransfer, transferFromWallet } from '../wallet-actions/transfer-from-wallet.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
+import type { Spending } from './worthwhile.ts';
 
 /** CHOICE: the gas that is left in a wallet whose native asset is swept: enough for an approval and a swap. */
 const RESERVED_GAS = 500_000n;
@@ -29,6 +31,8 @@ const RESERVED_LAMPORTS = 5_000_000n;
 export interface Sweep {
   /** The verb of the direct operation. */
   run(context: OperationContext): Promise<WalletActionRow>;
+  /** Undefined if the verb refuses it anyway. */
+  readonly spending: Spending | undefined;
 }
 
 /**
@@ -53,7 +57,11 @@ export async function prepareSweep(
   if (action.type === 'earn_deposit') {
     const body: EarnRequest = { vault_id: action.vault_id, raw_amount: String(held) };
     const prepared = await keepPrepared(() => prepareDeposit(context, walletId, body));
-    return { run: (unit) => depositIntoVault(unit, { walletId, body, prepared }) };
+    const spending =
+      'value' in prepared
+        ? { caip2, cost: prepared.value.cost, proceeds: prepared.value.deposited }
+        : undefined;
+    return { run: (unit) => depositIntoVault(unit, { walletId, body, prepared }), spending };
   }
   const paysGas = token === null && !paysForAutomations(context, chain);
   const rawAmount = paysGas ? held - (await gasReserve(chain)) : held;
@@ -71,7 +79,16 @@ export async function prepareSweep(
     base_amount: String(rawAmount),
   };
   const prepared = await keepPrepared(() => prepareSwap(context, walletId, body));
-  return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }) };
+  const spending = 'value' in prepared ? spendingOf(caip2, asset, prepared.value) : undefined;
+  return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }), spending };
+}
+
+function spendingOf(caip2: string, destination: AutomationAssetSpec, plan: SwapPlan): Spending {
+  const { offer, cost } = plan;
+  const rawAmount = offer.by === 'route' ? offer.route.rawOutputMin : offer.exchange.quote.rawOutput;
+  const { asset_address: address } = destination;
+  const token = address === NATIVE ? null : address;
+  return { caip2, cost, proceeds: { caip2: destination.caip2, token, rawAmount } };
 }
 
 interface Forwarding {
@@ -102,7 +119,11 @@ async function prepareForwarding(
     destination: { address: recipient },
   };
   const prepared = await keepPrepared(() => prepareTransfer(context, walletId, body));
-  return { run: (unit) => transferFromWallet(unit, { walletId, body, prepared }) };
+  const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, prepared });
+  if (!('value' in prepared)) return { run, spending: undefined };
+  const proceeds = { caip2: source.caip2, token: isNative ? null : source.asset_address, rawAmount };
+  const cost = BigInt(prepared.value.estimatedGas?.base_amount ?? 0);
+  return { run, spending: { caip2: source.caip2, cost, proceeds } };
 }
 
 function requireNative({ native, name }: KnownChain): { readonly asset: string; readonly decimals: number } {

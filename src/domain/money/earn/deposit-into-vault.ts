@@ -24,6 +24,10 @@ export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
   /** Whether transactions before the deposit allow the vault to take the amount. */
   readonly isApproved: boolean;
+  /** What is deposited. */
+  readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
+  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  readonly cost: bigint;
 }
 
 /**
@@ -103,13 +107,14 @@ async function planDeposit(
   };
   const approvals = await approvalsFor(context, spending);
   const data = tokenVault.encodeCall('deposit', rawAmount, wallet.address);
-  const { builds } = await planCalls(context, {
+  const { builds, cost } = await planCalls(context, {
     ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
     isSponsored: paysForAutomations(context, chain),
   });
   // Calls in one transaction are reverted together.
-  return { builds, isApproved: approvals.length > 0 && builds.length > 1 };
+  const deposited = { caip2: vault.caip2, token: vault.assetAddress, rawAmount };
+  return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
 }
 
 /** The error for an address that does not answer as a vault. */

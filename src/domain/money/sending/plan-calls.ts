@@ -32,6 +32,8 @@ export interface CallsDraft {
 export interface PlannedCalls {
   /** The most that all of them pay for gas, in base units of the native asset; 0 when sponsored. */
   readonly estimatedFee: bigint;
+  /** The same, also if it is sponsored. */
+  readonly cost: bigint;
   /** Gas limits of all of them together. */
   readonly gasUnits: bigint;
   /** One transaction each, in order; a single one when sponsored. */
@@ -88,7 +90,7 @@ export async function planCalls(context: PreparationContext, draft: CallsDraft):
       return buildEthereum(unit, { chain, address, transaction, pendingCount }, method);
     };
   });
-  return { estimatedFee, gasUnits, builds };
+  return { estimatedFee, cost: estimatedFee, gasUnits, builds };
 }
 
 async function planSponsored(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
@@ -98,6 +100,7 @@ async function planSponsored(context: PreparationContext, draft: CallsDraft): Pr
   const plan = await planOperation(context, { caip2: draft.caip2, address: draft.address, calls });
   return {
     estimatedFee: 0n,
+    cost: plan.callGas * plan.fees.maxFeePerGas,
     gasUnits: plan.callGas,
     builds: [(unit) => buildOperation(unit, plan, draft.method)],
   };

@@ -42,6 +42,8 @@ export interface SwapPlan {
   /** The most that it spends, in base units of the source asset. */
   readonly rawInputMax: bigint;
   readonly estimatedGas: Gas | null;
+  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  readonly cost: bigint;
   /** Builds its transactions, in order. */
   readonly builds: readonly BuildTransaction[];
   /** What the transactions before the swap allow the router to take. */
@@ -141,13 +143,13 @@ async function planRoute(
   const { rawInputMax } = route;
   await requireBalance(chain, wallet, source, rawInputMax);
   const approvals = await routeApprovals(context, wallet, offer);
-  const { estimatedFee, builds } = await planCalls(context, {
+  const { estimatedFee, cost, builds } = await planCalls(context, {
     ...{ caip2: chain.caip2, address: wallet.address, method: 'swap' },
     calls: [...approvals, ...route.calls],
     isSponsored: paysForAutomations(context, chain),
   });
   return {
-    ...{ offer, rawInputMax, builds },
+    ...{ offer, rawInputMax, builds, cost },
     estimatedGas: gasOf(source.chain, estimatedFee),
     approved: approvals.length === 0 ? undefined : rawInputMax,
   };
@@ -166,7 +168,7 @@ async function planDeposit(
   const order = { ...depositOf(exchange), from: wallet.address };
   const { estimatedFee, build } = await planSending(context, order);
   return {
-    ...{ offer, rawInputMax: rawInput, builds: [build], approved: undefined },
+    ...{ offer, rawInputMax: rawInput, builds: [build], approved: undefined, cost: estimatedFee },
     estimatedGas: gasOf(source.chain, estimatedFee),
   };
 }

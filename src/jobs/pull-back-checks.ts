@@ -1,0 +1,19 @@
+import { pullBackChecks } from '../domain/money/transactions/pull-back-checks.ts';
+import type { JobContext } from './job-context.ts';
+import type { Job } from './runner.ts';
+
+const EVERY_MS = 15_000;
+
+/** Makes work due that waits for a time which only a wrong clock can have set. */
+export function pullBack({ services, inUnit }: JobContext): Job {
+  return {
+    name: 'pull-back-checks',
+    everyMs: EVERY_MS,
+    async run() {
+      const found = await inUnit((em) => pullBackChecks(em, services.clock.now()));
+      if (found > 0)
+        services.log.warn({ rows: found }, 'the clock went back; work that waited for it is due now');
+      return false;
+    },
+  };
+}
