@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
+import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { SandboxConfig } from '../config.ts';
+import { masterKeyCheckBinding } from '../domain/base/sealed-keys/seal-bindings.ts';
 import { ApiError, notFound } from '../errors.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
 import {
@@ -12,12 +14,16 @@ import {
   readSnapshotHeader,
   type Snapshot,
 } from '../sandbox/snapshots/snapshot-file.ts';
+import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
 import { StartError } from '../start-error.ts';
-import { damageOfSnapshot } from './check-snapshot.ts';
+import { damageOfImage, masterKeyChecksIn } from '../storage/images/check-image.ts';
+import { migrations } from '../storage/migrations/migrations.ts';
 import { schema, type WholeState } from './whole-state.ts';
 
 /** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
 const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
+
+const migrationSteps = migrations.map(({ sqlite }) => sqlite);
 
 interface SnapshotOptions {
   readonly store: SnapshotStore;
@@ -116,9 +122,21 @@ function hasSchema(snapshot: Snapshot): boolean {
   return numbers(snapshot.schema) === numbers(schema);
 }
 
-async function damageText(snapshot: Snapshot): Promise<string | undefined> {
-  const damage = await damageOfSnapshot(snapshot);
-  return damage && `a database in the snapshot cannot be used: ${damage}`;
+/** Checksums say that a snapshot is whole, not that a sandbox can run on it: it may come from elsewhere. */
+async function damageText({ database, chains, state }: Snapshot): Promise<string | undefined> {
+  const damage =
+    damageOfImage(database, migrationSteps) ??
+    (chains === undefined ? undefined : damageOfImage(chains, chainStoreSteps));
+  if (damage !== undefined) return `a database in the snapshot cannot be used: ${damage}`;
+  const vault = sandboxVault(state.masterKeyHex);
+  try {
+    for (const check of masterKeyChecksIn(database)) await vault.open(check, masterKeyCheckBinding);
+    return undefined;
+  } catch {
+    return 'a database in the snapshot cannot be used: its master key does not open it';
+  } finally {
+    vault.close();
+  }
 }
 
 /** Why a whole snapshot cannot be loaded here; undefined if it can. */

@@ -1,17 +1,5 @@
 import Sqlite, { type Database as SqliteHandle } from 'better-sqlite3';
-import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
-import { masterKeyCheckBinding } from '../domain/base/sealed-keys/seal-bindings.ts';
-import type { Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
-import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
-import { migrations } from '../storage/migrations/migrations.ts';
-import { upgradeSqlite } from '../storage/sqlite/upgrade-sqlite.ts';
-
-/*
- * A snapshot may come from elsewhere. Its checksums say that it is whole, not that a sandbox can run on it, so the
- * databases in it are compared with this version's schema before anything is replaced.
- */
-
-const migrationSteps = migrations.map(({ sqlite }) => sqlite);
+import { upgradeSqlite } from '../sqlite/upgrade-sqlite.ts';
 
 /** The storage classes that SQLite gives the values of a column, by its declared type. */
 const storageClasses: Readonly<Record<string, string>> = {
@@ -23,17 +11,11 @@ const storageClasses: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why a sandbox of this version could not run on the databases of a snapshot; undefined if it can. The snapshot has the
- * schema of this version.
+ * Why a server of this version could not run on the image of a database that comes from elsewhere; undefined if it can.
+ *
+ * @param steps SQL of the schema that it must have, oldest first.
  */
-export async function damageOfSnapshot({ database, chains, state }: Snapshot): Promise<string | undefined> {
-  const damage =
-    damageOf(database, migrationSteps) ??
-    (chains === undefined ? undefined : damageOf(chains, chainStoreSteps));
-  return damage ?? (await wrongKeyOf(database, state.masterKeyHex));
-}
-
-function damageOf(image: Buffer, steps: readonly string[]): string | undefined {
+export function damageOfImage(image: Buffer, steps: readonly string[]): string | undefined {
   return reading(image, (handle) => {
     // The schema first: reading a table runs expressions that its schema contains.
     if (schemaOf(handle) !== expectedSchema(steps)) return 'its schema is not that of this version';
@@ -102,22 +84,22 @@ function wrongValueOf(handle: SqliteHandle): string | undefined {
   return undefined;
 }
 
-/** Whether the master key opens what the database was sealed with. */
-async function wrongKeyOf(image: Buffer, masterKeyHex: string): Promise<string | undefined> {
+/** The values by which a database recognizes its master keys. */
+export function masterKeyChecksIn(image: Buffer): MasterKeyCheckRow[] {
   const handle = new Sqlite(image);
-  const vault = sandboxVault(masterKeyHex);
   try {
-    const checks = handle
+    return handle
       .prepare(
         'select master_key_id as masterKeyId, sealed_secret as sealedSecret, wrapped_data_key as wrappedDataKey from master_key_checks',
       )
-      .all() as Parameters<typeof vault.open>[0][];
-    for (const check of checks) await vault.open(check, masterKeyCheckBinding);
-    return undefined;
-  } catch {
-    return 'its master key does not open its database';
+      .all() as MasterKeyCheckRow[];
   } finally {
-    vault.close();
     handle.close();
   }
+}
+
+interface MasterKeyCheckRow {
+  readonly masterKeyId: string;
+  readonly sealedSecret: Buffer;
+  readonly wrappedDataKey: Buffer;
 }
