@@ -185,7 +185,12 @@ describe('the action', () => {
     });
     script(
       join(bin, 'custos'),
-      `if [ "$1" = sandbox ]; then echo '${ready}' > ${folder}/custos/ready.json; else echo report > ${folder}/custos/coverage/summary.md; exit 1; fi`,
+      `case "$1 $*" in
+sandbox*) echo '${ready}' > ${folder}/custos/ready.json ;;
+env*json) echo '{"CUSTOS_APP_SECRET":"s"}' ;;
+env*github) echo "CUSTOS_OF=$3" ;;
+*) echo report > ${folder}/custos/coverage/summary.md; exit 1 ;;
+esac`,
     );
     script(join(bin, 'npm'), 'exit 0');
     symlinkSync(process.execPath, join(bin, 'node'));
@@ -194,19 +199,21 @@ describe('the action', () => {
       string,
       string,
     ];
-    const run = (text: string) =>
+    const run = (text: string, PACKAGE = './custos.tgz') =>
       spawnSync('bash', ['-e', '-o', 'pipefail'], {
         input: text,
         encoding: 'utf8',
         env: {
-          ...{ PATH: `${bin}:/usr/bin:/bin`, RUNNER_TEMP: folder, PACKAGE: 'custos', FLAGS: '--seed ci' },
+          ...{ PATH: `${bin}:/usr/bin:/bin`, RUNNER_TEMP: folder, PACKAGE, FLAGS: '--seed ci' },
           ...{ GITHUB_ENV: env, GITHUB_PATH: path, GITHUB_STEP_SUMMARY: summary },
         },
       });
     expect(run(scripts[0]!)).toMatchObject({ status: 0, stdout: '::add-mask::s\n' });
-    expect(readFileSync(env, 'utf8')).toBe(
-      'CUSTOS_BASE_URL=https://127.0.0.1:1\nCUSTOS_APP_ID=a\nCUSTOS_APP_SECRET=s\nNODE_EXTRA_CA_CERTS=c\n',
-    );
+    expect(readFileSync(env, 'utf8')).toBe(`CUSTOS_OF=${folder}/custos/ready.json\n`);
+    expect(run(scripts[0]!, '')).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining('input `package` is missing'),
+    });
     expect(run(scripts[1]!)).toMatchObject({ status: 1 });
     expect(readFileSync(summary, 'utf8')).toBe('report\n');
   });
