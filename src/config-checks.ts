@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { resolve } from 'node:path';
 
 // Each check records a fault and returns a value of the right type, so that all faults can be reported together.
 export type Faults = string[];
@@ -219,9 +220,17 @@ export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
 
-export function afterPromotion(faults: Faults, env: Environment): 'hold' | 'trust' {
+/** `checkpointFile` keeps the last signed checkpoint of the audit log, absolute; undefined: only memory does. */
+export function restoreSettings(
+  faults: Faults,
+  env: Environment,
+): { readonly afterPromotion: 'hold' | 'trust'; readonly checkpointFile: string | undefined } {
   const name = 'CUSTOS_AFTER_PROMOTION';
-  return oneOf(faults, name, env[name] ?? 'hold', ['hold', 'trust'] as const);
+  const file = env.CUSTOS_CHECKPOINT_FILE;
+  return {
+    afterPromotion: oneOf(faults, name, env[name] ?? 'hold', ['hold', 'trust'] as const),
+    checkpointFile: file === undefined || file === '' ? undefined : resolve(file),
+  };
 }
 
 /** A secret that is sent in a header. */

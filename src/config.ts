@@ -140,6 +140,7 @@ export interface ServeConfig extends ListenConfig {
   workers: number;
   /** What a server does that starts on a promoted replica: hold changes, or trust that none were lost. */
   afterPromotion: 'hold' | 'trust';
+  checkpointFile: string | undefined;
 }
 
 /** The database of a command that needs nothing else. */
@@ -236,6 +237,7 @@ const serveNames = [
   'CUSTOS_FEE_CEILINGS',
   'CUSTOS_CONFIRMATIONS',
   'CUSTOS_AFTER_PROMOTION',
+  'CUSTOS_CHECKPOINT_FILE',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
   ...check.shareSettings,
@@ -317,7 +319,7 @@ export function readServeConfig(
         ...{ url: env.CUSTOS_MERKL_URL, apiKey: env.CUSTOS_MERKL_API_KEY },
       },
     ),
-    afterPromotion: check.afterPromotion(faults, env),
+    ...check.restoreSettings(faults, env),
     workers: check.count(faults, 'CUSTOS_WORKERS', flags.workers ?? env.CUSTOS_WORKERS ?? '1', {
       least: 1,
       most: 64,

@@ -19,6 +19,7 @@ import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
 import { isUnavailable } from '../errors.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
+import type { Log } from '../ports/log.ts';
 import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
@@ -58,12 +59,21 @@ export interface AppAdministration {
  */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
   const work = async (database: Database): Promise<string[]> => {
+    await requireSchema(database);
     const names = await (dryRun ? pendingMigrations(database.orm) : migrate(database.orm));
     if (!dryRun || names.length === 0) await requireMigrated(database);
     if (!dryRun && names.length > 0) await recordMigration(database, names);
     return names;
   };
   return withDatabase(config, work, 'none');
+}
+
+/** @throws StartError where tables could not be created. */
+async function requireSchema({ orm, kind }: Database): Promise<void> {
+  if (kind === 'sqlite') return;
+  const [row] = await orm.em.fork().execute<{ name: string | null }[]>('select current_schema() as name');
+  if (row?.name === null)
+    throw new StartError('no schema of the `search_path` exists; create it first with `create schema`');
 }
 
 function recordMigration({ orm }: Database, names: readonly string[]): Promise<void> {
@@ -182,6 +192,38 @@ export async function withDatabase<T>(
     return await work(database);
   } finally {
     await database.close();
+  }
+}
+
+/** CHOICE: a server that starts waits for a minute until a recovery or promotion of the database has ended. */
+const RECOVERY_MS = 60_000;
+
+/**
+ * Waits while the database is read-only, as during a recovery to a point in time.
+ *
+ * @throws StartError after the limit.
+ */
+export async function waitUntilWritable(
+  { orm }: Pick<Database, 'orm'>,
+  log: Pick<Log, 'warn'>,
+  { limitMs, everyMs } = { limitMs: RECOVERY_MS, everyMs: 1_000 },
+): Promise<void> {
+  const deadlineMs = performance.now() + limitMs;
+  for (let hasWarned = false; ; hasWarned = true) {
+    const [state] = await orm.em
+      .fork()
+      .execute<{ is_recovering: boolean; is_read_only: boolean }[]>(
+        `select pg_is_in_recovery() as is_recovering, current_setting('transaction_read_only') = 'on' as is_read_only`,
+      );
+    if (state?.is_recovering !== true && state?.is_read_only !== true) return;
+    const text = state.is_recovering ? 'the database is in recovery' : 'the database is read-only';
+    if (performance.now() >= deadlineMs) {
+      throw new StartError(
+        `${text} after ${limitMs / 1000} s: start the server when \`select pg_is_in_recovery()\` returns false, or name the primary in DATABASE_URL`,
+      );
+    }
+    if (!hasWarned) log.warn({ limit_ms: limitMs }, `${text}; waiting until it accepts changes`);
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
 

@@ -33,9 +33,9 @@ export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration
       .map(({ name, postgres }) => ({
         name,
         removes_since: leastKnownBy(name) ?? null,
-        statements: readStatements(postgres).map(({ text, table, lock }) => ({
+        statements: readStatements(postgres).map(({ text, table, source, lock }) => ({
           ...{ sql: text, table, rows: 0, bytes: 0, waits: lock ?? null },
-          ...sizes.get(table),
+          ...(source === undefined ? {} : sizes.get(source)),
         })),
       }));
   });
@@ -43,16 +43,16 @@ export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration
 
 async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; bytes: number }>> {
   const tables = await orm.em.fork().execute<{ name: string; rows: number; bytes: number }[]>(
-    // A partitioned table has the rows of its partitions.
+    // A partitioned table has the rows of its partitions, and the estimate of their sum.
     `select whole.relname as name, sum(greatest(part.reltuples, 0))::bigint as rows,
        sum(pg_total_relation_size(part.oid))::bigint as bytes
      from pg_class whole
      join lateral (
-       select whole.oid as oid, whole.reltuples union all
+       select whole.oid as oid, case whole.relkind when 'r' then whole.reltuples else 0 end as reltuples union all
        select child.oid, child.reltuples from pg_inherits join pg_class child on child.oid = inhrelid
        where inhparent = whole.oid and whole.relkind = 'p'
      ) part on true
-     where whole.relkind in ('r', 'p') and whole.relnamespace = current_schema()::regnamespace
+     where whole.relkind in ('r', 'p') and whole.relnamespace = (select oid from pg_namespace where nspname = current_schema())
      group by whole.relname`,
   );
   return new Map(tables.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]));

@@ -55,6 +55,10 @@ Settings (environment):
   CUSTOS_AFTER_PROMOTION (default: hold)
       what a server does that starts on a promoted replica: hold changes until
       \`custos restored release\`, or trust that the replica lost nothing
+  CUSTOS_CHECKPOINT_FILE
+      a file that keeps the last signed checkpoint of the audit log where the
+      administrator of the database cannot write; by it, a server notices at
+      its start that the log was cut or replaced
   CUSTOS_DATABASE_REPLICA_URL
       a streaming replica that lists are read from while it is at most a
       second behind; as many connections again

@@ -52,7 +52,11 @@ interface JobsOptions {
 }
 
 /** The jobs of a server, not started, and without the beats. */
-export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay, audit }: JobsOptions): Job[] {
+export function jobsOf(
+  services: Services,
+  openUnit: OpenUnit,
+  { alive, delay, audit, restores }: JobsOptions,
+): Job[] {
   const contextOf = (job: string): JobContext => ({
     services,
     inUnit: inUnitOf(jobUnits(openUnit, services, { job, audit })),
@@ -74,7 +78,7 @@ export function jobsOf(services: Services, openUnit: OpenUnit, { alive, delay, a
     deliverEvents({ ...contextOf(DELIVER_EVENTS), alive, delay, writePayload }),
     sweepExpired(contextOf('sweep-expired')),
     expireIntents(contextOf('expire-intents')),
-    sequenceAudit({ ...contextOf('sequence-audit'), openReader }),
+    sequenceAudit({ ...contextOf('sequence-audit'), openReader, hold: restores?.hold }),
     pullBack(contextOf('pull-back-checks')),
     keepPartitions(contextOf('keep-partitions')),
   ];

@@ -1,5 +1,6 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { noPrices } from '../adapters/chains-none.ts';
+import { checkpointFile } from '../adapters/checkpoint-file.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
@@ -15,7 +16,7 @@ import type { SignerVault } from '../adapters/signer/signer-vault.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
-import { requireMigrated } from '../admin/administration.ts';
+import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
@@ -175,6 +176,7 @@ export async function startProduction(
     services,
     inUnit: inUnitOf(unitsOf(pulse)),
     afterPromotion: config.afterPromotion,
+    keeper: config.checkpointFile === undefined ? undefined : checkpointFile(config.checkpointFile),
   });
   let beside: BesideRequests | undefined;
   const finish = async (): Promise<void> => {
@@ -196,6 +198,7 @@ export async function startProduction(
   };
   try {
     await requireMigrated(database);
+    await waitUntilWritable(database, log);
     await requireMasterKey(database, vault, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();

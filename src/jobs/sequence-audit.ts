@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { SeenLog } from '../domain/base/audit/lost-changes.ts';
 import { SEQUENCED_AT_ONCE, sequenceRecords } from '../domain/base/audit/sequence-records.ts';
 import { signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
+import type { ChangeHold } from '../ports/restores/change-hold.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -13,9 +14,12 @@ export function sequenceAudit({
   services,
   inUnit,
   openReader,
+  hold,
 }: JobContext & {
   /** Reads outside any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
+  /** While changes are held, nothing is signed: the log may be another one than before. */
+  readonly hold?: ChangeHold | undefined;
 }): Job {
   let seen: SeenLog | undefined;
   return {
@@ -28,6 +32,10 @@ export function sequenceAudit({
       const nowMs = services.clock.now();
       const placed = await inUnit((em) => sequenceRecords(em, nowMs));
       if (placed === SEQUENCED_AT_ONCE) return true;
+      if (hold?.reason() !== undefined) {
+        seen = undefined;
+        return false;
+      }
       seen = await signCheckpoint({ vault: services.vault, em: await openReader(), inUnit }, seen);
       return false;
     },

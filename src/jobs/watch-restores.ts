@@ -2,11 +2,14 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   type AcknowledgedChange,
   compareLog,
+  continuesLog,
   countLost,
   findPlaced,
+  openSeenLog,
   readLog,
   type SeenLog,
 } from '../domain/base/audit/lost-changes.ts';
+import { getSignedCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
 import { takeLastRecord } from '../domain/base/audit/write-record.ts';
 import {
   type DatabaseIdentity,
@@ -19,6 +22,7 @@ import {
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
 import type { ChangeHold } from '../ports/restores/change-hold.ts';
+import type { CheckpointKeeper, KeptCheckpoint } from '../ports/restores/checkpoint-keeper.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -74,6 +78,8 @@ interface IdentifiedDatabase extends DatabaseIdentity {
 interface WatchOptions extends JobContext {
   identify(em: SqlEntityManager): Promise<IdentifiedDatabase>;
   readonly afterPromotion: AfterPromotion;
+  /** Keeps what a process has seen of the log beyond its end; by default nothing does. */
+  readonly keeper?: CheckpointKeeper | undefined;
 }
 
 /** What a look has found. */
@@ -84,27 +90,41 @@ interface Seen {
   readonly log: SeenLog | undefined;
   /** Of what was remembered, the changes that the log contains. */
   readonly placed: ReadonlySet<number>;
+  /** The newest signed checkpoint of a log that is as expected, for the keeper. */
+  readonly signed: string | undefined;
 }
 
 /** What a database must have, by what this process has seen since the last restore. */
 interface Evidence {
   readonly changes: readonly AcknowledgedChange[];
   readonly log: SeenLog | undefined;
+  /** The key of the log has not signed the checkpoint that was kept: it is another log. */
+  readonly isReplaced: boolean;
 }
+
+const NO_EVIDENCE: Evidence = { changes: [], log: undefined, isReplaced: false };
 
 const UNCERTAIN = 'the connection to the database broke; the request is safe to repeat';
 const HELD =
   'the database was restored from a backup: changes are held until an operator has checked what is in doubt and released them';
 
 /** @param options its units should have a connection of their own. */
-export function watchRestores({ services, inUnit, identify, afterPromotion }: WatchOptions): RestoreWatch {
+export function watchRestores({
+  services,
+  inUnit,
+  identify,
+  afterPromotion,
+  keeper,
+}: WatchOptions): RestoreWatch {
   const { clock, ids, log } = services;
   let known: IdentifiedDatabase | undefined;
-  let lastRestore: Restore | undefined;
+  let lastRestore: Pick<Restore, 'noticedAtMs' | 'releasedAtMs'> | undefined;
   let doubts = 0;
   let settledDoubts = 0;
   let remembered: AcknowledgedChange[] = [];
   let seenLog: SeenLog | undefined;
+  let keptNote: string | undefined;
+  let isKeeping = true;
   let wakeUp: () => void = () => undefined;
 
   /** Reads whether changes are held, and judges the database if it may be another one than before, or lacks something. */
@@ -112,20 +132,23 @@ export function watchRestores({ services, inUnit, identify, afterPromotion }: Wa
     const doubtsBefore = doubts;
     // Changes that are acknowledged during the look may not be in what it reads.
     const changes = [...remembered];
+    const kept = known === undefined ? await readKept() : undefined;
     const seen = await inUnit(async (em): Promise<Seen> => {
       const actual = await identify(em);
       const restore = await findRestore(em);
-      const evidence = isNewer(restore) ? { changes: [], log: undefined } : { changes, log: seenLog };
+      const evidence = isNewer(restore) ? NO_EVIDENCE : await evidenceOf(em, changes, kept);
       // In this order: what has a place now is in the log that is read next.
       const placed = await findPlaced(em, evidence.changes, evidence.log?.size ?? 0);
       const now = await readLog(em);
       const relation = evidence.log === undefined ? 'continued' : await compareLog(em, evidence.log, now);
-      const isCertain = isSame(actual) && doubts === settledDoubts && relation !== 'lost';
-      const cause = isCertain && !isGone(restore) ? undefined : await judge(em, actual, evidence);
+      const isWhole = relation !== 'lost' && !evidence.isReplaced && !isGone(restore);
+      const isCertain = isSame(actual) && doubts === settledDoubts && isWhole;
+      const cause = isCertain ? undefined : await judge(em, actual, evidence);
       return {
         ...{ actual, cause, placed },
         restore: cause === undefined ? restore : await findRestore(em),
-        log: relation === 'pending' && cause === undefined ? seenLog : now,
+        log: relation === 'pending' && cause === undefined ? evidence.log : now,
+        signed: relation === 'continued' && cause === undefined ? await signedOf(em, now) : undefined,
       };
     });
     report(seen);
@@ -134,6 +157,53 @@ export function watchRestores({ services, inUnit, identify, afterPromotion }: Wa
     lastRestore = seen.restore;
     seenLog = seen.log;
     settledDoubts = doubtsBefore;
+    await keep(seen);
+  }
+
+  /** What a process on this machine has kept. Without it, this process knows only what it sees itself. */
+  async function readKept(): Promise<KeptCheckpoint | undefined> {
+    let kept: KeptCheckpoint | undefined;
+    try {
+      kept = await keeper?.read();
+    } catch (err) {
+      log.error(
+        { err },
+        'the kept checkpoint of the audit log cannot be read; the log is not compared with it',
+      );
+    }
+    const noticedAtMs = kept?.restoredAtMs ?? undefined;
+    if (noticedAtMs !== undefined) lastRestore = { noticedAtMs, releasedAtMs: noticedAtMs };
+    return kept;
+  }
+
+  async function evidenceOf(
+    em: SqlEntityManager,
+    changes: readonly AcknowledgedChange[],
+    kept: KeptCheckpoint | undefined,
+  ): Promise<Evidence> {
+    if (kept === undefined) return { changes, log: seenLog, isReplaced: false };
+    const keptLog = await openSeenLog(em, kept.note);
+    return { changes, log: keptLog, isReplaced: keptLog === undefined };
+  }
+
+  /** The newest signed checkpoint that is not kept yet, if the log is as it says. */
+  async function signedOf(em: SqlEntityManager, now: SeenLog | undefined): Promise<string | undefined> {
+    const note = keeper && (await getSignedCheckpoint(em));
+    if (note === undefined || note === keptNote) return undefined;
+    const signed = await openSeenLog(em, note);
+    return signed !== undefined && (await continuesLog(em, signed, now)) ? note : undefined;
+  }
+
+  async function keep({ signed, restore }: Seen): Promise<void> {
+    if (keeper === undefined || signed === undefined) return;
+    try {
+      await keeper.keep({ note: signed, restoredAtMs: restore?.noticedAtMs ?? null });
+      keptNote = signed;
+      isKeeping = true;
+    } catch (err) {
+      if (isKeeping) log.error({ err }, 'the last checkpoint of the audit log cannot be kept');
+      isKeeping = false;
+    }
   }
 
   function isSame({ cluster, timeline, startedAt }: IdentifiedDatabase): boolean {
@@ -252,12 +322,13 @@ export function watchRestores({ services, inUnit, identify, afterPromotion }: Wa
   };
 }
 
-async function hasLost(em: SqlEntityManager, { changes, log }: Evidence): Promise<boolean> {
+async function hasLost(em: SqlEntityManager, { changes, log, isReplaced }: Evidence): Promise<boolean> {
+  if (isReplaced) return true;
   if ((await countLost(em, changes)) > 0) return true;
   return log !== undefined && (await compareLog(em, log, await readLog(em))) === 'lost';
 }
 
-function isUnreleased(restore: Restore | undefined): boolean {
+function isUnreleased(restore: Pick<Restore, 'releasedAtMs'> | undefined): boolean {
   return restore !== undefined && restore.releasedAtMs === null;
 }
 

@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Compilable, InsertQueryBuilder, InsertResult, Kysely } from 'kysely';
+import { type Compilable, type InsertQueryBuilder, type InsertResult, type Kysely, sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 import { connectionOf } from './own-kysely.ts';
 
@@ -19,6 +19,22 @@ export function insertionWithId<Tables, Table extends keyof Tables>(
 ): Compilable<WithId> {
   const compilable = isPostgres(database) ? insertion.returning('id' as never) : insertion;
   return compilable as unknown as Compilable<WithId>;
+}
+
+/**
+ * As `insertionWithId`; on PostgreSQL the statement fails if no row was inserted, as when a trigger returns null. The commit
+ * may be sent together with it, so a check afterwards would come too late.
+ */
+export function certainInsertionWithId<Tables, Table extends keyof Tables>(
+  database: Kysely<Tables>,
+  insertion: Insertion<Tables, Table>,
+): Compilable<WithId> {
+  const withId = insertionWithId(database, insertion);
+  if (!isPostgres(database)) return withId;
+  return (database as unknown as Kysely<{ inserted: WithId }>)
+    .with('inserted', () => withId as never)
+    .selectFrom('inserted')
+    .select(sql<number>`coalesce(max(id), 0) / count(*)`.as('id'));
 }
 
 /** The number of the row that `insertionWithId` has inserted. */

@@ -6,6 +6,12 @@ import type { Orm } from './open-database.ts';
 /** Any number, as long as all versions of this program use the same one. */
 const MIGRATION_LOCK = 4_010_158;
 
+const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
+  id serial primary key,
+  name varchar(255) not null,
+  executed_at timestamptz(6) not null default current_timestamp(6)
+)`;
+
 /**
  * Migrates a PostgreSQL database to the schema of this version. If several processes try at once, one migrates and
  * the others wait. Needs one connection. If a migration fails, the schema stays unchanged.
@@ -52,15 +58,24 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
   });
   // NOTE: `orm.migrator` would cache the list of the first call.
   const migrator = new Migrator(orm.em);
-  await makeMigrationsTable(migrator);
+  await makeMigrationsTable(orm);
+  Object.assign(migrator.getStorage(), { ensureTable: () => Promise.resolve() });
+  // Its first call needs a connection of its own, which is not to be had within the transaction of the migrations.
+  await migrator.getExecuted();
   return migrator;
 }
 
-/** The library creates its table without a lock, so a concurrent process may have created it already. */
-async function makeMigrationsTable(migrator: Orm['migrator']): Promise<void> {
-  try {
-    await migrator.getExecuted();
-  } catch {
-    await migrator.getExecuted();
-  }
+/**
+ * Creates the table of the migrations that have run, in the first schema of the `search_path`, like all other tables.
+ *
+ * NOTE: the library would look for it in `public` only. Another process may create it at the same time, which
+ * `if not exists` does not exclude.
+ */
+async function makeMigrationsTable(orm: Orm): Promise<void> {
+  const [found] = await orm.em
+    .fork()
+    .execute<{ made: boolean }[]>(`select to_regclass('${MIGRATIONS_TABLE}') is not null as made`);
+  if (found?.made === true) return;
+  const create = () => orm.em.fork().execute(CREATE_TABLE);
+  await create().catch(create);
 }

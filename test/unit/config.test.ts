@@ -66,6 +66,7 @@ test('a complete environment creates a frozen config', () => {
     databaseUrl: whole.DATABASE_URL,
     workers: 1,
     afterPromotion: 'hold',
+    checkpointFile: undefined,
     databasePoolSize: 10,
     admission: { requests: 2000, concurrent: { reads: 20, writes: 4, signing: 4 }, delayMs: 20 },
     connections: { total: 10_000, perAddress: 1_000 },

@@ -3,6 +3,8 @@ export interface MigrationStatement {
   readonly text: string;
   /** The table that it is about. */
   readonly table: string;
+  /** Its name before the migration; undefined for a new table. */
+  readonly source: string | undefined;
   /** What it keeps others from until the migration ends; undefined for a new table. */
   readonly lock: string | undefined;
   /** Why a server of the version before cannot go on after it; undefined if it can. */
@@ -65,8 +67,8 @@ const kinds: readonly Kind[] = [
   },
   { pattern: /^alter table "(\w+)" add primary key/, lock: ALL_WHILE_READING },
   { pattern: /^alter (?:index|sequence) "(\w+)"/, lock: `${ALL} for a moment` },
-  // A block names its table first.
-  { pattern: /^do \$\$.*?"(\w+)_p0"/, lock: ALL_WHILE_READING },
+  // A block names the rows that become a partition first.
+  { pattern: /^do \$\$.*?"(\w+_p0)"/, lock: ALL_WHILE_READING },
   { pattern: /^alter table "(\w+)" .*\badd (?:column )?"/, lock: `${ALL} for a moment` },
   { pattern: /^alter table "(\w+)" .*\b(?:drop not null|set default|drop constraint)\b/, lock: ALL },
   { pattern: /^insert into "(\w+)"/, lock: 'none but on the new rows' },
@@ -86,14 +88,21 @@ const kinds: readonly Kind[] = [
  */
 export function readStatements(postgres: string): MigrationStatement[] {
   const made = new Set<string>();
+  // By the new name: a table that was renamed keeps its rows, and its old name may then be that of a new one.
+  const sources = new Map<string, string>();
   return splitStatements(postgres).map((text) => {
     const line = text.replaceAll(/\s+/g, ' ').toLowerCase();
     for (const { pattern, lock, contracts } of kinds) {
       const [, table] = pattern.exec(line) ?? [];
       if (table === undefined) continue;
       if (/^create (?:unlogged )?table/.test(line)) made.add(table);
+      const [, , renamed] = /^alter table "(\w+)" rename to "(\w+)"/.exec(line) ?? [];
+      if (renamed !== undefined) sources.set(renamed, sources.get(table) ?? table);
       const isOwn = made.has(table);
-      return { text, table, lock: isOwn ? undefined : lock, contracts: isOwn ? undefined : contracts };
+      return {
+        ...{ text, table, source: isOwn ? undefined : (sources.get(table) ?? table) },
+        ...{ lock: isOwn ? undefined : lock, contracts: isOwn ? undefined : contracts },
+      };
     }
     throw new Error(`unknown kind of statement in a migration: \`${line.slice(0, 80)}\``);
   });

@@ -153,4 +153,26 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await expect(change).rejects.toMatchObject({ code: 'unavailable', status: 503 });
     expect(await fork().execute("select id from apps where name = 'changed'")).toEqual([]);
   });
+
+  test.runIf(kind === 'postgres').each([
+    ['alone', 1],
+    ['after other statements', 2],
+  ])('a record that a trigger drops fails what it records, written %s', async (_, statements) => {
+    await fork().execute(
+      `create function drop_row() returns trigger language plpgsql as 'begin return null; end'`,
+    );
+    await fork().execute(
+      'create trigger drop_rows before insert on audit_pending for each row execute function drop_row()',
+    );
+    const record = {
+      ...{ atMs: 1, appId: null, by: { kind: 'job', job: 'test' } as const, operation: 'test', ids: {} },
+      decision: 'allow',
+    } as const;
+    const change = inUnit(async (em) => {
+      if (statements > 1) await em.execute("update apps set name = 'changed'");
+      await writeRecord(em, record, { isLast: true });
+    });
+    await expect(change).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    expect(await fork().execute("select id from apps where name = 'changed'")).toEqual([]);
+  });
 });

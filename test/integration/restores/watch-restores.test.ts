@@ -1,10 +1,16 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { checkpointFile } from '../../../src/adapters/checkpoint-file.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
+import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
+import type { CheckpointKeeper } from '../../../src/ports/restores/checkpoint-keeper.ts';
 import { identifyDatabase } from '../../../src/storage/schema/identify-database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { services } from '../contexts.ts';
@@ -20,13 +26,13 @@ const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
 const execute = (sql: string) => database.orm.em.fork().execute(sql);
 const again = (): void => undefined;
 
-function watch(afterPromotion: AfterPromotion = 'hold') {
-  return watchRestores({ services, inUnit, identify: identifyDatabase, afterPromotion });
+function watch(afterPromotion: AfterPromotion = 'hold', keeper?: CheckpointKeeper) {
+  return watchRestores({ services, inUnit, identify: identifyDatabase, afterPromotion, keeper });
 }
 
 /** A server that has used the database, and the acknowledged change of a request. */
-async function runningServer() {
-  const restores = watch();
+async function runningServer(keeper?: CheckpointKeeper) {
+  const restores = watch('hold', keeper);
   await restores.open();
   const { jobs, openUnit } = startBesideRequests(services, unitsOf(database), { restores });
   const change = (atMs: number): Promise<void> =>
@@ -239,6 +245,82 @@ test('what is missing is held once, by whichever server notices it', async () =>
   await execute('delete from restores');
   await other.run(again);
   expect(other.hold.reason()).toMatch(/restored from a backup/);
+});
+
+describe('with a file that keeps the last checkpoint', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'custos-checkpoint-'));
+    const { vault, entropy } = services;
+    await ensureAuditKeys({ em: database.orm.em.fork(), vault, entropy, inUnit });
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const keeper = () => checkpointFile(join(folder, 'checkpoint'));
+
+  /** A server that has kept its checkpoint and stopped. */
+  async function stoppedServer(changes: number): Promise<void> {
+    const { restores, jobs, change } = await runningServer(keeper());
+    for (let at = 1; at <= changes; at += 1) await change(at);
+    await jobs.settle();
+    await restores.run(again);
+    await jobs.stop();
+  }
+
+  test('a server that starts goes on if the log continues it, also after a trim', async () => {
+    await stoppedServer(3);
+    await execute('delete from audit_records');
+    await stoppedServer(2);
+    expect(await causeOf()).toBeUndefined();
+    expect(readdirSync(folder)).toEqual(['checkpoint']);
+  });
+
+  test.each([
+    ['was cut', ['records', 'tiles', 'checkpoints'].map((table) => `delete from audit_${table}`)],
+    ['has another key', [`update audit_keys set public_key = '${Buffer.alloc(32).toString('base64')}'`]],
+    ['has another root', [`update audit_checkpoints set root = '${Buffer.alloc(32).toString('base64')}'`]],
+  ])('a server that starts holds changes if the log %s, once', async (_, harm) => {
+    await stoppedServer(3);
+    for (const statement of harm) await execute(statement);
+    const starting = watch('hold', keeper());
+    await starting.open();
+    expect(starting.hold.reason()).toMatch(/restored from a backup/);
+    expect(await causeOf()).toBe('lost_changes');
+    await inUnit((em) => releaseRestore(em, services.clock.now()));
+    await starting.run(again);
+    expect(starting.hold.reason()).toBeUndefined();
+    const next = watch('hold', keeper());
+    await next.open();
+    expect(next.hold.reason()).toBeUndefined();
+  });
+
+  test('what was kept before a restore stays beside the file', async () => {
+    await stoppedServer(3);
+    for (const table of ['records', 'tiles', 'checkpoints']) await execute(`delete from audit_${table}`);
+    await watch('hold', keeper()).open();
+    await inUnit((em) => releaseRestore(em, services.clock.now()));
+    await stoppedServer(1);
+    expect(readdirSync(folder).sort()).toEqual([
+      'checkpoint',
+      expect.stringMatching(/^checkpoint\.before-\d+$/),
+    ]);
+    // The release is not forgotten: without it in the database, changes are held again.
+    await execute('delete from restores');
+    const starting = watch('hold', keeper());
+    await starting.open();
+    expect(starting.hold.reason()).toMatch(/restored from a backup/);
+  });
+
+  test('a file that cannot be read or written stops nothing', async () => {
+    await stoppedServer(1);
+    writeFileSync(join(folder, 'checkpoint'), '{');
+    const starting = watch('hold', keeper());
+    await starting.open();
+    expect(starting.hold.reason()).toBeUndefined();
+    const absent = watch('hold', checkpointFile(join(folder, 'absent', 'checkpoint')));
+    await absent.open();
+    expect(absent.hold.reason()).toBeUndefined();
+  });
 });
 
 test('before the first look, nothing runs', async () => {

@@ -20,8 +20,8 @@ test('the plan has what is pending, with the sizes of the tables that wait', asy
   expect(await planMigrations(config)).toEqual([]);
   await execute(
     url,
-    'insert into server_processes select i::text, 0, 0 from generate_series(1, 5000) i',
-    'analyze server_processes',
+    'insert into audit_records select i, i, null, null, 0, 0 from generate_series(1, 5000) i',
+    'analyze audit_records',
     "delete from schema_migrations where name >= '0019'",
   );
   const plan = await planMigrations(config);
@@ -36,7 +36,17 @@ test('the plan has what is pending, with the sizes of the tables that wait', asy
     waits: 'reads and writes wait for a moment',
   });
   expect(takeOver!.statements[0]).toMatchObject({
-    ...{ table: 'server_processes', rows: 5_000, waits: null },
-    bytes: expect.toSatisfy((bytes: number) => bytes > 100_000),
+    ...{ table: 'server_processes', rows: 0, bytes: 0, waits: null },
   });
+  // The rows stay in the renamed table, which is read when it becomes a partition.
+  const partitions = plan.find(({ name }) => name.startsWith('0023'))!.statements;
+  const filled = { rows: 5_000, bytes: expect.toSatisfy((bytes: number) => bytes > 100_000) };
+  const of = (part: string) => partitions.filter(({ sql }) => sql.includes(part));
+  expect(of('rename constraint "audit_records_pkey"')).toMatchObject([
+    { table: 'audit_records_p0', ...filled },
+  ]);
+  expect(of('create table "audit_records" ')).toMatchObject([{ rows: 0, bytes: 0, waits: null }]);
+  expect(of('attach partition "audit_records_p0"')).toMatchObject([
+    { table: 'audit_records_p0', ...filled, waits: 'reads and writes wait while the table is read' },
+  ]);
 });

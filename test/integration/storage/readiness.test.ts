@@ -1,5 +1,6 @@
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
+import { waitUntilWritable } from '../../../src/admin/administration.ts';
 import { entities } from '../../../src/domain/tables.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
@@ -92,4 +93,24 @@ test('with an exhausted pool it is not ready, and the check does not wait for th
     .toBe(`all ${POOL} connections are busy and ${POOL} requests wait for one`);
   await Promise.all(held);
   await expect(database.check()).resolves.toBeUndefined();
+});
+
+test('a server that starts waits for a database that is read-only, as in a recovery, and then says so', async () => {
+  const url = await freshPostgres();
+  const name = new URL(url).pathname.slice(1);
+  await asOperator(url, `alter database "${name}" set default_transaction_read_only = on`);
+  await using database = await open(url);
+  const warnings: string[] = [];
+  const log = { warn: (_: object, message: string) => void warnings.push(message) };
+  const limits = { limitMs: 20, everyMs: 5 };
+  await expect(waitUntilWritable(database, log, limits)).rejects.toThrow(
+    'the database is read-only after 0.02 s: start the server when',
+  );
+  expect(warnings).toEqual(['the database is read-only; waiting until it accepts changes']);
+  await asOperator(
+    `${url}?options=-c%20default_transaction_read_only=off`,
+    `alter database "${name}" reset all`,
+  );
+  await using restarted = await open(url);
+  await expect(waitUntilWritable(restarted, log, limits)).resolves.toBeUndefined();
 });

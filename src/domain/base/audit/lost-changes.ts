@@ -1,8 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type RawBuilder, sql } from 'kysely';
+import { openCheckpoint } from '../../../crypto/tlog/checkpoint.ts';
 import { rootOf } from '../../../crypto/tlog/merkle-tree.ts';
 import { MissingHashesError, subtreesOf } from '../../../crypto/tlog/tiles.ts';
 import { AuditCheckpointEntity } from './audit-checkpoint.entity.ts';
+import { getVerifier } from './audit-keys.ts';
 import { tileReader } from './sequence-records.ts';
 import type { WrittenRecord } from './write-record.ts';
 
@@ -38,6 +40,13 @@ export async function readLog(em: SqlEntityManager): Promise<SeenLog | undefined
     { orderBy: { size: 'desc' }, limit: 1, disableIdentityMap: true },
   );
   return newest && { size: newest.size, root: newest.root };
+}
+
+/** The log of a signed checkpoint; undefined if the key of the log in the database has not signed it. */
+export async function openSeenLog(em: SqlEntityManager, note: string): Promise<SeenLog | undefined> {
+  const verifier = await getVerifier(em);
+  const checkpoint = verifier && openCheckpoint(note, verifier);
+  return checkpoint && { size: checkpoint.size, root: Buffer.from(checkpoint.root).toString('base64') };
 }
 
 /** Whether the log, as it is now, begins with what was seen of it. */

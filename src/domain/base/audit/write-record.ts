@@ -3,7 +3,7 @@ import { MAX_ENTRY_BYTES } from '../../../crypto/tlog/tiles.ts';
 import { ApiError, isUnavailable } from '../../../errors.ts';
 import type { AuditActor, AuditRecord } from '../../../ports/audit/audit-trail.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
-import { insertedId, insertionWithId } from '../../../storage/insertions.ts';
+import { certainInsertionWithId, insertedId } from '../../../storage/insertions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 // HOT: runs for every request that changes something (bench `audit`).
@@ -16,7 +16,7 @@ interface Row {
 }
 
 const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
-  insertionWithId(
+  certainInsertionWithId(
     database,
     database.insertInto('audit_pending').values({
       app_id: row.app_id,
