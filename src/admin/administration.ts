@@ -217,12 +217,12 @@ export async function waitUntilWritable(
       );
     if (state?.is_recovering !== true && state?.is_read_only !== true) return;
     const text = state.is_recovering ? 'the database is in recovery' : 'the database is read-only';
+    if (!hasWarned) log.warn({ limit_ms: limitMs }, `${text}; waiting until it accepts changes`);
     if (performance.now() >= deadlineMs) {
       throw new StartError(
         `${text} after ${limitMs / 1000} s: start the server when \`select pg_is_in_recovery()\` returns false, or name the primary in DATABASE_URL`,
       );
     }
-    if (!hasWarned) log.warn({ limit_ms: limitMs }, `${text}; waiting until it accepts changes`);
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
