@@ -1909,7 +1909,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   addConditionSetItemsIntent: {
@@ -1922,7 +1922,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   archiveWallet: {
@@ -1935,7 +1935,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   assignWalletEntity: {
@@ -1948,7 +1948,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   attachWalletAutomations: {
@@ -1961,7 +1961,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   authenticatePasswordless: {
@@ -2026,7 +2026,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app-or-user",
   },
   authorizeOauthDevice: {
@@ -2053,7 +2053,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   claimEthereumEarnIncentive: {
@@ -2118,7 +2118,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createCard: {
@@ -2170,7 +2170,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createCryptoDepositAccount: {
@@ -2209,7 +2209,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createFiatPayout: {
@@ -2235,7 +2235,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createOrganization: {
@@ -2248,7 +2248,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createOrganizationExternalFiatAccount: {
@@ -2300,7 +2300,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createPolicyRuleIntent: {
@@ -2313,7 +2313,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createUser: {
@@ -2326,7 +2326,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createUserExternalFiatAccount: {
@@ -2365,7 +2365,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createWalletRpcIntent: {
@@ -2378,7 +2378,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createWalletTransferIntent: {
@@ -2391,7 +2391,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createWalletsBatch: {
@@ -2404,7 +2404,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createWalletsWithRecovery: {
@@ -2417,7 +2417,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   createWebhookEndpoint: {
@@ -2560,7 +2560,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   deleteUser: {
@@ -2638,7 +2638,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   exchangeOauthToken: {
@@ -3371,7 +3371,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   initiateOrganizationKybLinks: {
@@ -3436,7 +3436,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   listAccounts: {
@@ -3748,7 +3748,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   quoteCryptoDeposit: {
@@ -3816,7 +3816,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   rejectIntent: {
@@ -3829,7 +3829,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app-or-user",
   },
   replaceCard: {
@@ -3868,7 +3868,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   replayWebhookDelivery: {
@@ -3881,7 +3881,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   revokeOauthGrant: {
@@ -3947,7 +3947,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   submitOrganizationKyb: {
@@ -3988,7 +3988,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   testWebhookEndpoint: {
@@ -4001,7 +4001,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   transferFromWallet: {
@@ -4027,7 +4027,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: true,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   updateAccount: {
@@ -4105,7 +4105,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   updateOrganization: {
@@ -4157,7 +4157,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   updatePolicyRule: {
@@ -4183,7 +4183,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   updateUserCustomMetadata: {
@@ -4235,7 +4235,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   updateWebhookEndpoint: {

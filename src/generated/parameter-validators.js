@@ -132,8 +132,8 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -151,20 +151,69 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -277,8 +326,9 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -295,16 +345,68 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -443,8 +545,8 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -462,20 +564,69 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -578,7 +729,52 @@ function validateAssignWalletEntity(data, { instancePath = "", parentData, paren
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -714,8 +910,8 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -733,20 +929,69 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -1110,7 +1355,52 @@ function validateAuthorizeIntent(data, { instancePath = "", parentData, parentDa
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -1236,7 +1526,52 @@ function validateBatchCreateUsers(data, { instancePath = "", parentData, parentD
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateBatchCreateUsers.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateBatchCreateUsers.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateBatchCreateUsers.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateBatchCreateUsers.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -2001,7 +2336,52 @@ function validateCreateAllowlistEntry(data, { instancePath = "", parentData, par
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -2344,7 +2724,52 @@ function validateCreateConditionSet(data, { instancePath = "", parentData, paren
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateConditionSet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateConditionSet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateConditionSet.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateConditionSet.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -2772,7 +3197,52 @@ function validateCreateFiatDepositAccount(data, { instancePath = "", parentData,
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -3055,7 +3525,52 @@ function validateCreateKeyQuorum(data, { instancePath = "", parentData, parentDa
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateKeyQuorum.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -3118,7 +3633,52 @@ function validateCreateOrganization(data, { instancePath = "", parentData, paren
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateOrganization.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateOrganization.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateOrganization.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateOrganization.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -3594,8 +4154,8 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -3613,20 +4173,69 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -3739,8 +4348,9 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -3757,16 +4367,68 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -3832,7 +4494,52 @@ function validateCreateUser(data, { instancePath = "", parentData, parentDataPro
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateUser.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -4112,7 +4819,52 @@ function validateCreateWalletAutomation(data, { instancePath = "", parentData, p
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateWalletAutomation.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -4222,8 +4974,9 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -4240,16 +4993,68 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -4362,8 +5167,9 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -4380,16 +5186,68 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -4455,7 +5313,52 @@ function validateCreateWalletsBatch(data, { instancePath = "", parentData, paren
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateWalletsBatch.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateWalletsBatch.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateWalletsBatch.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateWalletsBatch.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -4518,7 +5421,52 @@ function validateCreateWalletsWithRecovery(data, { instancePath = "", parentData
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateCreateWalletsWithRecovery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateCreateWalletsWithRecovery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateCreateWalletsWithRecovery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateCreateWalletsWithRecovery.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -6319,8 +7267,9 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
        const _errs9 = errors;
        if (errors === _errs9) {
         if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
-         if (data4["service-request-expiry"] !== void 0) {
-          let data5 = data4["service-request-expiry"];
+         if (data4["service-idempotency-key"] !== void 0) {
+          let data5 = data4["service-idempotency-key"];
+          const _errs11 = errors;
           if (typeof data5 !== "string") {
            let dataType2 = typeof data5;
            let coerced2 = void 0;
@@ -6337,16 +7286,68 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
             } else if (data5 === null) {
              coerced2 = "";
             } else {
-             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced2 !== void 0) {
             data5 = coerced2;
             if (data4 !== void 0) {
-             data4["service-request-expiry"] = coerced2;
+             data4["service-idempotency-key"] = coerced2;
             }
            }
+          }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 256) {
+             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data5) < 1) {
+              validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs11 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data4["service-request-expiry"] !== void 0) {
+           let data6 = data4["service-request-expiry"];
+           const _errs13 = errors;
+           if (typeof data6 !== "string") {
+            let dataType3 = typeof data6;
+            let coerced3 = void 0;
+            if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType3 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced3 = data6;
+             }
+            }
+            if (!(coerced3 !== void 0)) {
+             if (dataType3 == "number" || dataType3 == "boolean") {
+              coerced3 = "" + data6;
+             } else if (data6 === null) {
+              coerced3 = "";
+             } else {
+              validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced3 !== void 0) {
+             data6 = coerced3;
+             if (data4 !== void 0) {
+              data4["service-request-expiry"] = coerced3;
+             }
+            }
+           }
+           var valid2 = _errs13 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -7250,8 +8251,8 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -7269,20 +8270,69 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -14390,7 +15440,52 @@ function validateInitWalletImport(data, { instancePath = "", parentData, parentD
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateInitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateInitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateInitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateInitWalletImport.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -14971,8 +16066,8 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -14990,20 +16085,69 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -19970,7 +21114,52 @@ function validatePregenerateUserWallets(data, { instancePath = "", parentData, p
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -20658,7 +21847,52 @@ function validateReindexWalletAutomation(data, { instancePath = "", parentData, 
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateReindexWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateReindexWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateReindexWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateReindexWalletAutomation.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -20767,7 +22001,52 @@ function validateRejectIntent(data, { instancePath = "", parentData, parentDataP
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateRejectIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateRejectIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateRejectIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateRejectIntent.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -21216,8 +22495,9 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -21234,16 +22514,68 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -21402,7 +22734,52 @@ function validateReplayWebhookDelivery(data, { instancePath = "", parentData, pa
        let data4 = data.headers;
        const _errs9 = errors;
        if (errors === _errs9) {
-        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+        if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
+         if (data4["service-idempotency-key"] !== void 0) {
+          let data5 = data4["service-idempotency-key"];
+          const _errs11 = errors;
+          if (typeof data5 !== "string") {
+           let dataType2 = typeof data5;
+           let coerced2 = void 0;
+           if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType2 = typeof data5;
+            if (typeof data5 === "string") {
+             coerced2 = data5;
+            }
+           }
+           if (!(coerced2 !== void 0)) {
+            if (dataType2 == "number" || dataType2 == "boolean") {
+             coerced2 = "" + data5;
+            } else if (data5 === null) {
+             coerced2 = "";
+            } else {
+             validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced2 !== void 0) {
+            data5 = coerced2;
+            if (data4 !== void 0) {
+             data4["service-idempotency-key"] = coerced2;
+            }
+           }
+          }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 256) {
+             validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data5) < 1) {
+              validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -21901,7 +23278,52 @@ function validateSetUserCustomMetadata(data, { instancePath = "", parentData, pa
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -22182,7 +23604,52 @@ function validateSubmitWalletImport(data, { instancePath = "", parentData, paren
        let data2 = data.headers;
        const _errs5 = errors;
        if (errors === _errs5) {
-        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         if (data2["service-idempotency-key"] !== void 0) {
+          let data3 = data2["service-idempotency-key"];
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType0 = typeof data3;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType0 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced0 = data3;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data3;
+            } else if (data3 === null) {
+             coerced0 = "";
+            } else {
+             validateSubmitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data3 = coerced0;
+            if (data2 !== void 0) {
+             data2["service-idempotency-key"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 256) {
+             validateSubmitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data3) < 1) {
+              validateSubmitWalletImport.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateSubmitWalletImport.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -22291,7 +23758,52 @@ function validateTestWebhookEndpoint(data, { instancePath = "", parentData, pare
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -22656,8 +24168,8 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
           var valid2 = true;
          }
          if (valid2) {
-          if (data3["service-request-expiry"] !== void 0) {
-           let data5 = data3["service-request-expiry"];
+          if (data3["service-idempotency-key"] !== void 0) {
+           let data5 = data3["service-idempotency-key"];
            const _errs11 = errors;
            if (typeof data5 !== "string") {
             let dataType2 = typeof data5;
@@ -22675,20 +24187,69 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
              } else if (data5 === null) {
               coerced2 = "";
              } else {
-              validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
              data5 = coerced2;
              if (data3 !== void 0) {
-              data3["service-request-expiry"] = coerced2;
+              data3["service-idempotency-key"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-request-expiry"] !== void 0) {
+            let data6 = data3["service-request-expiry"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
           }
          }
         } else {
@@ -23494,8 +25055,9 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -23512,16 +25074,68 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -24037,8 +25651,9 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -24055,16 +25670,68 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -24461,8 +26128,9 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
        const _errs9 = errors;
        if (errors === _errs9) {
         if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
-         if (data4["service-request-expiry"] !== void 0) {
-          let data5 = data4["service-request-expiry"];
+         if (data4["service-idempotency-key"] !== void 0) {
+          let data5 = data4["service-idempotency-key"];
+          const _errs11 = errors;
           if (typeof data5 !== "string") {
            let dataType2 = typeof data5;
            let coerced2 = void 0;
@@ -24479,16 +26147,68 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
             } else if (data5 === null) {
              coerced2 = "";
             } else {
-             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced2 !== void 0) {
             data5 = coerced2;
             if (data4 !== void 0) {
-             data4["service-request-expiry"] = coerced2;
+             data4["service-idempotency-key"] = coerced2;
             }
            }
+          }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 256) {
+             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data5) < 1) {
+              validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs11 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data4["service-request-expiry"] !== void 0) {
+           let data6 = data4["service-request-expiry"];
+           const _errs13 = errors;
+           if (typeof data6 !== "string") {
+            let dataType3 = typeof data6;
+            let coerced3 = void 0;
+            if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType3 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced3 = data6;
+             }
+            }
+            if (!(coerced3 !== void 0)) {
+             if (dataType3 == "number" || dataType3 == "boolean") {
+              coerced3 = "" + data6;
+             } else if (data6 === null) {
+              coerced3 = "";
+             } else {
+              validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced3 !== void 0) {
+             data6 = coerced3;
+             if (data4 !== void 0) {
+              data4["service-request-expiry"] = coerced3;
+             }
+            }
+           }
+           var valid2 = _errs13 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {
@@ -25052,8 +26772,9 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
        const _errs7 = errors;
        if (errors === _errs7) {
         if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
-         if (data3["service-request-expiry"] !== void 0) {
-          let data4 = data3["service-request-expiry"];
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
           if (typeof data4 !== "string") {
            let dataType1 = typeof data4;
            let coerced1 = void 0;
@@ -25070,16 +26791,68 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
             } else if (data4 === null) {
              coerced1 = "";
             } else {
-             validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
             data4 = coerced1;
             if (data3 !== void 0) {
-             data3["service-request-expiry"] = coerced1;
+             data3["service-idempotency-key"] = coerced1;
             }
            }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
           }
          }
         } else {

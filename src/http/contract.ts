@@ -9,6 +9,7 @@ import { ApiError, notImplemented } from '../errors.ts';
 import { inSyncSpan } from '../spans.ts';
 import type { Brand } from './brand.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { refuseUnusedKey } from './idempotency.ts';
 import { clientFault, requireSameClient } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { parseBody } from './parse-body.ts';
@@ -143,6 +144,7 @@ function validate(
     readParameters(query, brand);
   }
   if (!params({ path, query, headers: exchange.headers })) return parametersFault(params.errors!);
+  refuseUnusedKey(exchange);
   exchange.query = query;
   const parsed = parseBody(operation, exchange.headers, exchange.rawBody);
   exchange.body = brand === undefined ? parsed : brand.readBody(parsed);

@@ -4,13 +4,35 @@ import { ApiError } from '../errors.ts';
 import type { KeyUse } from '../ports/idempotency.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
 
+const HEADER = 'service-idempotency-key';
+
+/**
+ * Refuses an idempotency key where it has no effect: a client that sends one expects that it can safely repeat the request.
+ *
+ * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an intent.
+ * Keys are refused by requests that change nothing; by PUT, PATCH and DELETE, which can be repeated anyway, except those
+ * of intents and cards; by OAuth; where the response has a secret or a personal link, because responses are stored as
+ * they were sent; and where the body has account numbers or proofs of identity, because a reader of the database could
+ * find them from the stored fingerprint. GET ignores keys. Published clients send one only where the operation lists it.
+ *
+ * @throws ApiError invalid_data
+ */
+export function refuseUnusedKey(exchange: HttpExchange): void {
+  const { id, method, idempotent } = operationOf(exchange);
+  if (idempotent || method === 'GET' || exchange.headers[HEADER] === undefined) return;
+  const message = `expected no idempotency key, because \`${id}\` does not repeat its first response`;
+  throw new ApiError('invalid_data', `${HEADER}: ${message}`, {
+    data: { issues: [{ in: 'headers', pointer: `/${HEADER}`, message }] },
+  });
+}
+
 /**
  * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
  * them.
  */
 export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
   const operation = operationOf(exchange);
-  const key = operation.idempotent ? exchange.headers['service-idempotency-key'] : undefined;
+  const key = operation.idempotent ? exchange.headers[HEADER] : undefined;
   if (typeof key !== 'string') return undefined;
   const { params } = exchange.route!;
   try {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
-import { attempt, call, refusal } from '../support/call.ts';
-import { databaseKinds } from '../support/databases.ts';
-import { openOperations, type TestOperations } from '../support/run-operations.ts';
-import { startSandbox } from '../support/sandbox.ts';
+import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
+import { attempt, call, refusal } from '../../support/call.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { startSandbox } from '../../support/sandbox.ts';
 
 // A stored response contains what a wallet signed. The app secret alone does not make an owned wallet sign, so it must not
 // be enough to read the response either.
