@@ -174,11 +174,7 @@ export function connections(
 }
 
 /** The server's certificate and key; undefined if a trusted proxy terminates TLS. */
-export function tls(
-  faults: Faults,
-  env: Environment,
-  hasProxy: boolean,
-): { cert: string; key: string } | undefined {
+function tls(faults: Faults, env: Environment, hasProxy: boolean): { cert: string; key: string } | undefined {
   const { CUSTOS_TLS_CERT: certPath, CUSTOS_TLS_KEY: keyPath } = env;
   if (certPath === undefined && keyPath === undefined) {
     if (!hasProxy) {
@@ -205,6 +201,24 @@ export function tls(
   return { cert, key };
 }
 
+/** The certificate, and a function that reads its files again and throws when they cannot be used. */
+export function certificate(faults: Faults, env: Environment, hasProxy: boolean) {
+  return {
+    tls: tls(faults, env, hasProxy),
+    readCertificate: () => {
+      const found: string[] = [];
+      const read = tls(found, env, true);
+      if (found.length > 0) throw new Error(found.join('; '));
+      return read;
+    },
+  };
+}
+
+export function drainMs(faults: Faults, env: Environment): number {
+  const name = 'CUSTOS_DRAIN_SECONDS';
+  return 1000 * count(faults, name, env[name] ?? '5', { least: 0, most: 300 });
+}
+
 /** The text of a file; a fault names the file but not what is in it. */
 export function readText(faults: Faults, name: string, path: string): string | undefined {
   try {
@@ -218,6 +232,11 @@ export function readText(faults: Faults, name: string, path: string): string | u
 /** @throws for anything but a PEM key or certificate. */
 export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
+}
+
+export function responseCheck(faults: Faults, env: Environment): 'off' | 'sampled' | 'always' {
+  const name = 'CUSTOS_RESPONSE_CHECK';
+  return oneOf(faults, name, env[name] ?? 'sampled', ['off', 'sampled', 'always'] as const);
 }
 
 /** `checkpointFile` keeps the last signed checkpoint of the audit log, absolute; undefined: only memory does. */

@@ -115,6 +115,7 @@ export interface ServeConfig extends ListenConfig {
   adminHost: string;
   /** Undefined: a trusted proxy terminates TLS. */
   tls: { cert: string; key: string } | undefined;
+  readCertificate: () => { cert: string; key: string } | undefined;
   trustedProxies: readonly string[];
   /** Limits of open connections; `perAddress` is undefined without a limit. */
   connections: { total: number; perAddress: number | undefined };
@@ -296,7 +297,7 @@ export function readServeConfig(
     telemetry: telemetrySettings(faults, env),
     ...check.shares(faults, env),
     connections: check.connections(faults, env, trustedProxies.length > 0),
-    tls: check.tls(faults, env, trustedProxies.length > 0),
+    ...check.certificate(faults, env, trustedProxies.length > 0),
     trustedProxies,
     signer: signer.signerSettings(faults, env),
     // Endpoints from the environment and the option are combined.
@@ -325,14 +326,8 @@ export function readServeConfig(
       most: 64,
     }),
     bridge: bridgeSettings(faults, env),
-    drainMs:
-      1000 *
-      check.count(faults, 'CUSTOS_DRAIN_SECONDS', env.CUSTOS_DRAIN_SECONDS ?? '5', { least: 0, most: 300 }),
-    responseCheck: check.oneOf(faults, 'CUSTOS_RESPONSE_CHECK', env.CUSTOS_RESPONSE_CHECK ?? 'sampled', [
-      'off',
-      'sampled',
-      'always',
-    ] as const),
+    drainMs: check.drainMs(faults, env),
+    responseCheck: check.responseCheck(faults, env),
   };
   if (config.publicUrls.length === 0) {
     faults.push(
@@ -341,14 +336,6 @@ export function readServeConfig(
   }
   throwIfAny(faults, 'the server cannot start with these settings:');
   return Object.freeze(config);
-}
-
-/** Reads the files of the certificate again. Throws ConfigError. */
-export function readCertificate(env: Environment = process.env): ServeConfig['tls'] {
-  const faults: string[] = [];
-  const found = check.tls(faults, env, true);
-  throwIfAny(faults, 'the certificate cannot be used:');
-  return found;
 }
 
 /** Reads the settings of a signer. Throws ConfigError. */

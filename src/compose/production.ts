@@ -20,7 +20,7 @@ import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
-import { readCertificate, type ServeConfig } from '../config.ts';
+import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree, nativeBackend } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
@@ -50,13 +50,13 @@ import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect
 import { identifyDatabase } from '../storage/schema/identify-database.ts';
 import { isSessionLost } from '../storage/unavailable.ts';
 import { admissionFor } from './admission.ts';
-import { followCertificate } from './certificate-files.ts';
 import { tokensNamedOn } from './chains.ts';
 import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
 import { type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
 import { telemetryFor } from './monitoring/telemetry.ts';
+import { followCertificate } from './ports/certificate-files.ts';
 import { openReplica } from './replica.ts';
 import { strictSafeguards } from './safeguards.ts';
 
@@ -293,7 +293,7 @@ export async function startProduction(
       config.tls &&
       followCertificate({
         ...{ current: config.tls, log },
-        read: readCertificate,
+        read: config.readCertificate,
         use: listening.setCertificate,
       });
     return {

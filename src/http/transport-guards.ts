@@ -9,7 +9,7 @@ export interface TransportRules {
   readonly plainHttp: boolean;
   /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** Browsers are told to use HTTPS only (RFC 6797). Not for a server at `localhost`, a host of other projects too. */
+  /** Browsers shall use HTTPS only (RFC 6797). Not for a server at `localhost`, a host of other projects too. */
   readonly strictTransport?: boolean;
 }
 

@@ -52,7 +52,7 @@ export function createExporter({ url, headers, log, entropy }: ExporterOptions):
       await response.body?.cancel();
       if (response.ok) return undefined;
       const { status } = response;
-      const pauseMs = retryAfterMs(response.headers.get('retry-after'));
+      const pauseMs = retryAfterMs(response.headers);
       return { report: { status }, isRetryable: retryable.has(status), pauseMs };
     } catch (error) {
       // The message may contain the URL. A connection that broke may be tried again, too.
@@ -82,9 +82,12 @@ interface Refusal {
   readonly pauseMs: number | undefined;
 }
 
-/** Seconds or a date (RFC 9110 section 10.2.3). */
-function retryAfterMs(header: string | null): number | undefined {
+/** Seconds, or a date by the clock of the collector (RFC 9110 section 10.2.3). */
+function retryAfterMs(headers: Headers): number | undefined {
+  const header = headers.get('retry-after');
   if (header === null) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  const ms = /^\d+$/.test(header)
+    ? Number(header) * 1_000
+    : Date.parse(header) - Date.parse(headers.get('date') ?? '');
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }

@@ -82,6 +82,7 @@ test('a complete environment creates a frozen config', () => {
     logLevel: 'info',
     loggedShare: 1,
     telemetry: undefined,
+    readCertificate: expect.any(Function),
     tls: {
       cert: expect.stringContaining('BEGIN CERTIFICATE'),
       key: expect.stringContaining('BEGIN PRIVATE KEY'),

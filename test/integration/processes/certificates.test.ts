@@ -90,9 +90,10 @@ test.each(isLong ? ['1', '2'] : ['1'])(
         await pause(5);
       const tookMs = performance.now() - signalledMs;
       expect(tookMs).toBeLessThan(2_000);
-      if (isLong) console.log(`new certificate after ${Math.round(tookMs)} ms`);
-      expect(said('the certificate was replaced')).toHaveLength(1);
-      await pause(100);
+      await waitFor(() => said('the certificate was replaced').length === 1);
+      // The open connection goes on.
+      const before = answered;
+      await waitFor(() => answered >= before + 5);
       expect(failures).toEqual([]);
     } else {
       isOver = true;
@@ -103,7 +104,7 @@ test.each(isLong ? ['1', '2'] : ['1'])(
     }
     isOver = true;
     await asking;
-    expect(answered).toBeGreaterThan(10);
+    expect(answered).toBeGreaterThan(0);
     expect(await servedBy(url)).toBe(renewed.serialNumber);
     await agent.destroy();
     expect((await custos.stop()).code).toBe(0);

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import type { ServeConfig } from '../config.ts';
-import type { Log } from '../ports/log.ts';
+import type { ServeConfig } from '../../config.ts';
+import type { Log } from '../../ports/log.ts';
 
 type Certificate = NonNullable<ServeConfig['tls']>;
 
