@@ -41,6 +41,8 @@ const keyNames = [
   ...fileNames,
   'CUSTOS_KMS_URL',
   'CUSTOS_KMS_KEY',
+  'CUSTOS_KMS_MOUNT',
+  'CUSTOS_KMS_NAMESPACE',
   'CUSTOS_PREPARED_KEYS',
   'CUSTOS_SIGNATURES_PER_REQUEST',
 ] as const;
@@ -166,7 +168,11 @@ function requireOneSource(faults: check.Faults, env: check.Environment): void {
   } else if (sources.length > 1) {
     faults.push('expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL');
   }
-  if (!has('CUSTOS_KMS_URL')) return;
+  if (!has('CUSTOS_KMS_URL')) {
+    for (const name of ['CUSTOS_KMS_MOUNT', 'CUSTOS_KMS_NAMESPACE'] as const)
+      if (has(name)) faults.push(`${name}: expected CUSTOS_KMS_URL with it`);
+    return;
+  }
   if (!has('CUSTOS_KMS_KEY'))
     faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
   if (!has('CUSTOS_KMS_TOKEN') && !has('CUSTOS_KMS_TOKEN_FILE'))
@@ -180,6 +186,8 @@ export interface MasterKeySettings {
     | {
         readonly url: string;
         readonly key: string;
+        readonly mount?: string | undefined;
+        readonly namespace?: string | undefined;
         readonly token: string;
         readonly tokenFile?: string | undefined;
       }
@@ -251,7 +259,28 @@ function transitKey(
   return {
     url: address,
     key: key ?? '',
+    ...transitPlace(faults, env),
     token: token ?? '',
     ...(path === undefined ? {} : { tokenFile: path }),
+  };
+}
+
+/** Where the transit engine is. Both are paths, whose slashes at the ends do not count. */
+function transitPlace(
+  faults: check.Faults,
+  env: check.Environment,
+): { readonly mount?: string; readonly namespace?: string } {
+  const path = (name: string, text: string): string => {
+    const trimmed = text.replace(/^\/|\/$/g, '');
+    const isPath = /^[\x21-\x7e]{1,256}$/.test(trimmed);
+    const isWhole = trimmed.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+    if (!isPath || !isWhole)
+      faults.push(`${name}: expected a path such as \`team/transit\`, got \`${text}\``);
+    return trimmed;
+  };
+  const { CUSTOS_KMS_MOUNT: mount, CUSTOS_KMS_NAMESPACE: namespace } = env;
+  return {
+    ...(mount === undefined ? {} : { mount: path('CUSTOS_KMS_MOUNT', mount) }),
+    ...(namespace === undefined ? {} : { namespace: path('CUSTOS_KMS_NAMESPACE', namespace) }),
   };
 }

@@ -14,8 +14,11 @@ Settings (environment):
       or a transit engine (Vault, OpenBao) that wraps the wallet keys,
   CUSTOS_KMS_KEY
       with the name of its key
+  CUSTOS_KMS_MOUNT (default: transit), CUSTOS_KMS_NAMESPACE (default: none)
+      and the path of the engine and its namespace,
   CUSTOS_KMS_TOKEN, CUSTOS_KMS_TOKEN_FILE
-      and a token for that key, or a file that contains it
+      and a token for that key, or a file that contains it; a token that may
+      renew itself is renewed
   CUSTOS_PREVIOUS_MASTER_KEYS, CUSTOS_PREVIOUS_MASTER_KEYS_FILE
       previous keys, comma-separated, or a file that contains them, until
       \`custos keys rotate\` has finished

@@ -10,7 +10,7 @@ import type { SignerConfig } from '../config-signer.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 
 export interface SignerParts extends ServedVault {
-  /** Wipes the keys that were prepared. */
+  /** Wipes the keys that were prepared, and renews no token any more. */
   close(): void;
 }
 
@@ -20,14 +20,19 @@ export function servedVault(
   journal?: SigningJournal,
 ): SignerParts {
   assertBackendsAgree();
+  const ending = new AbortController();
   const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
     vault: productionVault(masterKeys, systemEntropy, {
       ...{ phraseKeys, logins, building, signaturesPerRequest, journal },
+      tokenRenewal: { signal: ending.signal, report },
     }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
-    close: () => phraseKeys.close(),
+    close() {
+      ending.abort();
+      phraseKeys.close();
+    },
   };
 }
 

@@ -8,6 +8,8 @@ export interface TransitService extends AsyncDisposable {
   readonly token: string;
   /** The requests, without the token. */
   readonly requests: { readonly path: string; readonly body: Record<string, string> }[];
+  /** The lease of the token. By default it does not end. */
+  readonly lease: { seconds: number; renewable: boolean; endsAtS: number; latestS: number };
   /** Replaces the responses of the service; undefined restores them. */
   interrupt(answer: ((response: ServerResponse) => void) | undefined): void;
 }
@@ -15,8 +17,19 @@ export interface TransitService extends AsyncDisposable {
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+interface TransitServiceOptions {
+  readonly mount?: string;
+  readonly namespace?: string;
+  /** What leases end by. */
+  readonly nowS?: () => number;
+}
+
 /** Starts one with an AES-256-GCM key of this name. */
-export async function startTransitService(keyName = 'custos'): Promise<TransitService> {
+export async function startTransitService(
+  keyName = 'custos',
+  { mount = 'transit', namespace, nowS = () => 0 }: TransitServiceOptions = {},
+): Promise<TransitService> {
+  const lease = { seconds: 0, renewable: false, endsAtS: Infinity, latestS: Infinity };
   const key = randomBytes(32);
   const token = `s.${randomBytes(12).toString('hex')}`;
   const requests: TransitService['requests'] = [];
@@ -25,20 +38,33 @@ export async function startTransitService(keyName = 'custos'): Promise<TransitSe
   const server = createServer(async (request, response) => {
     const reply = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    const body = await readJson(request);
+    const body = request.method === 'GET' ? {} : await readJson(request);
     const path = request.url ?? '';
     requests.push({ path, body });
     if (instead !== undefined) return instead(response);
-    if (request.headers['x-vault-token'] !== token) return reply(403, { errors: ['permission denied'] });
+    // A service with namespaces does not know a token outside of its own.
+    const isKnown =
+      request.headers['x-vault-token'] === token && request.headers['x-vault-namespace'] === namespace;
+    if (!isKnown || nowS() >= lease.endsAtS) return reply(403, { errors: ['permission denied'] });
+    if (path === '/v1/auth/token/lookup-self' && request.method === 'GET') {
+      const ttl = lease.endsAtS === Infinity ? 0 : lease.endsAtS - nowS();
+      return reply(200, { data: { id: token, ttl, renewable: lease.renewable } });
+    }
+    if (path === '/v1/auth/token/renew-self') {
+      if (!lease.renewable) return reply(400, { errors: ['lease is not renewable'] });
+      lease.endsAtS = Math.min(nowS() + lease.seconds, lease.latestS);
+      const auth = { client_token: token, lease_duration: lease.endsAtS - nowS(), renewable: true };
+      return reply(200, { auth });
+    }
     const associated = Buffer.from(body.associated_data ?? '', 'base64');
-    if (decodeURIComponent(path) === `/v1/transit/encrypt/${keyName}`) {
+    if (decodeURIComponent(path) === `/v1/${mount}/encrypt/${keyName}`) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated);
       const sealed = [cipher.update(body.plaintext ?? '', 'base64'), cipher.final(), cipher.getAuthTag()];
       const ciphertext = `vault:v1:${Buffer.concat([nonce, ...sealed]).toString('base64')}`;
       return reply(200, { data: { ciphertext, key_version: 1 } });
     }
-    if (decodeURIComponent(path) === `/v1/transit/decrypt/${keyName}`) {
+    if (decodeURIComponent(path) === `/v1/${mount}/decrypt/${keyName}`) {
       try {
         const sealed = Buffer.from((body.ciphertext ?? '').replace(/^vault:v1:/, ''), 'base64');
         const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
@@ -58,6 +84,7 @@ export async function startTransitService(keyName = 'custos'): Promise<TransitSe
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token,
     requests,
+    lease,
     interrupt: (answer) => {
       instead = answer;
     },

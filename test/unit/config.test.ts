@@ -473,6 +473,22 @@ describe('master keys', () => {
     expect(transit?.token).toBe('s.other');
   });
 
+  test('the engine of a service may have another path, and a namespace', () => {
+    const of = (more: object) =>
+      readSignerConfig(setOnly({ ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, ...more })).transit;
+    expect(of({ CUSTOS_KMS_MOUNT: '/team/transit/', CUSTOS_KMS_NAMESPACE: 'payments/eu/' })).toMatchObject({
+      mount: 'team/transit',
+      namespace: 'payments/eu',
+    });
+    for (const name of ['CUSTOS_KMS_MOUNT', 'CUSTOS_KMS_NAMESPACE']) {
+      for (const text of ['', '/', 'a//b', '../sys', 'a\nb', 'a b'])
+        expect(() => of({ [name]: text }), text).toThrow(`${name}: expected a path`);
+      expect(() => readSignerConfig(setOnly({ ...whole, [name]: 'a' }))).toThrow(
+        `${name}: expected CUSTOS_KMS_URL with it`,
+      );
+    }
+  });
+
   test.each(['127.0.0.1', 'localhost', '[::1]'])(
     'a management service on %s may speak plain http',
     (host) => {

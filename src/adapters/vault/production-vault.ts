@@ -3,12 +3,19 @@ import type { MasterKeySettings } from '../../config-signer.ts';
 import type { Entropy } from '../../ports/entropy.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { localMasterKey } from './master-key-local.ts';
-import { transitKeyId, transitMasterKey } from './master-key-transit.ts';
+import { transitMasterKey } from './master-key-transit.ts';
+import { keepTokenAlive, type TokenRenewal, transitClient, transitKeyId } from './transit-client.ts';
 import type { MasterKey } from './vault-master-key.ts';
 import { createKeyVault, type KeyVaultOptions } from './vault-operations.ts';
 
 /** Swaps and claims of rewards are not signed, and fees have the default ceilings. */
 const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
+
+interface ProductionVaultOptions
+  extends Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
+  /** Keeps the token of a key management service alive. Without it, a command uses the token as long as it lasts. */
+  readonly tokenRenewal?: TokenRenewal;
+}
 
 /** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
 export function productionVault(
@@ -20,10 +27,15 @@ export function productionVault(
     building = noBuilding,
     signaturesPerRequest,
     journal,
-  }: Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> = {},
+    tokenRenewal,
+  }: ProductionVaultOptions = {},
 ): KeyVault {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
-  if (settings.transit !== undefined) keys.unshift(transitMasterKey(settings.transit));
+  if (settings.transit !== undefined) {
+    const client = transitClient(settings.transit);
+    keys.unshift(transitMasterKey(client));
+    if (tokenRenewal !== undefined) void keepTokenAlive(client, tokenRenewal);
+  }
   const [current, ...earlier] = keys;
   if (current === undefined) throw new Error('expected at least one master key, got none');
   return createKeyVault({

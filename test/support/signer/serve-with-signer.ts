@@ -37,8 +37,8 @@ export async function serveWithSigner({
   settings = {},
 }: {
   readonly nodeOptions?: readonly string[];
-  /** Besides those that every server here has. */
-  readonly settings?: Readonly<Record<string, string>>;
+  /** Added to those that every server here has, or taken away. */
+  readonly settings?: Settings;
   /** The public key, PEM, of the app's own login, whose tokens the server and the signer verify. */
   readonly login?: string;
 } = {}): Promise<ServedWithSigner> {
@@ -50,7 +50,7 @@ export async function serveWithSigner({
     return join(folder, name);
   };
   const databaseUrl = await freshPostgres();
-  const env = {
+  const all: Settings = {
     DATABASE_URL: databaseUrl,
     CUSTOS_TLS_CERT: file('cert.pem', cert),
     CUSTOS_TLS_KEY: file('key.pem', key),
@@ -64,6 +64,8 @@ export async function serveWithSigner({
     CUSTOS_DATABASE_POOL: '2',
     ...settings,
   };
+  const given = Object.entries(all).filter(([, value]) => value !== undefined);
+  const env = Object.fromEntries(given) as Record<string, string>;
   const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
   const logins = { [app.id]: { verification_key: login } };

@@ -8,6 +8,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { fromSentError, toSentError } from '../../../src/adapters/signer/signer-errors.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { transitMasterKey } from '../../../src/adapters/vault/master-key-transit.ts';
+import { keepTokenAlive, transitClient } from '../../../src/adapters/vault/transit-client.ts';
 import { MasterKeyUnavailableError, VaultError } from '../../../src/adapters/vault/vault-error.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
 import { isUnavailable } from '../../../src/errors.ts';
@@ -22,8 +23,9 @@ beforeEach(async () => {
 });
 afterEach(() => service[Symbol.asyncDispose]());
 
-const keyOf = (more: object = {}) =>
-  transitMasterKey({ url: service.url, key: 'wallet keys', token: service.token, ...more });
+const clientOf = (more: object = {}) =>
+  transitClient({ url: service.url, key: 'wallet keys', token: service.token, ...more });
+const keyOf = (more: object = {}) => transitMasterKey(clientOf(more));
 const vaultOf = (more: object = {}) =>
   createMasterKeyVault({ masterKeys: [keyOf(more)], entropy: systemEntropy });
 type Vault = ReturnType<typeof vaultOf>;
@@ -182,5 +184,115 @@ describe('the token of a key management service', () => {
     const sent = fromSentError(toSentError(new MasterKeyUnavailableError('away')));
     expect(isUnavailable(sent)).toBe(true);
     expect(sent).toBeInstanceOf(VaultError);
+  });
+});
+
+test('the engine may have another mount and a namespace, which the token belongs to', async () => {
+  await using elsewhere = await startTransitService('k', {
+    mount: 'team a/transit',
+    namespace: 'payments/eu',
+  });
+  const place = { url: elsewhere.url, key: 'k', token: elsewhere.token };
+  const whole = { ...place, mount: 'team a/transit', namespace: 'payments/eu' };
+  const vault = vaultOf(whole);
+  expect(await open(vault, await vault.seal(secret, binding))).toBe(secret.toString());
+  expect(elsewhere.requests[0]!.path).toBe('/v1/team%20a/transit/encrypt/k');
+  for (const lacking of [place, { ...whole, namespace: undefined }, { ...whole, mount: undefined }])
+    await failureOf(vaultOf({ mount: undefined, namespace: undefined, ...lacking }).seal(secret, binding));
+});
+
+describe('a token that ends', () => {
+  let nowS = 0;
+  let reports: object[];
+  let pauses: number[];
+  beforeEach(async () => {
+    await service[Symbol.asyncDispose]();
+    service = await startTransitService('wallet keys', { nowS: () => nowS });
+    [nowS, reports, pauses] = [0, [], []];
+  });
+
+  /** Keeps it alive while the time passes. `onTurn` is called before each pause. */
+  async function live(turns: number, client = clientOf(), onTurn?: (turn: number) => void): Promise<void> {
+    const ending = new AbortController();
+    await keepTokenAlive(client, {
+      signal: ending.signal,
+      report: (fields, msg) => reports.push({ ...fields, msg }),
+      pause: async (ms) => {
+        pauses.push(ms);
+        onTurn?.(pauses.length);
+        nowS += ms / 1000;
+        if (pauses.length >= turns) ending.abort();
+      },
+    });
+  }
+  const lease = (seconds: number, more: object = {}) =>
+    Object.assign(service.lease, { seconds, renewable: true, endsAtS: nowS + seconds, ...more });
+  const seals = () => vaultOf().seal(secret, binding);
+
+  test('is renewed at half of its lease, for as long as the service lets it', async () => {
+    lease(3_600);
+    await live(20);
+    expect(pauses).toEqual(Array(20).fill(1_800_000));
+    expect(nowS).toBe(36_000);
+    await seals();
+    expect(reports).toEqual([]);
+  });
+
+  test('without renewal it is refused when its lease is over', async () => {
+    lease(3_600);
+    nowS = 3_600;
+    expect(isUnavailable(await failureOf(seals()))).toBe(true);
+  });
+
+  test('is reported once when it reaches its greatest lifetime, and replaced by the one in the file', async () => {
+    const tokenFile = join(mkdtempSync(join(tmpdir(), 'custos-test-')), 'token');
+    writeFileSync(tokenFile, service.token);
+    lease(3_600, { latestS: 5_400 });
+    await live(30, clientOf({ tokenFile }));
+    const key = 'transit:wallet keys';
+    expect(reports).toEqual([
+      { key, ends_in_s: 1_800, msg: expect.stringMatching(/ends soon and cannot be renewed for longer$/) },
+      {
+        key,
+        reason: 'the key management service refused lookup-self (403)',
+        msg: 'the token of the key management service cannot be renewed',
+      },
+    ]);
+    // The pauses after its end.
+    expect(new Set(pauses.slice(-5))).toEqual(new Set([30_000]));
+    lease(7_200, { latestS: Infinity });
+    pauses = [];
+    await live(2, clientOf({ token: 'ended', tokenFile }));
+    expect(pauses).toEqual([3_600_000, 3_600_000]);
+  });
+
+  test('one that cannot renew itself is reported, unless others write it to a file', async () => {
+    lease(600, { renewable: false });
+    await live(1);
+    expect(reports).toEqual([
+      { key: 'transit:wallet keys', ends_in_s: 600, msg: expect.stringMatching(/is not renewable/) },
+    ]);
+    reports = [];
+    lease(6_000, { renewable: false });
+    await live(1, clientOf({ tokenFile: '/nonexistent' }));
+    expect(reports).toEqual([]);
+    expect(service.requests.map(({ path }) => path)).not.toContain('/v1/auth/token/renew-self');
+  });
+
+  test('a service that is away for a while costs no token', async () => {
+    lease(3_600);
+    await live(10, clientOf(), (turn) => {
+      const isAway = turn >= 2 && turn < 5;
+      service.interrupt(isAway ? (response) => response.writeHead(503).end('{"token":"no"}') : undefined);
+    });
+    await seals();
+    expect(reports).toEqual([expect.objectContaining({ reason: expect.stringContaining('(503)') })]);
+    expect(JSON.stringify(reports)).not.toContain(service.token);
+  });
+
+  test('one that does not end is left alone', async () => {
+    await live(3);
+    expect(service.requests.map(({ path }) => path)).toEqual(Array(3).fill('/v1/auth/token/lookup-self'));
+    expect(reports).toEqual([]);
   });
 });
