@@ -6,7 +6,7 @@ import { isUnavailable } from '../../../src/errors.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import type { PostgresTimeouts } from '../../../src/storage/postgres-dialect.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
-import { type Fault, startPostgresProxy } from './postgres-proxy.ts';
+import { type Fault, startPostgresProxy } from '../../support/postgres/postgres-proxy.ts';
 
 const POOL = 3;
 /** However busy the machine is, nothing takes that long. Each test shortens what it is about. */

@@ -4,7 +4,7 @@ import { waitUntilWritable } from '../../../src/admin/administration.ts';
 import { entities } from '../../../src/domain/tables.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
-import { startPostgresProxy } from './postgres-proxy.ts';
+import { startPostgresProxy } from '../../support/postgres/postgres-proxy.ts';
 
 const POOL = 2;
 

@@ -3,7 +3,7 @@ import { duplexPair } from 'node:stream';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type answers, operationNames } from '../../../src/adapters/signer/operations.ts';
 import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo } from '../../../src/adapters/signer/signer-connection.ts';
+import { connectTo, type SignerConnection } from '../../../src/adapters/signer/signer-connection.ts';
 import type { UserLogin } from '../../../src/adapters/vault/login-token.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
@@ -40,7 +40,7 @@ export interface NewWallet {
   readonly policies?: WalletPolicies;
 }
 
-export type CompromisedServer = Awaited<ReturnType<typeof compromisedServer>>;
+export type CompromisedServer = ReturnType<typeof serverOver>;
 
 /** What the operator has configured in the signer. */
 export const [router, wrapped, distributor] = [0xa1, 0xa2, 0xa3].map(
@@ -83,8 +83,11 @@ export async function compromisedServer(
   });
   const [ours, its] = duplexPair();
   serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
-  const signer = await connectTo(ours);
+  return serverOver(await connectTo(ours));
+}
 
+/** What such a server does with its connection to a signer. */
+export function serverOver(signer: SignerConnection) {
   /** Sends a call as it is. */
   async function call(name: keyof typeof answers, parts: Parts, json: object) {
     return signer.call(operationNames.indexOf(name), parts, json);
@@ -93,6 +96,7 @@ export async function compromisedServer(
   return {
     call,
     close: () => signer.close(),
+    hasEnded: () => signer.hasEnded(),
     async walletOf(made: NewWallet): Promise<SealedWallet> {
       const { owner, signers = [], rowId = 'wallet', chainType = 'ethereum', policies } = made;
       const binding = { purpose: chainType, rowId, appId: 'acme' };
@@ -126,7 +130,8 @@ export async function compromisedServer(
     /** Asks for a signature, with whatever replaces what an honest server sends. */
     async signs(wallet: SealedWallet, task: object, use: object | undefined, forged: object = {}) {
       const { binding, parts } = wallet;
-      return (await call('signWithWallet', parts, { key: 'test', binding, ...task, use, ...forged })).json;
+      const key = signer.hello.currentMasterKeyId;
+      return (await call('signWithWallet', parts, { key, binding, ...task, use, ...forged })).json;
     },
   };
 }

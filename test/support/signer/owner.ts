@@ -28,12 +28,15 @@ export interface AskedRequest {
   readonly appId?: string;
   /** Unix ms; undefined for a request without expiry. */
   readonly expiryMs?: number;
+  readonly idempotencyKey?: string;
 }
 
 /** The canonical payload of a request (RFC 8785). */
-export function payloadOf({ path, body, method = 'POST', appId = 'acme', expiryMs }: AskedRequest): string {
+export function payloadOf(request: AskedRequest): string {
+  const { path, body, method = 'POST', appId = 'acme', expiryMs, idempotencyKey } = request;
   const expiry = expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
-  const headers = { 'service-app-id': appId, ...expiry };
+  const key = idempotencyKey === undefined ? {} : { 'service-idempotency-key': idempotencyKey };
+  const headers = { 'service-app-id': appId, ...expiry, ...key };
   return canonicalize({ version: 1, method, url: `https://api.acme.example${path}`, body, headers })!;
 }
 
