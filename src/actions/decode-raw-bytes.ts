@@ -2,6 +2,7 @@ import { looseHexToBytes } from '../crypto/encoding.ts';
 import type { ActionUnit, PolicyAction } from '../policy/action.ts';
 import { type ChainType, chains } from '../signing/chains.ts';
 import { decodeRawSign, type RawSignParams } from '../signing/raw-sign.ts';
+import { InvalidTransactionError } from '../signing/signing-errors.ts';
 import { decodeSuiIntentMessage } from '../signing/sui/transaction.ts';
 import { decodeTronRawData } from '../signing/tron/raw-data.ts';
 
@@ -56,8 +57,9 @@ export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | unde
   let rawData: ReturnType<typeof decodeTronRawData>;
   try {
     rawData = decodeTronRawData(bytes);
-  } catch {
-    return unknownTransaction();
+  } catch (error) {
+    if (!(error instanceof InvalidTransactionError)) throw error;
+    return unknownTransaction(error.message);
   }
   if (rawData === undefined) return hasContractField(bytes) ? unknownTransaction() : undefined;
   return rawData.contract.map(({ type, ...contract }, index) => {
@@ -77,8 +79,8 @@ export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | unde
   });
 }
 
-function unknownTransaction(): readonly ActionUnit[] {
-  return [{ label: 'transaction', undecodable: 'the transaction is of another kind' }];
+function unknownTransaction(undecodable = 'the transaction is of another kind'): readonly ActionUnit[] {
+  return [{ label: 'transaction', undecodable }];
 }
 
 const CONTRACT_FIELD = 11;
@@ -123,8 +125,9 @@ function decodeSuiUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
     if (transaction === undefined) return undefined;
     const suiCommands = transaction.commands.map(({ commandName: name, ...rest }) => ({ name, ...rest }));
     return [{ label: 'transaction', suiCommands }];
-  } catch {
-    return [{ label: 'transaction', undecodable: 'a transaction with commands that are not known' }];
+  } catch (error) {
+    if (!(error instanceof InvalidTransactionError)) throw error;
+    return unknownTransaction(error.message);
   }
 }
 

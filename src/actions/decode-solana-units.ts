@@ -68,6 +68,7 @@ function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
       programId: instruction.programId === '' ? BEHIND_TABLE : instruction.programId,
       program: instruction.program,
       name: instruction.instructionName,
+      ...(instruction.unread === undefined ? {} : { unread: instruction.unread }),
       fields: fieldsOf(instruction),
     },
   }));

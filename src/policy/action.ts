@@ -7,6 +7,8 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** `Transfer`, `TransferChecked`, …; undefined when a known program's instruction has an unknown layout. */
   readonly name: string | undefined;
+  /** What is known of an instruction of a known program without a name. */
+  readonly unread?: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }
 

@@ -76,6 +76,10 @@ function namesOf(
   return action === 'ALLOW' || operator === 'neq' || sibling === undefined ? [name] : [name, sibling];
 }
 
+function unknownInstruction(what: string | undefined): Observation {
+  return unreadable(what === undefined ? 'unknown instruction' : `unknown instruction: ${what}`);
+}
+
 function programField(
   owner: Program,
   { field, operator }: ConditionInput,
@@ -93,9 +97,9 @@ function programField(
       kind: 'text',
       expectedInstead: expectCaseOf(solanaInstructionNames[program]),
       read: (unit) =>
-        readOwn(unit, ({ name }) =>
+        readOwn(unit, ({ name, unread }) =>
           name === undefined
-            ? unreadable('unknown instruction')
+            ? unknownInstruction(unread)
             : presentAll(namesOf(owner, name, operator, action)),
         ),
     };
@@ -106,8 +110,8 @@ function programField(
   return {
     kind: member === 'lamports' || member === 'amount' ? 'number' : 'solana_address',
     read: (unit) =>
-      readOwn(unit, ({ name, fields: values }) => {
-        if (name === undefined) return unreadable('unknown instruction');
+      readOwn(unit, ({ name, unread, fields: values }) => {
+        if (name === undefined) return unknownInstruction(unread);
         if (name !== instructionName && name !== sibling) return absent(`the instruction is ${name}`);
         const value = values[member];
         if (value === undefined) return unreadable(`the instruction has no ${member}`);

@@ -13,6 +13,8 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
+  /** What is known of an instruction of a known program that has no name. */
+  readonly unread?: string | undefined;
   /**
    * The instruction's named fields, when its layout is known. A field is undefined when its account comes from an
    * address lookup table, whose content is not part of the transaction.
@@ -91,6 +93,16 @@ const TOKEN_LAYOUTS: readonly Layout[] = [
   { name: 'UiAmountToAmount' },
 ];
 
+/**
+ * Instructions of the token program that rules cannot read: they move lamports, or contain others. They have no names,
+ * so that a DENY on the fields of another instruction denies them too. Source: p-token, pinocchio-interface.
+ */
+export const unreadTokenInstructions: Readonly<Record<number, string>> = {
+  38: 'WithdrawExcessLamports',
+  45: 'UnwrapLamports',
+  255: 'Batch',
+};
+
 /** The names that instructions of a program can have. */
 export const solanaInstructionNames: Readonly<Record<'system' | 'token', readonly string[]>> = {
   system: SYSTEM_LAYOUTS.map(({ name }) => name),
@@ -107,12 +119,16 @@ function decodeInstruction(transaction: SolanaTransaction, compiled: CompiledIns
   const programId = bytesToBase58(programKey ?? new Uint8Array());
   const program = programOf(programId);
   const layout = program === 'other' ? undefined : layoutOf(program, compiled.data);
-  if (layout === undefined) return { programId, program, instructionName: undefined, fields: undefined };
+  if (layout === undefined) {
+    const unread = unreadOf(program, compiled.data);
+    return { programId, program, instructionName: undefined, unread, fields: undefined };
+  }
   if (layout.data === undefined) return { programId, program, instructionName: layout.name, fields: {} };
   const data = readData(program === 'system' ? 4 : 1, compiled.data, layout.data);
   const accounts = layout.accounts ?? [];
   if (data === undefined || compiled.accountIndexes.length < accounts.length) {
-    return { programId, program, instructionName: undefined, fields: undefined };
+    const unread = `${layout.name} with other data or accounts`;
+    return { programId, program, instructionName: undefined, unread, fields: undefined };
   }
   const addresses = namedAddresses(transaction, compiled, accounts);
   return {
@@ -126,6 +142,13 @@ function decodeInstruction(transaction: SolanaTransaction, compiled: CompiledIns
 function programOf(programId: string): SolanaInstruction['program'] {
   if (programId === SYSTEM_PROGRAM) return 'system';
   return TOKEN_PROGRAMS.has(programId) ? 'token' : 'other';
+}
+
+function unreadOf(program: SolanaInstruction['program'], data: Uint8Array): string | undefined {
+  const [first] = data;
+  if (program === 'other' || first === undefined) return undefined;
+  if (program === 'token') return [first, unreadTokenInstructions[first]].filter(Boolean).join(', ');
+  return data.length < 4 ? undefined : String(createByteReader(data).u32());
 }
 
 // system: u32 little-endian; token: u8

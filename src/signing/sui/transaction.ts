@@ -1,6 +1,6 @@
 import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
-import { readBcsBool, readBcsBytes, readBcsMany, readBcsVariant } from '../bcs.ts';
+import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
 /** A command of a programmable transaction, decoded for policies; `encoded` is its BCS as 0x hex. */
@@ -54,6 +54,17 @@ interface Input {
   readonly pure: Uint8Array | undefined;
   readonly encoded: string;
 }
+
+/** The commands of programmable transactions, by variant. Rules can read the second, third and fourth. */
+export const suiCommandNames: readonly string[] = [
+  'MoveCall',
+  'TransferObjects',
+  'SplitCoins',
+  'MergeCoins',
+  'Publish',
+  'MakeMoveVec',
+  'Upgrade',
+];
 
 // Intent { scope TransactionData 0, version 0, app Sui 0 }
 const TRANSACTION_INTENT = 0;
@@ -109,7 +120,7 @@ function encodedOf<T>(reader: ByteReader, read: () => T): { value: T; encoded: s
   return { value, encoded: bytesTo0xHex(reader.since(start)) };
 }
 
-// CallArg: 0 Pure, 1 Object { 0 owned, 1 shared, 2 receiving }
+// CallArg: 0 Pure, 1 Object { 0 owned, 1 shared, 2 receiving }, 2 FundsWithdrawal
 function readInput(reader: ByteReader): Input {
   const { value: pure, encoded } = encodedOf(reader, () => readPure(reader));
   return { pure, encoded };
@@ -118,7 +129,11 @@ function readInput(reader: ByteReader): Input {
 function readPure(reader: ByteReader): Uint8Array | undefined {
   const variant = readBcsVariant(reader);
   if (variant === 0) return readBcsBytes(reader);
-  if (variant !== 1) throw new InvalidBytesError(`expected a pure or object input, got variant ${variant}`);
+  if (variant === 2) {
+    skipFundsWithdrawal(reader);
+    return undefined;
+  }
+  if (variant !== 1) throw new InvalidBytesError(`expected a known input, got variant ${variant}`);
   const object = readBcsVariant(reader);
   if (object === 0 || object === 2) {
     skipObjectRef(reader);
@@ -129,6 +144,34 @@ function readPure(reader: ByteReader): Uint8Array | undefined {
   reader.u64();
   readBcsBool(reader);
   return undefined;
+}
+
+// reservation { 0 u64 } || type { 0 balance of a type } || from { 0 sender, 1 sponsor, 2 allowance { funder, id } }
+function skipFundsWithdrawal(reader: ByteReader): void {
+  expectVariant(reader, 0, 'a reservation of an amount');
+  reader.u64();
+  expectVariant(reader, 0, 'a withdrawal of a balance');
+  skipTypeTag(reader, 0);
+  const from = readBcsVariant(reader);
+  if (from > 2) throw new InvalidBytesError(`expected a known account of a withdrawal, got variant ${from}`);
+  if (from === 2) reader.bytes(64);
+}
+
+// Limit of the chain on the nesting of types.
+const MAX_TYPE_DEPTH = 16;
+
+// TypeTag: 6 vector of a type, 7 struct; the others have no content
+function skipTypeTag(reader: ByteReader, depth: number): void {
+  if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
+  const variant = readBcsVariant(reader);
+  if (variant > 10) throw new InvalidBytesError(`expected a known type, got variant ${variant}`);
+  if (variant === 6) skipTypeTag(reader, depth + 1);
+  if (variant === 7) {
+    reader.bytes(32);
+    readBcsText(reader);
+    readBcsText(reader);
+    readBcsMany(reader, () => skipTypeTag(reader, depth + 1));
+  }
 }
 
 function readCommand(reader: ByteReader): Command {
@@ -151,7 +194,8 @@ function readCommandBody(reader: ByteReader) {
     readBcsMany(reader, () => readArgument(reader));
     return { name: 'MergeCoins' as const, destination };
   }
-  throw new InvalidBytesError(`expected TransferObjects, SplitCoins or MergeCoins, got variant ${variant}`);
+  const name = suiCommandNames[variant] ?? `variant ${variant}`;
+  throw new InvalidBytesError(`expected TransferObjects, SplitCoins or MergeCoins, got ${name}`);
 }
 
 // Argument: 0 gas coin, 1 input, 2 result, 3 nested result
@@ -179,7 +223,8 @@ function skipDigest(reader: ByteReader): void {
   if (readBcsBytes(reader).length !== 32) throw new InvalidBytesError('expected a digest of 32 bytes');
 }
 
-// TransactionExpiration: 0 none, 1 epoch, 2 valid during { four optional bounds, chain, nonce }
+// TransactionExpiration: 0 none, 1 epoch, 2 ValidDuring { four optional bounds, chain, nonce }, 3 Validity, the same
+// with optional proposers { epoch, their indexes }
 function skipExpiration(reader: ByteReader): void {
   const variant = readBcsVariant(reader);
   if (variant === 0) return;
@@ -187,12 +232,16 @@ function skipExpiration(reader: ByteReader): void {
     reader.u64();
     return;
   }
-  if (variant !== 2) throw new InvalidBytesError(`expected a known expiration, got variant ${variant}`);
+  if (variant > 3) throw new InvalidBytesError(`expected a known expiration, got variant ${variant}`);
   for (let bound = 0; bound < 4; bound += 1) {
     if (readBcsBool(reader)) reader.u64();
   }
   skipDigest(reader);
   reader.u32();
+  if (variant === 3 && readBcsBool(reader)) {
+    reader.u64();
+    readBcsMany(reader, () => reader.u32());
+  }
 }
 
 function expectVariant(reader: ByteReader, expected: number, what: string): void {

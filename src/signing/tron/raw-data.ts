@@ -30,14 +30,19 @@ export interface TronRawData {
 
 export type TronContract = TronTransfer | TronTrigger;
 
-export interface TronTransfer {
+interface OfAnyContract {
+  /** Which of the owner's permissions signs; 0, the owner's own, if absent. Not in the API contract. */
+  readonly permission_id?: number | undefined;
+}
+
+export interface TronTransfer extends OfAnyContract {
   readonly type: 'TransferContract';
   readonly owner_address: string;
   readonly to_address: string;
   readonly amount: number;
 }
 
-export interface TronTrigger {
+export interface TronTrigger extends OfAnyContract {
   readonly type: 'TriggerSmartContract';
   readonly owner_address: string;
   readonly contract_address: string;
@@ -48,8 +53,50 @@ export interface TronTrigger {
   readonly token_id?: number | undefined;
 }
 
-// ContractType numbers; the names also follow `type.googleapis.com/protocol.` in the type URL.
-const CONTRACT_TYPES = { TransferContract: 1n, TriggerSmartContract: 31n } as const;
+/** ContractType; the names also follow `type.googleapis.com/protocol.` in the type URL. Only two of them are encoded. */
+export const tronContractTypes = {
+  AccountCreateContract: 0n,
+  TransferContract: 1n,
+  TransferAssetContract: 2n,
+  VoteAssetContract: 3n,
+  VoteWitnessContract: 4n,
+  WitnessCreateContract: 5n,
+  AssetIssueContract: 6n,
+  WitnessUpdateContract: 8n,
+  ParticipateAssetIssueContract: 9n,
+  AccountUpdateContract: 10n,
+  FreezeBalanceContract: 11n,
+  UnfreezeBalanceContract: 12n,
+  WithdrawBalanceContract: 13n,
+  UnfreezeAssetContract: 14n,
+  UpdateAssetContract: 15n,
+  ProposalCreateContract: 16n,
+  ProposalApproveContract: 17n,
+  ProposalDeleteContract: 18n,
+  SetAccountIdContract: 19n,
+  CustomContract: 20n,
+  CreateSmartContract: 30n,
+  TriggerSmartContract: 31n,
+  GetContract: 32n,
+  UpdateSettingContract: 33n,
+  ExchangeCreateContract: 41n,
+  ExchangeInjectContract: 42n,
+  ExchangeWithdrawContract: 43n,
+  ExchangeTransactionContract: 44n,
+  UpdateEnergyLimitContract: 45n,
+  AccountPermissionUpdateContract: 46n,
+  ClearABIContract: 48n,
+  UpdateBrokerageContract: 49n,
+  ShieldedTransferContract: 51n,
+  MarketSellAssetContract: 52n,
+  MarketCancelOrderContract: 53n,
+  FreezeBalanceV2Contract: 54n,
+  UnfreezeBalanceV2Contract: 55n,
+  WithdrawExpireUnfreezeContract: 56n,
+  DelegateResourceContract: 57n,
+  UnDelegateResourceContract: 58n,
+  CancelAllUnfreezeV2Contract: 59n,
+} as const;
 const TYPE_URL = 'type.googleapis.com/protocol.';
 const HEX_ADDRESS = /^41[0-9a-fA-F]{40}$/;
 
@@ -77,12 +124,16 @@ export function encodeTronRawData(rawData: TronRawData): Uint8Array {
   );
 }
 
-// Contract { type 1, parameter 2: Any { type_url 1, value 2 } }
+// Contract { type 1, parameter 2: Any { type_url 1, value 2 }, permission id 5 }
 function encodeContract(contract: TronContract, at: string): Uint8Array {
   const value =
     contract.type === 'TransferContract' ? encodeTransfer(contract, at) : encodeTrigger(contract, at);
   const any = concatBytes(bytesField(1, utf8ToBytes(TYPE_URL + contract.type)), bytesField(2, value));
-  return concatBytes(int64Field(1, CONTRACT_TYPES[contract.type]), bytesField(2, any));
+  return concatBytes(
+    int64Field(1, tronContractTypes[contract.type]),
+    bytesField(2, any),
+    int64Field(5, amount(contract.permission_id, `${at}/permission_id`)),
+  );
 }
 
 function encodeTransfer(contract: TronTransfer, at: string): Uint8Array {
@@ -128,7 +179,7 @@ function amount(value: number | undefined, field: string): bigint {
 
 /**
  * Decodes raw data for policies; undefined when the bytes are not a transaction. Throws InvalidTransactionError for a
- * transaction with another contract type, unknown fields or a non-canonical encoding.
+ * transaction with another contract type, which the message names, unknown fields or a non-canonical encoding.
  */
 export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   const fields = readFields(bytes);
@@ -140,7 +191,27 @@ export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   } catch (error) {
     if (!(error instanceof InvalidBytesError || error instanceof InvalidFieldError)) throw error;
   }
-  throw new InvalidTransactionError('', 'expected a TRON transfer or contract call in canonical encoding');
+  throw new InvalidTransactionError('', `expected one TRON transfer or contract call, got ${kindOf(fields)}`);
+}
+
+/** What a transaction is that rules cannot read: the types of its contracts. */
+function kindOf(fields: readonly ProtobufField[]): string {
+  const contracts = fields.flatMap((field) => (field.number === 11 && 'bytes' in field ? [field.bytes] : []));
+  const names = [...new Set(contracts.map((bytes) => typeOf(readFields(bytes) ?? [])))];
+  const isRead = names.every((name) => name === 'TransferContract' || name === 'TriggerSmartContract');
+  const listed = names.slice(0, MOST_NAMED).join(', ');
+  return isRead ? `${listed} with other fields or in another encoding` : listed;
+}
+
+const MOST_NAMED = 3;
+
+function typeOf(contract: readonly ProtobufField[]): string {
+  const type = contract.findLast((field) => field.number === 1 && 'varint' in field) as
+    | { varint: bigint }
+    | undefined;
+  const number = type?.varint ?? 0n;
+  const found = Object.entries(tronContractTypes).find(([, known]) => known === number);
+  return found?.[0] ?? `type ${number}`;
 }
 
 function readFields(bytes: Uint8Array): readonly ProtobufField[] | undefined {
@@ -165,12 +236,21 @@ function toRawData(fields: readonly ProtobufField[]): TronRawData {
 }
 
 function toContract(bytes: Uint8Array): TronContract {
-  const any = indexFields(readProtobuf(indexFields(readProtobuf(bytes)).bytes(2)));
+  const contract = indexFields(readProtobuf(bytes));
+  const any = indexFields(readProtobuf(contract.bytes(2)));
+  const permission = contract.integer(5);
+  const signed = permission === 0 ? {} : { permission_id: permission };
   const type = (bytesToUtf8(any.bytes(1)) ?? '').slice(TYPE_URL.length);
   const value = indexFields(readProtobuf(any.bytes(2)));
   const owner_address = bytesToHex(value.bytes(1));
   if (type === 'TransferContract') {
-    return { type, owner_address, to_address: bytesToHex(value.bytes(2)), amount: value.integer(3) };
+    return {
+      type,
+      owner_address,
+      to_address: bytesToHex(value.bytes(2)),
+      amount: value.integer(3),
+      ...signed,
+    };
   }
   if (type === 'TriggerSmartContract') {
     return {
@@ -181,6 +261,7 @@ function toContract(bytes: Uint8Array): TronContract {
       data: bytesToHex(value.bytes(4)),
       call_token_value: value.integer(5),
       token_id: value.integer(6),
+      ...signed,
     };
   }
   throw new InvalidBytesError('expected a transfer or a contract call');

@@ -155,7 +155,7 @@ describe('tron', () => {
     expect(decodeTronRawData(int64Field(8, 1n))).toBeUndefined();
     const freeze = bytesField(11, int64Field(1, 54n));
     expect(() => decodeTronRawData(freeze)).toThrow(
-      'expected a TRON transfer or contract call in canonical encoding',
+      'expected one TRON transfer or contract call, got FreezeBalanceV2Contract',
     );
   });
 });
