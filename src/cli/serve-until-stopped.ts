@@ -50,7 +50,7 @@ export async function serveDocument(
 }
 
 /** Prints to standard output. A server goes on where that cannot be written. */
-export function print(text: string): void {
+function print(text: string): void {
   logOutput(1).write(`${text}\n`);
 }
 

@@ -56,7 +56,7 @@ export interface Nodes {
   reportDisagreement(what: string): void;
 }
 
-export interface Sending {
+interface Sending {
   readonly method: string;
   readonly params: readonly unknown[];
   /** Whether a refusal means that the node has the transaction already. */
@@ -64,7 +64,7 @@ export interface Sending {
 }
 
 /** What the nodes did with signed bytes. */
-export type SendOutcome =
+type SendOutcome =
   | { readonly isAccepted: true }
   | {
       readonly isAccepted: false;

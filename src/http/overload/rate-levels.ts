@@ -15,7 +15,7 @@ export interface Allowance {
 }
 
 /** What was used of an allowance, after a request for points. */
-export interface Usage {
+interface Usage {
   readonly isGranted: boolean;
   /** The points in use; above the capacity when several processes have granted too much at once. */
   readonly level: number;
