@@ -33,6 +33,7 @@ import { PendingRecordEntity } from './base/audit/pending-record.entity.ts';
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
+import { LockSecretEntity } from './base/processes/lock-secret.entity.ts';
 import { ServerProcessEntity } from './base/processes/server-process.entity.ts';
 import { AcceptedAccountEntity } from './base/restores/accepted-account.entity.ts';
 import { DatabaseIdentityEntity } from './base/restores/database-identity.entity.ts';
@@ -115,6 +116,7 @@ export const entities = [
   KeyQuorumMemberEntity,
   KeyQuorumSealEntity,
   LinkedAccountEntity,
+  LockSecretEntity,
   MasterKeyCheckEntity,
   OauthDeviceCodeEntity,
   OauthGrantEntity,

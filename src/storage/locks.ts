@@ -9,22 +9,61 @@ import { prepareQuery } from './prepared-query.ts';
 // locking a name does nothing, and the query compiler leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`),
 // so the code that locks does not need to know which database it runs on.
 
+/** What a lock is about. Names of one kind never meet those of another. */
+type LockKind =
+  | 'accounts'
+  | 'aggregations'
+  | 'audit keys'
+  | 'audit log'
+  | 'automations'
+  | 'device codes'
+  | 'device guesses'
+  | 'fiat accounts'
+  | 'idempotency'
+  | 'import'
+  | 'nonces'
+  | 'operators'
+  | 'partitions'
+  | 'restores'
+  | 'totals'
+  | 'webhook endpoints'
+  | 'webhook fan-out';
+
 interface Name {
+  /** Of kind and name. */
   readonly name: string;
+  /** As servers from before migration 30 name it. */
+  readonly earlier: string;
 }
 
-/** Locks 64 bits of a hash. Two names with the same hash only wait for each other. */
-const lock = prepareQuery<unknown, Name, { locked: unknown }>((database, { name }) =>
-  database.selectNoFrom(({ fn, val }) =>
-    fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(name), val(0)])]).as('locked'),
-  ),
-);
+const nameOf = (kind: LockKind, name: string): Name => ({ name: `${kind}\n${name}`, earlier: name });
 
-const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, { name }) =>
-  database.selectNoFrom(({ fn, val }) =>
-    fn<boolean>('pg_try_advisory_xact_lock', [fn('hashtextextended', [val(name), val(0)])]).as('locked'),
-  ),
-);
+// Callers choose parts of names, such as idempotency keys. The 64 bits that are locked are a hash with the secret of the
+// database, so that no caller can find names that share a lock. The database computes it, so all servers agree; without the
+// row they would still lock the same.
+//
+// Servers from before migration 30 lock a public hash. While one of them is registered, each lock is taken in both ways,
+// so that servers of both versions exclude each other.
+const keyed = sql`('x' || left(encode(sha256(convert_to(coalesce((select secret from lock_secrets limit 1), '') || name, 'UTF8')), 'hex'), 16))::bit(64)::bigint`;
+const earlier = sql`hashtextextended(earlier, 0)`;
+const isEarlierRunning = sql`exists (select from server_processes where keyed_locks = 0)`;
+const locking = sql`case when ${isEarlierRunning} then pg_advisory_xact_lock(${earlier}) end, pg_advisory_xact_lock(${keyed})`;
+
+const lock = prepareQuery<unknown, Name>((database, names) => ({
+  compile: () =>
+    sql<never>`
+      select ${locking} from (select ${names.name}::text as name, ${names.earlier}::text as earlier) as names
+    `.compile(database),
+}));
+
+const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, names) => ({
+  compile: () =>
+    sql<{ locked: boolean }>`
+      select case when case when ${isEarlierRunning} then pg_try_advisory_xact_lock(${earlier}) else true end
+        then pg_try_advisory_xact_lock(${keyed}) else false end as locked
+      from (select ${names.name}::text as name, ${names.earlier}::text as earlier) as names
+    `.compile(database),
+}));
 
 /**
  * Locks a name until the transaction ends. Other transactions that lock it wait.
@@ -33,18 +72,27 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, { na
  */
 export async function lockName(
   em: SqlEntityManager,
+  kind: LockKind,
   name: string,
   options?: { readonly isDeferred: boolean },
 ): Promise<void> {
-  if (isPostgres(em.getKysely())) await lock(em, { name }, options);
+  if (isPostgres(em.getKysely())) await lock(em, nameOf(kind, name), options);
 }
 
 /** Locks several names, always in the same order, so that two transactions cannot deadlock on them. */
-export async function lockNames(em: SqlEntityManager, names: readonly string[]): Promise<void> {
+export async function lockNames(
+  em: SqlEntityManager,
+  kind: LockKind,
+  names: readonly string[],
+): Promise<void> {
   if (!isPostgres(em.getKysely()) || names.length === 0) return;
+  // In the order in which servers from before migration 30 lock them.
   await sql`
-    select pg_advisory_xact_lock(name)
-    from (select distinct hashtextextended(name, 0) as name from unnest(${names}::text[]) as name order by 1) as names
+    select ${locking}
+    from (
+      select distinct ${`${kind}\n`}::text || earlier as name, earlier, hashtextextended(earlier, 0) as place
+      from unnest(${names}::text[]) as earlier order by place, name
+    ) as names
   `.execute(em.getKysely());
 }
 
@@ -53,9 +101,9 @@ export async function lockNames(em: SqlEntityManager, names: readonly string[]):
  *
  * Result: whether this transaction holds it now; always true on SQLite, where no other transaction is open.
  */
-export async function tryLockName(em: SqlEntityManager, name: string): Promise<boolean> {
+export async function tryLockName(em: SqlEntityManager, kind: LockKind, name: string): Promise<boolean> {
   if (!isPostgres(em.getKysely())) return true;
-  const { rows } = await tryLock(em, { name });
+  const { rows } = await tryLock(em, nameOf(kind, name));
   return rows[0]?.locked === true;
 }
 

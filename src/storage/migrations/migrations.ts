@@ -27,6 +27,7 @@ import { vouchers } from './0026-vouchers.ts';
 import { rateLevels } from './0027-rate-levels.ts';
 import { findAuditRecords } from './0028-find-audit-records.ts';
 import { transactionDoubts } from './0029-transaction-doubts.ts';
+import { lockSecrets } from './0030-lock-secrets.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -60,4 +61,5 @@ export const migrations: readonly SchemaMigration[] = [
   rateLevels,
   findAuditRecords,
   transactionDoubts,
+  lockSecrets,
 ];

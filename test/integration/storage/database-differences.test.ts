@@ -85,10 +85,10 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
 
     test('a transaction waits for a locked name until the holder’s transaction ends', async () => {
-      const holder = await hold((em) => lockName(em, 'n'));
+      const holder = await hold((em) => lockName(em, 'nonces', 'n'));
       let isIn = false;
       const waiting = within(async (em) => {
-        await lockName(em, 'n');
+        await lockName(em, 'nonces', 'n');
         await touch(em);
         isIn = true;
       });
@@ -100,11 +100,11 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
 
     test('lockNames locks each of the names', async () => {
-      const holder = await hold((em) => lockNames(em, ['c', 'a', 'b', 'a']));
+      const holder = await hold((em) => lockNames(em, 'nonces', ['c', 'a', 'b', 'a']));
       const entered: string[] = [];
       const waiting = ['a', 'b', 'c'].map((name) =>
         within(async (em) => {
-          await lockName(em, name);
+          await lockName(em, 'nonces', name);
           await touch(em);
           entered.push(name);
         }),
@@ -120,7 +120,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       const names = Array.from({ length: 50 }, (_, index) => `name ${index}`);
       const all = Array.from({ length: 12 }, (_, index) =>
         within(async (em) => {
-          await lockNames(em, index % 2 === 0 ? names : names.toReversed());
+          await lockNames(em, 'nonces', index % 2 === 0 ? names : names.toReversed());
           await touch(em);
         }),
       );
@@ -128,23 +128,26 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
 
     test('an empty list locks nothing', async () => {
-      await within((em) => lockNames(em, []));
+      await within((em) => lockNames(em, 'nonces', []));
     });
 
     test('a free name is locked immediately, also again by the same transaction', async () => {
-      const locked = await within(async (em) => [await tryLockName(em, 'n'), await tryLockName(em, 'n')]);
+      const locked = await within(async (em) => [
+        await tryLockName(em, 'nonces', 'n'),
+        await tryLockName(em, 'nonces', 'n'),
+      ]);
       expect(locked).toEqual([true, true]);
-      expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
+      expect(await within((em) => tryLockName(em, 'nonces', 'n'))).toBe(true);
     });
 
     test.runIf(kind === 'postgres')(
       'a name that another transaction holds is refused without waiting',
       async () => {
-        const holder = await hold((em) => tryLockName(em, 'n'));
-        expect(await within((em) => tryLockName(em, 'n'))).toBe(false);
-        expect(await within((em) => tryLockName(em, 'other'))).toBe(true);
+        const holder = await hold((em) => tryLockName(em, 'nonces', 'n'));
+        expect(await within((em) => tryLockName(em, 'nonces', 'n'))).toBe(false);
+        expect(await within((em) => tryLockName(em, 'nonces', 'other'))).toBe(true);
         await holder.end();
-        expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
+        expect(await within((em) => tryLockName(em, 'nonces', 'n'))).toBe(true);
       },
     );
   });

@@ -39,7 +39,7 @@ export async function createAggregation(
 
 /** Serializes concurrent creations in one app, so that the limit holds. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
-  await lockName(context.em, `aggregations:${context.app.id}`);
+  await lockName(context.em, 'aggregations', `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });
   if (count >= MAX_AGGREGATIONS) {
     throw new ApiError(

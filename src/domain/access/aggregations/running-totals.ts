@@ -69,7 +69,7 @@ export async function openRunningTotals(
 ): Promise<RunningTotals> {
   // The sum that follows is sent together with the lock, and sees what was committed until it was taken.
   const hold: Hold = (aggregationId, groupKey) =>
-    lockName(context.em, `${aggregationId}:${groupKey}`, { isDeferred: true });
+    lockName(context.em, 'totals', `${aggregationId}:${groupKey}`, { isDeferred: true });
   const { totals, entries } = await readTotals(context, walletId, action, { hold, rows });
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),

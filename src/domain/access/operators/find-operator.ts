@@ -29,7 +29,7 @@ export function hashOperatorSecret(secret: string): string {
  * before all other locks.
  */
 export function lockOperators(em: SqlEntityManager, appId: string): Promise<void> {
-  return lockName(em, `operators ${appId}`);
+  return lockName(em, 'operators', `operators ${appId}`);
 }
 
 /**

@@ -53,7 +53,7 @@ export async function createWebhookEndpoint(
 
 /** Serializes concurrent creations in one app, so that the limit holds. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
-  await lockName(context.em, `webhook_endpoints:${context.app.id}`);
+  await lockName(context.em, 'webhook endpoints', `webhook_endpoints:${context.app.id}`);
   const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });
   if (count >= MAX_ENDPOINTS) {
     throw new ApiError('invalid_request', `an app can have at most ${MAX_ENDPOINTS} webhook endpoints`);

@@ -40,7 +40,7 @@ export async function fanOutEvents(
     .limit(limit);
   if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
   // One process at a time. Otherwise later events of a resource could overtake earlier ones.
-  await lockName(em, 'webhook_fan_out');
+  await lockName(em, 'webhook fan-out', 'webhook_fan_out');
   const events = await pending.execute();
   if (events.length === 0) return { eventCount: 0, endpointIds: [] };
   const endpoints = await endpointsOf(em, [...new Set(events.map((event) => event.app_id))]);

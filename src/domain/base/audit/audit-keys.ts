@@ -34,7 +34,7 @@ export async function ensureAuditKeys({ em, vault, entropy, inUnit }: CreatingCo
     { ...columnsOf(digesting), id: 'digests', appId: '', origin, publicKey: null },
   ] as const;
   await inUnit(async (unit) => {
-    await lockName(unit, 'audit keys');
+    await lockName(unit, 'audit keys', 'audit keys');
     if ((await unit.count(AuditKeyEntity)) > 0) return;
     for (const key of keys) unit.create(AuditKeyEntity, key);
     await unit.flush();

@@ -21,13 +21,13 @@ const LOCK = 'audit log';
  */
 export async function sequenceRecords(em: SqlEntityManager, nowMs: number): Promise<number | undefined> {
   if (!(await hasPending(em))) return 0;
-  if (!(await tryLockName(em, LOCK))) return undefined;
+  if (!(await tryLockName(em, 'audit log', LOCK))) return undefined;
   return placeRecords(em, nowMs);
 }
 
 /** Places all records that are pending now; waits for another process that is at it. */
 export async function sequenceAll(em: SqlEntityManager, nowMs: number): Promise<void> {
-  await lockName(em, LOCK);
+  await lockName(em, 'audit log', LOCK);
   while ((await placeRecords(em, nowMs)) === SEQUENCED_AT_ONCE);
 }
 

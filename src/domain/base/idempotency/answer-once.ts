@@ -41,7 +41,7 @@ export function answerOnce(): Idempotency {
       if ((atWork.get(name) ?? use) !== use) throw stillAtWork();
       atWork.set(name, use);
       try {
-        if (!(await tryLockName(em, name))) throw stillAtWork();
+        if (!(await tryLockName(em, 'idempotency', name))) throw stillAtWork();
         const kept = await findKept(em, use);
         if (kept !== undefined) await requireSigners(use.proof, kept.signers);
         if (kept !== undefined) atWork.delete(name);

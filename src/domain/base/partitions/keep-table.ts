@@ -22,9 +22,11 @@ export function dropOldest(inUnit: InUnit, table: ExpiringTable, nowMs: number):
 
 /** In a transaction of its own, because it locks the table; by one process at a time. */
 function attempt(inUnit: InUnit, work: (em: SqlEntityManager) => Promise<boolean>): Promise<boolean> {
-  return inUnit(async (em) => (await tryLockName(em, 'partitions')) && work(em)).catch((error: unknown) => {
-    // Queries were using the table. The next run tries again.
-    if (isLockTimeout(error)) return false;
-    throw error;
-  });
+  return inUnit(async (em) => (await tryLockName(em, 'partitions', 'partitions')) && work(em)).catch(
+    (error: unknown) => {
+      // Queries were using the table. The next run tries again.
+      if (isLockTimeout(error)) return false;
+      throw error;
+    },
+  );
 }

@@ -9,5 +9,7 @@ export const ServerProcessEntity = defineEntity({
     /** Goes up about once per second. Only whether it changes counts: the clocks of processes may differ. */
     beats: p.bigint('number'),
     startedAtMs: p.bigint('number'),
+    /** 1: it takes the locks of `src/storage/locks.ts`. 0: a server from before migration 30. */
+    keyedLocks: p.integer().default(0),
   },
 });

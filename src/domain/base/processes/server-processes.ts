@@ -15,7 +15,7 @@ export async function countBeat(em: SqlEntityManager, owner: string): Promise<bo
 
 /** Registers this process, so that the others watch it. */
 export async function registerProcess(em: SqlEntityManager, { owner, nowMs }: Claimant): Promise<void> {
-  await em.upsert(ServerProcessEntity, { id: owner, beats: 0, startedAtMs: nowMs });
+  await em.upsert(ServerProcessEntity, { id: owner, beats: 0, startedAtMs: nowMs, keyedLocks: 1 });
 }
 
 /** The beats of the other processes, by id. */

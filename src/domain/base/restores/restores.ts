@@ -41,7 +41,7 @@ const CURRENT = 'current';
 
 /** Keeps other processes from judging the database until the transaction ends. */
 export function lockRestores(em: SqlEntityManager): Promise<void> {
-  return lockName(em, 'restores');
+  return lockName(em, 'restores', 'restores');
 }
 
 /** The identity that the database had when a server last used it; undefined if none did. */

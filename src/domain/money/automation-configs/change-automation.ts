@@ -42,7 +42,7 @@ export async function createAutomation(
 
 /** Serializes concurrent creations in one app, so that the limit holds. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
-  await lockName(context.em, `automations:${context.app.id}`);
+  await lockName(context.em, 'automations', `automations:${context.app.id}`);
   const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });
   if (count >= MAX_AUTOMATIONS) {
     throw new ApiError(

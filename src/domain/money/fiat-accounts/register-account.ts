@@ -76,7 +76,7 @@ export async function registerAccount(
   const owner = await findOwner(context, input);
   await holdFiatEntity(context, input.entity);
   // Registrations of one entity come one after the other: they are counted, and the same account is found.
-  await lockName(context.em, `fiat accounts of ${owner.entityId}`);
+  await lockName(context.em, 'fiat accounts', `fiat accounts of ${owner.entityId}`);
   const identity = await fingerprint(context, identityOf(body));
   const known = await context.em.findOne(ExternalFiatAccountEntity, {
     ...owner,

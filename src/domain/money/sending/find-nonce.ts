@@ -57,6 +57,7 @@ export async function lockNonces(
 ): Promise<void> {
   await lockNames(
     em,
+    'nonces',
     addresses.map((address) => `nonce:${caip2}:${address}`),
   );
 }

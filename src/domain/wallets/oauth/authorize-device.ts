@@ -59,7 +59,7 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
 
 /** INVARIANT: counting and storing are not interleaved with those of other requests. */
 async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
-  await lockName(em, `device-codes:${app.id}`);
+  await lockName(em, 'device codes', `device-codes:${app.id}`);
   const waiting = { appId: app.id, status: 'pending', expiresAtMs: { $gt: nowMs } } as const;
   if ((await em.count(OauthDeviceCodeEntity, waiting)) >= MAX_PENDING) {
     throw new ApiError('too_many_requests', `the app has ${MAX_PENDING} undecided device codes`);

@@ -81,7 +81,7 @@ async function decide(
 /** RFC 8628 section 5.1: user codes are short, so guesses are limited. */
 async function requireFewWrong({ app, em, machine }: OperationContext, userId: string): Promise<void> {
   // INVARIANT: an attempt is counted before the next one of the app is judged.
-  await lockNames(em, [`device-guesses:${app.id}`]);
+  await lockNames(em, 'device guesses', [`device-guesses:${app.id}`]);
   const nowMs = machine.now();
   const limits = [
     { of: { userId }, ...MAX_WRONG_OF_USER },

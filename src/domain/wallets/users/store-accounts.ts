@@ -79,6 +79,7 @@ export async function queueForAccounts(
   if (accounts.length < 2) return;
   await lockNames(
     em,
+    'accounts',
     accounts.map(({ type, subject }) => `${app.id} ${type} ${lookupKey(subject)}`),
   );
 }

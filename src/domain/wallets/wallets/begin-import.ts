@@ -28,7 +28,7 @@ export async function beginImport(
   const { sealed, publicKey } = await context.vault.createImportKey(binding);
   const ofAddress = { appId: context.app.id, chainType, address };
   // Requests that begin the same import run one after the other: many of them would collide again and again.
-  await lockName(context.em, `${context.app.id} import ${chainType} ${address}`);
+  await lockName(context.em, 'import', `${context.app.id} import ${chainType} ${address}`);
   await context.em.nativeDelete(WalletImportEntity, ofAddress);
   context.em.create(WalletImportEntity, {
     id,
