@@ -28,3 +28,10 @@ export const carolKey: AuthorizationKey = {
   publicKey:
     'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYJMyaVZmq/NEsfBEnGyB5lXhxNwqyqG7XOTCctFzyDNzIm7Rj6tne4dQpeHK1Y30Wl0GyDOKepQeI5xLZmWB7w==',
 };
+
+/** Whose each of these keys is, by public key. */
+export const keyNames: ReadonlyMap<string, string> = new Map([
+  [aliceKey.publicKey, 'Alice'],
+  [bobKey.publicKey, 'Bob'],
+  [carolKey.publicKey, 'Carol'],
+]);

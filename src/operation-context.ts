@@ -68,6 +68,8 @@ export interface RequestProof {
   readonly signatures: readonly string[];
   /** Every canonical payload (RFC 8785, UTF-8) that a client may have signed for this request. */
   canonicalPayloads(): readonly Uint8Array[];
+  /** The body as the client wrote it, to explain a signature over that text. */
+  readonly sentBody?: () => string;
   /** `service-request-expiry` in Unix ms, if sent. */
   readonly expiryMs: number | undefined;
   /** The user whose access token authenticated the request instead of the app secret. */

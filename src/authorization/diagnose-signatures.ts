@@ -12,11 +12,12 @@ export interface Party {
 // Once the expected payloads exceed this many bytes in total, further ones are omitted; the first is always shown.
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
-// Known mistakes are looked for in this many payloads of at most this many characters: each has about forty.
+// Known mistakes are looked for in this many payloads of at most this many characters: each has about a hundred, the first one also every
+// order of its members.
 const MAX_EXPLAINED_PAYLOADS = 3;
 const MAX_EXPLAINED_CHARACTERS = 16_384;
 // One signature against all known mistakes in those payloads, in verifications.
-const EXPLANATION_COST = 150;
+const EXPLANATION_COST = 500;
 // Reading and writing this many bytes of a payload takes as long as a verification.
 const SHOWN_BYTES_PER_VERIFICATION = 8 * 1024;
 
@@ -32,8 +33,11 @@ export function* diagnoseSignatures({
   payloads,
   verified,
   parties,
+  sentBody,
 }: {
   readonly signatures: readonly string[];
+  /** The body as it was sent. */
+  readonly sentBody?: string | undefined;
   readonly payloads: readonly Uint8Array[];
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
@@ -44,7 +48,7 @@ export function* diagnoseSignatures({
   const explained: Record<string, unknown>[] = [];
   for (const [index, signature] of signatures.entries()) {
     const keyOfSignature = verified.keyOfSignature[index];
-    explained.push(explainOne({ signature, index, texts, keyOfSignature, parties }));
+    explained.push(explainOne({ signature, index, texts, keyOfSignature, parties, sentBody }));
     if (keyOfSignature === undefined && index < MAX_EXPLAINED) yield EXPLANATION_COST;
   }
   return {
@@ -96,8 +100,9 @@ function explainOne(input: {
   texts: readonly string[];
   keyOfSignature: string | undefined;
   parties: readonly Party[];
+  sentBody: string | undefined;
 }): Record<string, unknown> {
-  const { signature, index, texts, keyOfSignature, parties } = input;
+  const { signature, index, texts, keyOfSignature, parties, sentBody } = input;
   if (keyOfSignature !== undefined) {
     return { index, verified: true, public_key: keyOfSignature, ...describeKey(keyOfSignature, parties) };
   }
@@ -106,15 +111,21 @@ function explainOne(input: {
   const payloads = texts
     .filter((text) => text.length <= MAX_EXPLAINED_CHARACTERS)
     .slice(0, MAX_EXPLAINED_PAYLOADS);
-  return { index, verified: false, ...describeFailure(explainSignature({ signature, payloads, keys })) };
+  const text = sentBody !== undefined && sentBody.length <= MAX_EXPLAINED_CHARACTERS ? sentBody : undefined;
+  const explanation = explainSignature({ signature, payloads, keys, sentBody: text });
+  return { index, verified: false, ...describeFailure(explanation) };
 }
 
-function describeFailure({ encoding, nearMiss }: SignatureExplanation): Record<string, unknown> {
+function describeFailure({ encoding, nearMiss, strangers }: SignatureExplanation): Record<string, unknown> {
   if (encoding !== 'der' && encoding !== 'raw') {
     return { encoding, reason: `expected base64 of a DER signature, got one that is ${encoding}` };
   }
   if (nearMiss === undefined) {
-    return { encoding, reason: 'the signature verifies under no eligible key for any expected payload' };
+    return {
+      encoding,
+      reason: 'the signature verifies under no eligible key for any expected payload',
+      ...(strangers === undefined ? {} : { recovered_keys: strangers }),
+    };
   }
   return {
     encoding,

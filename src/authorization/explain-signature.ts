@@ -18,6 +18,8 @@ export interface SignatureExplanation {
   readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
   /** The key under which the signature verifies over an expected payload. */
   readonly key?: string;
+  /** The keys under which it verifies over the expected payloads, whoever they belong to. */
+  readonly strangers?: readonly string[];
   /** Set when the signature verifies under `key` over a payload with a known mistake. */
   readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
 }
@@ -33,16 +35,19 @@ interface Payload {
 /**
  * Classifies one signature: its encoding, the key that verifies it, or the known mistake in the payload it covers.
  *
- * Shape: `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo.
+ * Shape: `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo; `sentBody` the body as
+ * it was sent, whose members may have another order.
  */
 export function explainSignature({
   signature,
   payloads,
   keys,
+  sentBody,
 }: {
   readonly signature: string;
   readonly payloads: readonly string[];
   readonly keys: readonly string[];
+  readonly sentBody?: string | undefined;
 }): SignatureExplanation {
   const bytes = decodeCanonicalBase64(signature);
   if (bytes === undefined) return { encoding: 'not base64' };
@@ -59,24 +64,27 @@ export function explainSignature({
     const key = keyOver(encoder.encode(payload));
     if (key !== undefined) return { encoding, key };
   }
-  for (const payload of payloads) {
-    for (const { part, mistake, bytes: text } of payloadVariants(payload)) {
+  for (const [index, payload] of payloads.entries()) {
+    // Every order of the members is tried for one payload only, because there are so many.
+    const orders = index === 0 ? unsortedVariants(payload, sentBody) : [];
+    for (const { part, mistake, bytes: text } of [...payloadVariants(payload, sentBody), ...orders]) {
       const key = keyOver(text);
       if (key !== undefined) return { encoding, nearMiss: { key, part, mistake } };
     }
   }
-  return { encoding };
+  const strangers = payloads.flatMap((payload) => keysOver?.(hash('sha256', payload, 'buffer')) ?? []);
+  return strangers.length === 0 ? { encoding } : { encoding, strangers };
 }
 
 /**
  * Applies each known mistake to a canonical payload. Omits mistakes that do not change it. Empty for a text that is not
  * a payload.
  */
-export function payloadVariants(text: string): PayloadVariant[] {
+export function payloadVariants(text: string, sentBody?: string): PayloadVariant[] {
   const payload = parsePayload(text);
   if (payload === undefined) return [];
   const seen = new Set([text]);
-  return mistakesIn(payload, text).flatMap(([part, mistake, changed]) => {
+  return mistakesIn(payload, text, sentBody).flatMap(([part, mistake, changed]) => {
     if (seen.has(changed)) return [];
     seen.add(changed);
     // The digest is held as a latin1 string, one character per byte.
@@ -90,7 +98,52 @@ export function payloadVariants(text: string): PayloadVariant[] {
   });
 }
 
-function mistakesIn(payload: Payload, text: string): [PayloadPart, string, string][] {
+/**
+ * The payload as `JSON.stringify` writes it, in every order of its members and with the body as it was sent. Without a
+ * body that was sent, its members are sorted.
+ */
+function unsortedVariants(text: string, sentBody: string | undefined): PayloadVariant[] {
+  const payload = parsePayload(text);
+  if (payload === undefined) return [];
+  const { body, ...others } = payload;
+  const written = Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)] as const);
+  const bodies = body === undefined ? [undefined] : bodyTexts(body, sentBody);
+  const seen = new Set([text]);
+  return bodies.flatMap((bodyText) => {
+    const members = bodyText === undefined ? written : [...written, ['body', bodyText] as const];
+    return permutations(members).flatMap((order): PayloadVariant[] => {
+      const changed = `{${order.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
+      if (seen.has(changed)) return [];
+      seen.add(changed);
+      const names = order.map(([name]) => name).join(', ');
+      const isBodyOnly =
+        names ===
+        order
+          .map(([name]) => name)
+          .sort()
+          .join(', ');
+      const mistake = isBodyOnly
+        ? 'the body was signed as it was sent, not as canonical JSON (RFC 8785), whose members are sorted'
+        : `the payload was signed as \`JSON.stringify\` writes it, members in the order ${names}: sign canonical JSON (RFC 8785), whose members are sorted`;
+      return [{ part: 'serialisation', mistake, bytes: new TextEncoder().encode(changed) }];
+    });
+  });
+}
+
+/** A body in canonical form, in the order in which it was sent, and exactly as it was sent. */
+function bodyTexts(body: unknown, sentBody: string | undefined): string[] {
+  const sent = sentBody === undefined ? [] : [JSON.stringify(readJson(sentBody) ?? body), sentBody];
+  return [...new Set([JSON.stringify(body), ...sent])];
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length < 2) return [[...items]];
+  return items.flatMap((item, index) =>
+    permutations(items.toSpliced(index, 1)).map((rest) => [item, ...rest]),
+  );
+}
+
+function mistakesIn(payload: Payload, text: string, sentBody?: string): [PayloadPart, string, string][] {
   const canonical = (part: PayloadPart, mistake: string, change: Payload): [PayloadPart, string, string] => [
     part,
     mistake,
@@ -101,13 +154,16 @@ function mistakesIn(payload: Payload, text: string): [PayloadPart, string, strin
     ...methodVariants(String(payload.method)).map(([mistake, method]) =>
       canonical('method', mistake, { method }),
     ),
-    ...bodyVariants(payload.body).map(([mistake, body]) => canonical('body', mistake, { body })),
+    ...bodyVariants(payload.body, sentBody).map(([mistake, body]) => canonical('body', mistake, { body })),
     ...headerVariants(payload.headers).map(([mistake, headers]) =>
       canonical('headers', mistake, { headers }),
     ),
     canonical('version', 'the version was left out', { version: undefined }),
     canonical('version', 'the version was the string `1`', { version: '1' }),
     ...serializationVariants(payload, text),
+    ...(sentBody === undefined || sentBody === ''
+      ? []
+      : [['serialisation', 'only the body was signed', sentBody] satisfies [PayloadPart, string, string]]),
   ];
 }
 
@@ -126,7 +182,37 @@ function urlVariants(url: string): [string, unknown][] {
     ['only the path was signed', path],
     ['only the base URL was signed', parsed.origin],
     ['the URL was left out', undefined],
+    ...otherHosts(parsed, path),
   ];
+}
+
+// Names under which a server on this machine or in a container of the same network is usually reached.
+const usualHosts = [
+  'localhost',
+  '127.0.0.1',
+  '[::1]',
+  '0.0.0.0',
+  'host.docker.internal',
+  'custos',
+  'sandbox',
+  'api',
+  'wallet',
+];
+
+/** The same path at a server's other names, with its port and with that of a published one. */
+function otherHosts(parsed: URL, path: string): [string, unknown][] {
+  const ports = [...new Set([parsed.port, '4010', ''])];
+  return usualHosts.flatMap((host) =>
+    ports.flatMap((port): [string, unknown][] => {
+      const named = port === '' ? host : `${host}:${port}`;
+      if (named === parsed.host) return [];
+      const what = port === parsed.port ? host : named;
+      return ['https:', 'http:'].map((scheme) => [
+        `the URL had the host \`${what}\` instead of \`${parsed.host}\``,
+        `${scheme}//${named}${path}`,
+      ]);
+    }),
+  );
 }
 
 function methodVariants(method: string): [string, unknown][] {
@@ -138,7 +224,14 @@ function methodVariants(method: string): [string, unknown][] {
   ];
 }
 
-function bodyVariants(body: unknown): [string, unknown][] {
+function bodyVariants(body: unknown, sentBody: string | undefined): [string, unknown][] {
+  const asSent: [string, unknown][] =
+    sentBody === undefined || sentBody === ''
+      ? []
+      : [sentBody, JSON.stringify(readJson(sentBody))].map((text) => [
+          'the body was signed as a string of JSON',
+          text,
+        ]);
   return [
     ['the body was the empty string', ''],
     ['the body was left out', undefined],
@@ -149,6 +242,7 @@ function bodyVariants(body: unknown): [string, unknown][] {
       'the body was signed as a string of canonical JSON',
       body === undefined ? undefined : canonicalJson(body),
     ],
+    ...asSent,
   ];
 }
 
@@ -204,6 +298,14 @@ function parsePayload(text: string): Payload | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && 'url' in value ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

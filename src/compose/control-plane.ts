@@ -33,13 +33,14 @@ import { responseValidators } from '../sandbox/generated/response-validators.js'
 import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
+import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
 import type { RequestGate } from './request-gate.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
-  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken'>;
+  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken' | 'hints'>;
   /** The app that the sandbox was started with. */
   readonly appId: string;
   readonly services: Services;
@@ -140,6 +141,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     authenticate: requireLocalCaller(options.config, options.config.controlToken),
     publicBaseUrls: () => [],
     isHostSigned: false,
+    refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
     // Listeners ask again every 25 seconds.
     isLongPoll: ({ query }) => query?.wait_ms !== undefined,
     async run(exchange) {

@@ -42,6 +42,7 @@ export function readProof(
       payloads ??= payloadsOf(exchange, scheme, options);
       return payloads;
     },
+    sentBody: () => exchange.rawBody.toString('utf8'),
     urlOf: (path) => ownUrl(exchange, scheme, options, path),
     payloadsOf: (proposed) => proposedPayloads(exchange, scheme, options, proposed),
   };

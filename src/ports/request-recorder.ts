@@ -40,8 +40,8 @@ export interface RefusedRequest {
   readonly nowMs: number;
 }
 
-/** Explains a refusal. Must not throw. */
-export type ExplainRefusal = (refused: RefusedRequest) => Why;
+/** Explains a refusal; undefined if its message says all. Must not throw. */
+export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
 
 /** What a unit of work stored, besides the change itself. */
 export interface StoredEffects {

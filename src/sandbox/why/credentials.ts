@@ -1,7 +1,10 @@
 import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { KnownOperation } from './unknown-path.ts';
+import { whyToken } from './user-token.ts';
 
 interface Facts {
   readonly prefix: string;
+  readonly operations: readonly KnownOperation[];
 }
 
 /** Refusals of credentials, of plain HTTP and of an expired request. */
@@ -12,7 +15,7 @@ export function whyCredentials(refused: RefusedRequest, facts: Facts): Why | und
     case 'missing_or_empty_authorization_header':
       return whyPrefix(refused, facts, 'authorization-signature');
     case 'missing_or_invalid_token':
-      return whyPrefix(refused, facts, 'app-id') ?? whyScheme(refused);
+      return whyPrefix(refused, facts, 'app-id') ?? whyToken(refused, facts) ?? whyScheme(refused);
     case 'invalid_app_credentials':
       return whyApp(refused, facts);
     case 'https_required':
@@ -42,8 +45,7 @@ function whyPrefix({ headers }: RefusedRequest, { prefix }: Facts, name: string)
 function whyScheme({ headers: { authorization } }: RefusedRequest): Why | undefined {
   if (authorization === undefined) return undefined;
   const scheme = String(authorization).split(' ', 1)[0] ?? '';
-  const isBearer = /^bearer$/i.test(scheme);
-  if (!isBearer && /^basic$/i.test(scheme)) {
+  if (/^basic$/i.test(scheme)) {
     return {
       kind: 'credentials',
       hint: 'the authorization header is not HTTP Basic: expected `Basic` and base64 of `<app id>:<app secret>`',
@@ -52,10 +54,8 @@ function whyScheme({ headers: { authorization } }: RefusedRequest): Why | undefi
   }
   return {
     kind: 'credentials',
-    hint: isBearer
-      ? 'this operation does not accept this user token: send the app id and secret with HTTP Basic, or a token that the app can verify'
-      : 'expected HTTP Basic with the app id and secret in the authorization header',
-    evidence: { scheme: isBearer ? 'Bearer' : 'other' },
+    hint: 'expected HTTP Basic with the app id and secret in the authorization header',
+    evidence: { scheme: 'other' },
   };
 }
 
@@ -114,6 +114,14 @@ function whyExpired({ headers, nowMs }: RefusedRequest, { prefix }: Facts): Why 
   }
   const expiryMs = Number(expiry);
   if (typeof expiry !== 'string' || !Number.isSafeInteger(expiryMs)) return undefined;
+  const isInSeconds = expiryMs < nowMs / 100 && expiryMs > nowMs / 2_000;
+  if (isInSeconds) {
+    return {
+      kind: 'validation',
+      hint: `\`${name}\` is ${expiryMs}, which looks like seconds: send Unix milliseconds, such as ${expiryMs * 1000}; ${clock}`,
+      evidence: { expiry_ms: expiryMs, now_ms: nowMs },
+    };
+  }
   return {
     kind: 'validation',
     hint: `\`${name}\` is ${expiryMs}, and ${clock}; send ${expiryMs > nowMs ? 'an earlier' : 'a later'} time in Unix milliseconds`,

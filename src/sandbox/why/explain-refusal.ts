@@ -3,6 +3,7 @@ import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/request-re
 import { adviceFor } from './advice.ts';
 import { whyCredentials } from './credentials.ts';
 import { whyPolicy } from './policy.ts';
+import { whyFunds, whyState } from './resource-state.ts';
 import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
@@ -12,6 +13,8 @@ export interface RefusalFacts {
   /** The word that clients use for `service`. */
   readonly prefix: string;
   readonly operations: readonly KnownOperation[];
+  /** The owners of well-known public keys, such as those of the seed data. */
+  readonly keyNames: ReadonlyMap<string, string>;
 }
 
 /** The first rule that recognizes the refusal explains it; without one, its error code does. */
@@ -20,6 +23,8 @@ const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | u
   whyUnknownPath,
   whySignatures,
   whyPolicy,
+  whyFunds,
+  whyState,
   whyInvalid,
 ];
 
@@ -33,6 +38,11 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
     const [kind, hint] = adviceFor[refused.code ?? codeOfStatus(refused.status)];
     return { kind, hint, evidence: {} };
   };
+}
+
+/** Explains the refusals of the control plane: wrong paths and invalid input. Its other messages say what to do. */
+export function explainControlRefusals(operations: readonly KnownOperation[]): ExplainRefusal {
+  return (refused) => whyUnknownPath(refused, { operations }) ?? whyInvalid(refused);
 }
 
 /** For refusals that are sent without their code, when their stored response is repeated. */

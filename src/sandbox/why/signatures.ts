@@ -10,6 +10,8 @@ interface SignatureCheck {
     readonly differs_in?: string;
     readonly counts?: boolean;
     readonly public_key?: string;
+    readonly key_quorum_ids?: readonly string[];
+    readonly recovered_keys?: readonly string[];
   }[];
   readonly parties: readonly {
     readonly role: string;
@@ -22,15 +24,24 @@ interface SignatureCheck {
 }
 
 /** Refused authorization signatures: the difference of the first wrong one, otherwise what the owner still lacks. */
-export function whySignatures({ data }: RefusedRequest): Why | undefined {
+export function whySignatures(
+  { data }: RefusedRequest,
+  { keyNames }: { readonly keyNames: ReadonlyMap<string, string> },
+): Why | undefined {
   const check = data.signature_check as SignatureCheck | undefined;
   if (check === undefined) return undefined;
   const wrong = check.signatures.find(({ verified, counts }) => !verified || counts === false);
   if (wrong !== undefined) {
-    const { index, reason = 'it was not checked', differs_in: part, public_key: key } = wrong;
+    const { index, reason = 'it was not checked', differs_in: part } = wrong;
+    const known = wrong.recovered_keys?.find((candidate) => keyNames.has(candidate));
+    const key = wrong.public_key ?? known;
+    const name = keyNames.get(key ?? '');
+    const whose = name === undefined || part !== undefined ? '' : `this is ${name}'s key: `;
+    const text =
+      known === undefined ? reason : 'the signature is right, but its key is no member of the owner';
     return {
       kind: 'signature',
-      hint: `signature ${index + 1}: ${reason}`,
+      hint: `signature ${index + 1}: ${whose}${text}`,
       evidence: {
         index,
         differs_in: part ?? null,

@@ -6,6 +6,8 @@ export interface KnownOperation {
   readonly method: string;
   /** With parameters in braces. */
   readonly path: string;
+  readonly id: string;
+  readonly security: string;
 }
 
 interface Facts {

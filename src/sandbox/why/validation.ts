@@ -21,19 +21,55 @@ export function whyInvalid({ code, message, data, body, path }: RefusedRequest):
   if (issue.message === 'unknown property' && issue.in === 'body') {
     return {
       kind: 'validation',
-      hint: `remove \`${nameOf(issue.pointer)}\`, or check its spelling: /docs lists the properties`,
+      hint: `remove \`${nameOf(issue.pointer)}\`, or check its spelling: ${documentOf(path)} lists the properties`,
       evidence,
     };
   }
-  const place =
-    issue.in === 'body'
-      ? `the body at \`${issue.pointer || '/'}\``
-      : `\`${nameOf(issue.pointer)}\` in the ${issue.in}`;
+  const nearest = nearestValue(issue, body);
+  if (nearest !== undefined) {
+    return {
+      kind: 'validation',
+      hint: `${placeOf(issue)} is \`${nearest.given}\`: did you mean \`${nearest.value}\`?`,
+      evidence: { ...evidence, path, nearest: nearest.value },
+    };
+  }
+  // Messages of the contract's keywords continue the sentence: `must be a string`.
+  const isPredicate = /^(?:must|is|has|matches|unknown value) /.test(issue.message);
+  const said = issue.message.replace(/\.$/, '').replace(/^unknown value/, 'has the unknown value');
   return {
     kind: 'validation',
-    hint: `${place} ${issue.message}; /docs has examples`,
+    hint: `${placeOf(issue)}${isPredicate ? ' ' : ': '}${said}; ${documentOf(path)} has examples`,
     evidence: { ...evidence, path },
   };
+}
+
+function documentOf(path: string): string {
+  return path.startsWith('/_sandbox/') ? 'GET /_sandbox/openapi.json' : '/docs';
+}
+
+function placeOf({ in: part, pointer }: Issue): string {
+  if (part !== 'body') return `\`${nameOf(pointer)}\` in the ${part}`;
+  return pointer === '' ? 'the body' : `\`${pointer}\` in the body`;
+}
+
+const SHOWN_VALUE = 80;
+
+/** The allowed value that is most like the one sent. */
+function nearestValue(
+  { in: part, pointer, message }: Issue,
+  body: unknown,
+): { readonly given: string; readonly value: string } | undefined {
+  if (part !== 'body') return undefined;
+  const allowed = message
+    .split(', or ')
+    .flatMap(
+      (said) =>
+        /^must be one of (.+)$/.exec(said)?.[1]?.split(', ') ?? /^must be (\S+)$/.exec(said)?.[1] ?? [],
+    );
+  const given = valueAt(body, pointer.split('/').slice(1).map(unescapePointer));
+  if (typeof given !== 'string' || given.length > SHOWN_VALUE) return undefined;
+  const value = nearestName(given, allowed);
+  return value === undefined ? undefined : { given, value };
 }
 
 // The exact texts that published clients expect.

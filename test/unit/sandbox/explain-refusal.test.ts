@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { keyNames } from '../../../mocks/authorization-keys.ts';
 import control from '../../../openapi/control-plane.json' with { type: 'json' };
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { errorCatalogue } from '../../../src/generated/errors.ts';
@@ -9,7 +10,8 @@ import { adviceFor } from '../../../src/sandbox/why/advice.ts';
 import { explainRefusals } from '../../../src/sandbox/why/explain-refusal.ts';
 import { nearestName } from '../../../src/sandbox/why/nearest.ts';
 
-const explain = explainRefusals({ prefix: 'service', operations: Object.values(operations) });
+const explainer = explainRefusals({ prefix: 'service', operations: Object.values(operations), keyNames });
+const explain = (each: RefusedRequest) => explainer(each)!;
 const codes = Object.keys(errorCatalogue) as (keyof typeof errorCatalogue)[];
 
 const refused: fc.Arbitrary<RefusedRequest> = fc.record({

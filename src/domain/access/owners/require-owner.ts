@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
-import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/diagnose-signatures.ts';
+import { expiredKeys, type Party } from '../../../authorization/diagnose-signatures.ts';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../../../authorization/quorum.ts';
 import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
@@ -10,6 +10,7 @@ import { inSpan } from '../../../spans.ts';
 import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
 import { inSlices } from '../../in-slices.ts';
 import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
+import { explainRefused } from './refused-signatures.ts';
 import { noteCovered } from './request-evidence.ts';
 
 /** An additional signer of a wallet. */
@@ -195,7 +196,7 @@ async function refusal(
   const { signatures } = context.proof;
   const payloads = context.proof.canonicalPayloads();
   return new ApiError(code, undefined, {
-    data: await inSlices(diagnoseSignatures({ signatures, payloads, verified, parties })),
+    data: await explainRefused(context, { signatures, payloads, verified, parties }),
   });
 }
 

@@ -8,7 +8,7 @@ import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { approvalsFor } from '../sending/approve-exactly.ts';
-import { callChain } from '../sending/call-chain.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
@@ -92,7 +92,10 @@ async function planDeposit(
     ]),
   );
   if (most === undefined) throw noVault(vault.address);
-  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  if (balance < rawAmount) {
+    const payer = { caip2: vault.caip2, address: wallet.address, tokenAddress: vault.assetAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
   if (rawAmount > most) {
     throw invalidField(pointer, `the vault takes at most ${most} base units now, got ${rawAmount}`);
   }

@@ -31,5 +31,14 @@ export async function requireCustomer(
   throw new ApiError(
     'invalid_state',
     `the ${entity.type} is not verified by \`${named.provider}\` in \`${environmentOf(named)}\`: its status is \`${status}\`, \`${capability}\` is \`${can}\``,
+    {
+      data: {
+        customer: {
+          ...{ type: entity.type, id: entity.id },
+          terms: customer?.snapshot.terms ?? 'not_started',
+          requirements_due: [...(customer?.snapshot.requirementsDue ?? [])],
+        },
+      },
+    },
   );
 }

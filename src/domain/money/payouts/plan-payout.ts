@@ -18,7 +18,7 @@ import { requireWalletEntity } from '../fiat-accounts/wallet-entity.ts';
 import type { FiatEntity } from '../fiat-customers/fiat-entity.ts';
 import { findProvider } from '../fiat-customers/find-provider.ts';
 import { requireCustomer } from '../fiat-customers/require-customer.ts';
-import { callChain } from '../sending/call-chain.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planSending } from '../wallet-actions/plan-transfer.ts';
 import type { PlannedTransfer } from '../wallet-actions/transfer-senders.ts';
 import { readPayout } from './read-payout.ts';
@@ -68,7 +68,10 @@ export async function preparePayout(
     throw new ApiError('not_supported', `/source/chain: ${what}`);
   }
   const [balance = 0n] = await callChain(chain.balances(wallet.address, [asset.tokenAddress]));
-  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  if (balance < rawAmount) {
+    const payer = { caip2: asset.chain.caip2, address: wallet.address, tokenAddress: asset.tokenAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
   const rail = rails[account.accountType] ?? account.accountType;
   const opened = await open(provider, {
     key: keyOf(context, wallet, body),

@@ -43,6 +43,24 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
   }
 }
 
+/** Too little of an asset, in base units, at the address that pays. */
+interface Shortfall {
+  readonly caip2: string;
+  readonly address: string;
+  /** Null is the native asset. */
+  readonly tokenAddress: string | null;
+  readonly needed: bigint;
+  readonly balance: bigint;
+}
+
+/** The refusal of a payment that exceeds a balance. */
+export function insufficientFunds({ caip2, address, tokenAddress, needed, balance }: Shortfall): ApiError {
+  const amounts = { raw_needed: String(needed), raw_balance: String(balance) };
+  return new ApiError('insufficient_funds', undefined, {
+    data: { shortfall: { caip2, address, token_address: tokenAddress, ...amounts } },
+  });
+}
+
 const MAX_MESSAGE = 300;
 
 /** The error for a transaction that a chain refuses or whose simulation fails. `message` is that of the chain. */

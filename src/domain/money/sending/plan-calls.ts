@@ -10,7 +10,7 @@ import {
 } from '../../../signing/ethereum/batch-executor.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { buildEthereum } from './build-ethereum.ts';
-import { callChain, chainRefusal, requireChain } from './call-chain.ts';
+import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { laterDelegation } from './hold-nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
@@ -78,7 +78,10 @@ export async function planCalls(context: PreparationContext, draft: CallsDraft):
   const known = chainOfCaip2(caip2);
   // Tempo fees are paid in a token.
   const paysInTokens = known !== undefined && known.native === undefined;
-  if (!paysInTokens && value + estimatedFee > balance) throw chainRefusal('insufficient_funds', '');
+  const needed = value + estimatedFee;
+  if (!paysInTokens && needed > balance) {
+    throw insufficientFunds({ caip2, address, tokenAddress: null, needed, balance });
+  }
   const builds = calls.map((call, index): BuildTransaction => {
     const transaction = {
       ...{ to: call.to, value: hexOf(call.value), data: bytesTo0xHex(call.data) },

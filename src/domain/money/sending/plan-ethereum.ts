@@ -1,12 +1,12 @@
 import { chainOfCaip2 } from '../../../assets/known-chains.ts';
-import { invalidField } from '../../../errors.ts';
+import { type ApiError, invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { EvmAuthorization, EvmCall, EvmChain } from '../../../ports/chains.ts';
+import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../../ports/chains.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
-import { callChain, chainRefusal, requireChain } from './call-chain.ts';
+import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 
 /** A transaction to send from one address, as the caller specified it. */
@@ -73,7 +73,7 @@ export async function planEthereum(
   // Tempo fees are paid in a token, and the transaction itself says who pays.
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
-  if (!paysInTokens) requireFunds(filled, { calls, balance });
+  if (!paysInTokens) requireFunds(filled, { draft, calls, balance });
   const { address, dataSuffix } = draft;
   return { chain, address, transaction: filled, pendingCount, dataSuffix };
 }
@@ -169,7 +169,7 @@ export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): P
   for (const [index, call] of calls.entries()) {
     const simulation = await chain.simulate(call);
     if (simulation.succeeds) units += simulation.units;
-    else if (index === 0) throw chainRefusal(simulation.reason, simulation.message);
+    else if (index === 0) throw await refusalOf(chain, call, simulation);
     else {
       const pointer = '/params/transaction/gas_limit';
       throw invalidField(pointer, `expected a gas limit: call ${index} cannot be run by itself`);
@@ -233,6 +233,17 @@ function quantityAt(value: number | string, field: string): bigint {
   return parseQuantity(value, `/transaction/${field}`, 256);
 }
 
+/** The refusal of a call, with the amounts if the sender has too little of the native asset. */
+async function refusalOf(
+  chain: EvmChain,
+  { from, value }: EvmCall,
+  { reason, message }: Extract<Simulation, { succeeds: false }>,
+): Promise<ApiError> {
+  const [balance = 0n] = reason === 'insufficient_funds' ? await chain.balances(from, [null]) : [value];
+  if (balance >= value) return chainRefusal(reason, message);
+  return insufficientFunds({ caip2: chain.caip2, address: from, tokenAddress: null, needed: value, balance });
+}
+
 /** The most that the transaction pays for gas: gas_limit * price, in wei. */
 function feeOf(transaction: EthereumTransaction): bigint {
   const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
@@ -244,10 +255,14 @@ function feeOf(transaction: EthereumTransaction): bigint {
 // The check a node makes before it accepts a transaction: value + gas_limit * price.
 function requireFunds(
   transaction: EthereumTransaction,
-  { calls, balance }: { calls: readonly EvmCall[]; balance: bigint },
+  {
+    draft: { caip2, address },
+    calls,
+    balance,
+  }: { draft: EthereumDraft; calls: readonly EvmCall[]; balance: bigint },
 ): void {
   const cost = calls.reduce((sum, { value }) => sum + value, feeOf(transaction));
-  if (cost > balance) throw chainRefusal('insufficient_funds', '');
+  if (cost > balance) throw insufficientFunds({ caip2, address, tokenAddress: null, needed: cost, balance });
 }
 
 export function hexOf(value: bigint): string {

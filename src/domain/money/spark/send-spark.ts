@@ -7,7 +7,7 @@ import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts
 import { encodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
-import { callChain, chainRefusal } from '../sending/call-chain.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { findDeposit } from './ask-spark.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -128,7 +128,11 @@ export async function planWithdrawal(
   // A withdrawal of the whole balance leaves nothing to pay the fee from.
   const isDeducted = params.deduct_fee_from_withdrawal_amount === true || params.amount_sats === undefined;
   const amount = isDeducted ? asked - fee : asked;
-  if (amount <= 0n || amount + fee > held) throw chainRefusal('insufficient_funds', '');
+  if (amount <= 0n || amount + fee > held) {
+    const { address, chain } = account;
+    const needed = (amount > 0n ? amount : 1n) + fee;
+    throw insufficientFunds({ caip2: chain.caip2, address, tokenAddress: null, needed, balance: held });
+  }
   const move = { from: account.address, to: onchainAddress, token: null, deposit: null };
   return {
     account,
@@ -154,7 +158,10 @@ export async function requireHolding(
   amount: bigint,
 ): Promise<void> {
   const [held = 0n] = await callChain(chain.balances(address, [token]));
-  if (held < amount) throw chainRefusal('insufficient_funds', '');
+  if (held < amount) {
+    const { caip2 } = chain;
+    throw insufficientFunds({ caip2, address, tokenAddress: token, needed: amount, balance: held });
+  }
 }
 
 /** Builds the operation to sign. */

@@ -9,7 +9,7 @@ import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { approvalsFor } from '../sending/approve-exactly.ts';
-import { callChain } from '../sending/call-chain.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
@@ -176,11 +176,13 @@ async function planDeposit(
 async function requireBalance(
   chain: Pick<EvmChain, 'balances'>,
   wallet: WalletRow,
-  { tokenAddress }: KnownAsset,
+  { chain: { caip2 }, tokenAddress }: KnownAsset,
   rawAmount: bigint,
 ): Promise<void> {
   const [balance = 0n] = await callChain(chain.balances(wallet.address, [tokenAddress]));
-  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  if (balance < rawAmount) {
+    throw insufficientFunds({ caip2, address: wallet.address, tokenAddress, needed: rawAmount, balance });
+  }
 }
 
 /** The calls that let the router take exactly the input. */

@@ -8,7 +8,7 @@ import type { AnyChain } from '../../../ports/chains.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
-import { callChain } from '../sending/call-chain.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { gasOf } from './outcomes.ts';
 import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
@@ -44,7 +44,11 @@ export async function planTransfer(
   const { asset, rawAmount, to } =
     exchange === undefined ? await readPlain(context, terms) : depositOf(exchange);
   const [balance = 0n] = await callChain(known.balances(wallet.address, [asset.tokenAddress]));
-  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  if (balance < rawAmount) {
+    const { tokenAddress } = asset;
+    const payer = { caip2: chain.caip2, address: wallet.address, tokenAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
   const order = { asset, rawAmount, from: wallet.address, to };
   const { estimatedFee, build } = await planSending(context, order);
   return { asset, rawAmount, exchange, estimatedGas: gasOf(chain, estimatedFee), build };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { diagnoseSignatures, expiredKeys } from '../../../authorization/diagnose-signatures.ts';
+import { expiredKeys } from '../../../authorization/diagnose-signatures.ts';
 import { quorumKeys } from '../../../authorization/quorum.ts';
 import { verifySignatures } from '../../../authorization/request-signatures.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
@@ -9,6 +9,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Prepared } from '../../../prepared.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import { lockKeyQuorumsForShare } from '../../access/key-quorums/lock-key-quorum.ts';
+import { explainRefused } from '../../access/owners/refused-signatures.ts';
 import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { useForIntent } from '../../base/used-signatures/accept-once.ts';
@@ -158,7 +159,7 @@ async function requireMemberKey(
         : 'zero_correct_authorization_signatures',
     undefined,
     context.diagnostics
-      ? { data: await inSlices(diagnoseSignatures({ signatures: [signature], payloads, verified, parties })) }
+      ? { data: await explainRefused(context, { signatures: [signature], payloads, verified, parties }) }
       : {},
   );
 }
