@@ -27,6 +27,12 @@ export function renderGuide(
       },
       // The marks of tests.
       html: () => '',
+      // CHOICE: no pictures: the package has none of the files of docs/, and pages load nothing from other hosts.
+      image: () => '',
+      paragraph({ tokens }) {
+        const text = this.parser.parseInline(tokens);
+        return text === '' ? '' : `<p>${text}</p>\n`;
+      },
     },
   });
   const html = marked

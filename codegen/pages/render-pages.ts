@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build } from 'esbuild';
+import { writtenGuides } from './reference-guides.ts';
 import { renderGuide } from './render-guide.ts';
 
 /** Where the content of the pages at /docs is generated. */
@@ -14,11 +15,13 @@ const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to
 /** The script and the style sheet of /docs, and the guides as HTML, as a module. */
 export async function renderPages(root: string): Promise<string> {
   const guides = [...pagesBelow(root, 'docs/guides', 'guides/', order), ...pagesBelow(root, 'docs', '', [])];
-  const known = new Set(guides.map(({ file }) => file));
-  const rendered = guides.map(({ file, path }) => {
-    const markdown = readFileSync(join(root, file), 'utf8');
-    return { path, ...renderGuide(markdown, file, known) };
-  });
+  const written = await writtenGuides(root);
+  const known = new Set([...guides, ...written].map(({ file }) => file));
+  const read = guides.map((guide) => ({ ...guide, markdown: readFileSync(join(root, guide.file), 'utf8') }));
+  const rendered = [...read, ...written].map(({ file, path, markdown }) => ({
+    path,
+    ...renderGuide(markdown, file, known),
+  }));
   const style = readFileSync(join(root, 'src/docs/docs.css'), 'utf8');
   return `${header}
 /** A guide. \`path\`: below /docs/. */

@@ -1,3 +1,4 @@
+import { keyNames } from '../../mocks/authorization-keys.ts';
 import { type AdjustableClock, systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
@@ -321,7 +322,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       tls: certificate,
       record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),
       refusals: {
-        explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations) }),
+        explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
         isHintSent: config.hints,
       },
       metrics,
@@ -336,7 +337,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       findPage: sandboxPages({
         ...{ config, inspectorFolder: outside.inspectorFolder, caPem: certificate.ca, log },
       }),
-      reference: sandboxReference({ ...memory, config, database }),
+      reference: sandboxReference({ ...memory, baseUrl, caFile: certificate.caFile, config, database }),
     });
     own.listensAt(listening.baseUrl);
     listensAt(config.publicUrls[0] ?? listening.baseUrl);

@@ -1,6 +1,6 @@
 import { loadOnce } from '../load-once.ts';
 import { element } from './element.ts';
-import { matches, operationIn } from './navigation.ts';
+import { findSections, matches, operationIn, type Section } from './navigation.ts';
 import type { OperationDocument, Settings } from './operation-document.ts';
 import { operationPage } from './operation-page.ts';
 
@@ -12,6 +12,8 @@ const main = document.querySelector('main');
 const contents = document.querySelector('#contents');
 const introduction = [...(main?.childNodes ?? [])];
 const isReference = document.body.dataset.page === 'reference';
+const foundSections = document.querySelector('#sections');
+const readSections = loadOnce(() => read<readonly Section[]>('/docs/search.json'));
 const settings = loadOnce(() => read<Settings>('/docs/settings.json'));
 
 async function read<Value>(path: string): Promise<Value> {
@@ -32,7 +34,22 @@ function filter(text: string): void {
     group.hidden = !isAnyShown;
     group.open = text === '' ? group.querySelector('[aria-current]') !== null : isAnyShown;
   }
+  showCount(text, count);
+  void searchSections(text, count);
+}
+
+function showCount(text: string, count: number): void {
   if (found !== null) found.textContent = text === '' ? '' : `${count} found`;
+}
+
+/** Lists the sections of the guides that have the words, besides `count` entries of the list. */
+async function searchSections(text: string, count: number): Promise<void> {
+  const sections = text === '' ? [] : findSections(await readSections(), text);
+  // The reader may have typed on meanwhile.
+  if (search?.value.trim() !== text) return;
+  const items = sections.map(({ href, title }) => element('li', {}, element('a', { href }, title)));
+  foundSections?.replaceChildren(...items);
+  showCount(text, count + sections.length);
 }
 
 function mark(id: string | undefined): void {

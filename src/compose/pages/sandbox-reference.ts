@@ -21,6 +21,8 @@ const publishedSigners = [
 ];
 
 interface OwnExamples {
+  readonly baseUrl: () => string;
+  readonly caFile: string;
   readonly appId: string;
   readonly appSecret: string;
   readonly config: Pick<SandboxConfig, 'host' | 'seedData'>;
@@ -39,12 +41,20 @@ interface Parameter {
  * CHOICE: the secret is filled in only if it is the published one of a sandbox that this machine alone reaches, because
  * every client of the sandbox can read the page.
  */
-export function sandboxReference({ appId, appSecret, config, database }: OwnExamples): ReferenceOptions {
+export function sandboxReference({
+  appId,
+  appSecret,
+  baseUrl,
+  caFile,
+  config,
+  database,
+}: OwnExamples): ReferenceOptions {
   const isPublished = appSecret === acmeApp.secret && isLoopbackHost(config.host);
   const own: Record<string, string> = { 'service-app-id': appId, app_id: appId };
   if (config.seedData) own.wallet_id = `ext_wal_${acmeWallet.external_id}`;
   return {
     tailor: (document) => withExamples(document, own),
+    readPlace: () => ({ baseUrl: baseUrl(), appId, caFile }),
     credentials: isPublished ? { appId, appSecret } : undefined,
     ...(config.seedData
       ? { signers: publishedSigners, readIds: () => readSeededIds(database.orm.em.fork(), appId) }

@@ -52,10 +52,47 @@ export function contentsHtml(
   const isInManual = manual.some(({ path }) => path === current);
   return `<label for="search">Search <kbd>/</kbd></label><input id="search" type="search" autocomplete="off" spellcheck="false">
 <p id="found" role="status"></p>
+<ul id="sections"></ul>
 <details open><summary>Guides</summary>${guideList(guided, current)}</details>
 <details${isInManual ? ' open' : ''}><summary>Manual</summary>${guideList(manual, current)}</details>
 ${[...tags].map(([tag, inTag]) => groupHtml(`tag-${tag}`, tag.replaceAll('_', ' '), inTag)).join('\n')}
 ${groupHtml('tag-events', `Events (${events.length})`, events)}`;
+}
+
+/** A section of a guide, for the search. `href`: of its heading. */
+interface Section {
+  readonly href: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+/** The sections of a guide that is HTML, with the text below their headings. */
+export function sectionsOf({ path, title: guide, html }: GuidePage): Section[] {
+  return html.split(/(?=<h[1-6] id=)/).flatMap((part) => {
+    const [, id, heading = ''] = /^<h[1-6] id="([^"]*)">(.*?)<\/h/s.exec(part) ?? [];
+    if (id === undefined) return [];
+    const title = textOf(heading);
+    return [
+      {
+        href: `/docs/${path}#${id}`,
+        title: title === guide ? guide : `${guide}: ${title}`,
+        text: textOf(part.slice(part.indexOf('</h'))),
+      },
+    ];
+  });
+}
+
+/** HTML as text, with its entities as characters. */
+function textOf(html: string): string {
+  return html
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
 }
 
 function guideList(guides: readonly GuidePage[], current: string | undefined): string {
@@ -109,7 +146,7 @@ function proseHtml(text: string): string {
   return escapeHtml(text).replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

@@ -4,7 +4,14 @@ import { loadOnce } from '../../load-once.ts';
 import type { Brand } from '../brand.ts';
 import type { Caller } from '../origins/local-caller.ts';
 import { brandDocument } from './brand-document.ts';
-import { contentsHtml, docsHtml, introductionHtml, withOperationLinks } from './docs-html.ts';
+import {
+  contentsHtml,
+  docsHtml,
+  escapeHtml,
+  introductionHtml,
+  sectionsOf,
+  withOperationLinks,
+} from './docs-html.ts';
 import { listReference, type ReferenceDocument, type ReferenceEntry, sliceOf } from './reference-document.ts';
 
 /** A static page. */
@@ -51,8 +58,34 @@ export interface ReferenceOptions {
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
   /** Private keys that are published, with which the page can sign: PKCS#8 in base64. */
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
+  /** Where clients reach this server. Called once it listens. */
+  readonly readPlace?: () => ServerPlace;
   /** Ids of resources that exist now, by the name of the parameter. */
   readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
+}
+
+/** What the guides have examples of. */
+export interface ServerPlace {
+  readonly baseUrl: string;
+  readonly appId: string;
+  /** The file with the certificate authority. */
+  readonly caFile: string;
+}
+
+/** The place in the guides, as they are written. */
+const writtenPlace: ServerPlace = {
+  baseUrl: 'https://127.0.0.1:4010',
+  appId: 'custossandboxapp000000000',
+  caFile: '.custos/ca.pem',
+};
+
+/** A guide, which is HTML, with the place of this server, so that its commands can be pasted. */
+function atPlace(html: string, place: ServerPlace | undefined): string {
+  if (place === undefined) return html;
+  return html
+    .replaceAll(writtenPlace.baseUrl, () => escapeHtml(place.baseUrl))
+    .replaceAll(writtenPlace.appId, () => escapeHtml(place.appId))
+    .replaceAll(writtenPlace.caFile, () => escapeHtml(place.caFile));
 }
 
 interface Source extends ReferenceOptions {
@@ -94,7 +127,8 @@ async function readSource(source: Source): Promise<MakePage> {
   const { guidePages, docsScript, docsStyle } = await import('../../generated/pages.ts');
   const document = readDocument(source);
   const entries = listReference(document);
-  const text = (words: string): string => source.brand?.writeText(words) ?? words;
+  const text = (words: string): string =>
+    atPlace(source.brand?.writeText(words) ?? words, source.readPlace?.());
   const shown = (shell: Omit<Parameters<typeof docsHtml>[0], 'contents'>, current?: string) =>
     pageOf(
       html,
@@ -109,6 +143,10 @@ async function readSource(source: Source): Promise<MakePage> {
     }
     if (path === '/docs/docs.js') return pageOf('text/javascript; charset=utf-8', docsScript);
     if (path === '/docs/docs.css') return pageOf('text/css; charset=utf-8', docsStyle);
+    if (path === '/docs/search.json') {
+      const sections = guidePages.flatMap((guide) => sectionsOf({ ...guide, html: text(guide.html) }));
+      return pageOf(json, JSON.stringify(sections));
+    }
     if (path === '/docs/icon.svg') return pageOf('image/svg+xml', icon);
     const entry = operationAt(path, entries);
     if (entry !== undefined) return pageOf(json, JSON.stringify(sliceOf(document, entry)));

@@ -2,6 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { composeRequest, firstValue, withIds } from '../../../src/docs/compose-request.ts';
+import { findSections, type Section } from '../../../src/docs/navigation.ts';
 import type { OperationDocument, Settings } from '../../../src/docs/operation-document.ts';
 import { signPayload } from '../../../src/docs/sign-payload.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -110,4 +111,78 @@ test('a script of a web page gets a 401 without a challenge, so that the browser
   const browser = { 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' };
   const { status, headers } = await get('/v1/wallets', browser);
   expect([status, headers['www-authenticate']]).toEqual([401, undefined]);
+});
+
+describe('the pages of the documents', () => {
+  const resourceTypes: Readonly<Record<string, RegExp>> = {
+    css: /^text\/css/,
+    js: /^text\/javascript/,
+    json: /^application\/json/,
+    png: /^image\/png/,
+    svg: /^image\/svg\+xml/,
+  };
+
+  test('each one loads with every resource that it names', async () => {
+    const start = (await get('/docs')).bytes.toString();
+    const paths = new Set([...start.matchAll(/href="(\/docs\/[\w/-]+)"/g)].map(([, path]) => path!));
+    expect(paths.size).toBeGreaterThan(15);
+    const seen = new Set<string>();
+    for (const path of ['/docs', ...paths]) {
+      const page = await get(path);
+      expect([path, page.status, page.headers['content-type']]).toEqual([
+        path,
+        200,
+        'text/html; charset=utf-8',
+      ]);
+      const html = page.bytes.toString();
+      const named = [
+        ...html.matchAll(/<(?:img|script|source|iframe|video)[^>]*\ssrc="([^"]+)"/g),
+        ...html.matchAll(/<link[^>]*\shref="([^"]+)"/g),
+        ...html.matchAll(/\shref="([^"]+\.(?:json|css|js|png|svg))"/g),
+      ];
+      for (const [, target] of named) {
+        const url = new URL(target!, `${sandbox.baseUrl}${path}`);
+        if (seen.has(url.href)) continue;
+        seen.add(url.href);
+        expect([path, url.origin]).toEqual([path, sandbox.baseUrl]);
+        const { status, headers } = await get(url.pathname);
+        expect([path, url.pathname, status]).toEqual([path, url.pathname, 200]);
+        expect(headers['content-type']).toMatch(
+          resourceTypes[/\.(\w+)$/.exec(url.pathname)?.[1] ?? ''] ?? /never/,
+        );
+      }
+    }
+    expect(seen.size).toBeGreaterThan(2);
+  });
+
+  test('name the address, the certificate authority and the app of this sandbox', async () => {
+    await using own = await startSandbox({ appId: 'anotherapp00000000000000', prefix: 'acme' });
+    const guides = ['/docs/guides/first-request', '/docs/webhooks', '/docs/guides/going-to-production'];
+    for (const path of guides) {
+      const text = (await get(path, {}, own)).bytes.toString();
+      expect(text).toContain(`${own.baseUrl}/`);
+      expect(text).toContain(own.caFile);
+      expect(text).not.toMatch(/127\.0\.0\.1:4010|(?<![\w/-])\.custos\/ca\.pem|custossandboxapp/);
+    }
+    const last = (await get(guides[2]!, {}, own)).bytes.toString();
+    expect(last).toContain('/_sandbox/apps/anotherapp00000000000000');
+  });
+
+  test.each([
+    ['faucet', /control-plane#fundaddress|sandbox#/],
+    ['clock', /control-plane#setclock/],
+    ['spending', /guides\/policies|policies#|monitoring#/],
+    ['policy_violation', /errors#policy_violation/],
+    ['insufficient_funds', /errors#insufficient_funds/],
+    ['jwt', /sandbox#/],
+    ['CORS', /sandbox#web-pages/],
+    ['webhook retry', /webhooks#/],
+  ])('the search finds `%s`', async (words, href) => {
+    const found = findSections(await json<Section[]>('/docs/search.json'), words);
+    expect(found.map((section) => section.href).filter((each) => href.test(each))).not.toEqual([]);
+    for (const { href: target } of found) {
+      const [path, anchor] = target.split('#');
+      expect((await get(path!)).bytes.toString()).toContain(` id="${anchor}"`);
+    }
+  });
 });
