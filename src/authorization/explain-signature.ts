@@ -18,7 +18,7 @@ export interface SignatureExplanation {
   readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
   /** The key under which the signature verifies over an expected payload. */
   readonly key?: string;
-  /** The keys under which it verifies over the expected payloads, whoever they belong to. */
+  /** The keys under which it verifies over the expected payloads, although they are not in `keys`. */
   readonly strangers?: readonly string[];
   /** Set when the signature verifies under `key` over a payload with a known mistake. */
   readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
@@ -194,7 +194,6 @@ const usualHosts = [
   '0.0.0.0',
   'host.docker.internal',
   'custos',
-  'sandbox',
   'api',
   'wallet',
 ];

@@ -15,6 +15,13 @@ export function setQuery(change: Route['query']): void {
   route.value = parseRoute(location.hash);
 }
 
+/** Escape closes the row that is open, except where it takes something back. */
+addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || event.defaultPrevented) return;
+  if ((event.target as Element | null)?.closest('input, textarea, select, dialog') != null) return;
+  document.querySelector<HTMLAnchorElement>('.detail a.back')?.click();
+});
+
 export function goTo(href: string): void {
   location.hash = href;
 }

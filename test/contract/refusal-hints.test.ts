@@ -373,7 +373,7 @@ describe('the hint says what is wrong:', () => {
     expect(answer).toMatchObject({ status: 401, kind: 'signature', hint: expect.stringMatching(hint) });
   });
 
-  test('a signature by a key of somebody else', async () => {
+  test('a signature by a key of another party', async () => {
     const input = { path: alice, body: rename };
     const { hint } = await hintOf('updateWallet', input, { signWith: [bobKey.privateKey] });
     expect(hint).toMatch(

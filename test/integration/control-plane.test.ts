@@ -280,3 +280,37 @@ describe('other callers receive 404 from the control plane', () => {
     expect((await control('GET', '/reset')).status).toBe(405);
   });
 });
+
+test('wallet actions and transactions of all wallets are listed, also after their events have expired', async () => {
+  const wallet = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+  const { id: wallet_id, address } = wallet.body;
+  await fund(sandbox, address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 19n });
+  const source = { asset: 'eth', chain: 'base', amount: '0.1' } as const;
+  const destination = { address: `0x${'11'.repeat(20)}` };
+  const made: string[] = [];
+  for (let count = 0; count < 2; count += 1) {
+    const { body } = await call(sandbox, 'transferFromWallet', {
+      path: { wallet_id },
+      body: { source, destination },
+    });
+    made.unshift(body.id);
+    await control('PUT', '/clock', { advance_ms: 60_000 });
+  }
+  await control('PUT', '/clock', { advance_ms: 31 * 86_400_000 });
+  for (const [list, key] of [
+    ['wallet_actions', 'type'],
+    ['transactions', 'caip2'],
+  ] as const) {
+    const { body: all } = await control('GET', `/${list}`);
+    const rows = all.data as Record<string, unknown>[];
+    expect(rows.map((row) => [row.wallet_id, row[key]])).toEqual(
+      Array(2).fill([wallet_id, list === 'transactions' ? 'eip155:8453' : 'transfer']),
+    );
+    const { body: first } = await control('GET', `/${list}?limit=1`);
+    const { body: second } = await control('GET', `/${list}?limit=1&cursor=${String(first.next_cursor)}`);
+    expect([first.data, second.data, second.next_cursor]).toEqual([[rows[0]], [rows[1]], null]);
+    expect((await control('GET', `/${list}?cursor=nothing`)).status).toBe(400);
+  }
+  const { body: actions } = await control('GET', '/wallet_actions');
+  expect((actions.data as { id: string }[]).map(({ id }) => id)).toEqual(made);
+});

@@ -54,7 +54,12 @@ export function sandboxReference({
   if (config.seedData) own.wallet_id = `ext_wal_${acmeWallet.external_id}`;
   return {
     tailor: (document) => withExamples(document, own),
-    readPlace: () => ({ baseUrl: baseUrl(), appId, caFile }),
+    readTexts: () =>
+      new Map([
+        ['https://127.0.0.1:4010', baseUrl()],
+        ['.custos/ca.pem', caFile],
+        [acmeApp.id, appId],
+      ]),
     credentials: isPublished ? { appId, appSecret } : undefined,
     ...(config.seedData
       ? { signers: publishedSigners, readIds: () => readSeededIds(database.orm.em.fork(), appId) }

@@ -85,7 +85,7 @@ export function sectionsOf({ path, title: guide, html }: GuidePage): Section[] {
 /** HTML as text, with its entities as characters. */
 function textOf(html: string): string {
   return html
-    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/<[^<>]*>/g, ' ')
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')
     .replaceAll('&quot;', '"')

@@ -58,35 +58,20 @@ export interface ReferenceOptions {
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
   /** Private keys that are published, with which the page can sign: PKCS#8 in base64. */
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
-  /** Where clients reach this server. Called once it listens. */
-  readonly readPlace?: () => ServerPlace;
+  /** Texts in the guides, such as an address, and what stands for them on this server. Called once it listens. */
+  readonly readTexts?: () => ReadonlyMap<string, string>;
   /** Ids of resources that exist now, by the name of the parameter. */
   readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
 }
 
-/** What the guides have examples of. */
-export interface ServerPlace {
-  readonly baseUrl: string;
-  readonly appId: string;
-  /** The file with the certificate authority. */
-  readonly caFile: string;
+/** A guide, which is HTML, with this server's own texts, so that its commands can be pasted. */
+function withOwnTexts(html: string, texts: ReadonlyMap<string, string>): string {
+  let own = html;
+  for (const [written, text] of texts) own = own.replaceAll(written, () => escapeHtml(text));
+  return own;
 }
 
-/** The place in the guides, as they are written. */
-const writtenPlace: ServerPlace = {
-  baseUrl: 'https://127.0.0.1:4010',
-  appId: 'custossandboxapp000000000',
-  caFile: '.custos/ca.pem',
-};
-
-/** A guide, which is HTML, with the place of this server, so that its commands can be pasted. */
-function atPlace(html: string, place: ServerPlace | undefined): string {
-  if (place === undefined) return html;
-  return html
-    .replaceAll(writtenPlace.baseUrl, () => escapeHtml(place.baseUrl))
-    .replaceAll(writtenPlace.appId, () => escapeHtml(place.appId))
-    .replaceAll(writtenPlace.caFile, () => escapeHtml(place.caFile));
-}
+const noTexts: ReadonlyMap<string, string> = new Map();
 
 interface Source extends ReferenceOptions {
   readonly packageRoot: string;
@@ -127,8 +112,8 @@ async function readSource(source: Source): Promise<MakePage> {
   const { guidePages, docsScript, docsStyle } = await import('../../generated/pages.ts');
   const document = readDocument(source);
   const entries = listReference(document);
-  const text = (words: string): string =>
-    atPlace(source.brand?.writeText(words) ?? words, source.readPlace?.());
+  const own = source.readTexts?.() ?? noTexts;
+  const text = (words: string): string => withOwnTexts(source.brand?.writeText(words) ?? words, own);
   const shown = (shell: Omit<Parameters<typeof docsHtml>[0], 'contents'>, current?: string) =>
     pageOf(
       html,

@@ -1,5 +1,5 @@
 import type { WalletActionStep } from '../../generated/schemas.ts';
-import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import type { SandboxAction, SandboxEvent } from '../../sandbox/generated/schemas.ts';
 
 /** What is known of a wallet action from its events. */
 export interface KnownAction {
@@ -31,6 +31,21 @@ export function actionsIn(events: readonly SandboxEvent[]): KnownAction[] {
     });
   }
   return [...found.values()].reverse();
+}
+
+/** The actions of a list, with what newer events say; the newest first. Events expire, actions do not. */
+export function knownActions(
+  listed: readonly SandboxAction[],
+  events: readonly SandboxEvent[],
+): readonly KnownAction[] {
+  const found = new Map(actionsIn(events).map((action) => [action.id, action]));
+  const older = listed
+    .filter(({ id }) => !found.has(id))
+    .map(({ id, wallet_id: walletId, type: family, status, created_at_ms: beganMs }) => ({
+      ...{ id, walletId, family, status, beganMs },
+      changes: 0,
+    }));
+  return [...found.values(), ...older].sort((a, b) => b.beganMs - a.beganMs);
 }
 
 /** Whether an action or a step did not succeed. */

@@ -1,12 +1,13 @@
 import type { WalletActionResponse } from '../../generated/schemas.ts';
-import { actionsIn, isUnsuccessful, type KnownAction, stepText } from '../actions/known-actions.ts';
+import { isUnsuccessful, type KnownAction, knownActions, stepText } from '../actions/known-actions.ts';
 import { readApi } from '../api.ts';
+import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { timeOfDay } from '../parts/time-text.ts';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 
@@ -17,24 +18,29 @@ const columns: readonly Column<KnownAction>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The wallet actions of every family as their events report them, and one of them with its steps. */
+/** The wallet actions of all wallets, kept up to date by their events, and one of them with its steps. */
 export function Page() {
   const { events, interruption } = useEventFeed('wallet_action.*');
+  const listed = useLoaded(
+    (signal) => everyPage((query) => control('listSandboxActions', { query }, signal)),
+    [],
+  );
   return (
     <SearchableList
       page="actions"
       title="Actions"
       nouns={['action', 'actions']}
       searchLabel="Family, status, id or wallet"
-      rows={actionsIn(events.value)}
-      error={interruption.value}
+      rows={knownActions(listed.value.value ?? [], events.value)}
+      error={listed.error.value || interruption.value}
+      reload={listed.reload}
       columns={columns}
       idOf={({ id }) => id}
       textsOf={({ id, walletId, family, status }) => [id, walletId, family.replaceAll('_', ' '), status]}
       rowClass={({ status }) => (isUnsuccessful(status) ? 'refused' : '')}
       detail={(id, action) =>
         action === undefined ? (
-          <p class="empty">No event is about an action {id}.</p>
+          <p class="empty">There is no action {id}.</p>
         ) : (
           <ActionDetail key={id} action={action} />
         )

@@ -13,6 +13,7 @@ import {
   hitsText,
   selectionText,
 } from '../faults/draft.ts';
+import { Prose } from '../parts/prose.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 
 /** The numbers of hits are read again this often. */
@@ -22,16 +23,19 @@ const READ_MS = 2000;
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('listFaults', {}, signal), []);
   const note = useSignal('');
+  const refusal = useSignal('');
   useEffect(() => {
     const timer = setInterval(reload, READ_MS);
     return () => clearInterval(timer);
   }, []);
   const change = async (run: () => Promise<string>): Promise<void> => {
     try {
+      refusal.value = '';
       note.value = await run();
       reload();
     } catch (cause) {
-      note.value = (cause as Error).message;
+      note.value = '';
+      refusal.value = (cause as Error).message;
     }
   };
   const faults = value.value?.data;
@@ -44,6 +48,11 @@ export function Page() {
       </p>
       <AddFault change={change} />
       <p role="status">{note.value}</p>
+      {refusal.value !== '' && (
+        <div role="alert" class="bad">
+          <Prose text={refusal.value} />
+        </div>
+      )}
       {error.value !== '' && <p role="alert">{error.value}</p>}
       {faults?.length === 0 && <p class="empty">No rules: nothing fails on purpose.</p>}
       {faults !== undefined && faults.length > 0 && (

@@ -1,11 +1,18 @@
 import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../sandbox/generated/schemas.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { isRefusal } from '../parts/sent-result.tsx';
 import { timeOfDay } from '../parts/time-text.ts';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { type Filters, filterRequests, filtersIn } from '../requests/filters.ts';
 import { RequestDetail } from '../requests/request-detail.tsx';
-import { deleteRequests, followRequests, interruption, requests } from '../requests/request-feed.tsx';
+import {
+  deleteRequests,
+  downloadArchive,
+  followRequests,
+  interruption,
+  requests,
+} from '../requests/request-feed.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 
@@ -37,7 +44,7 @@ export function Page() {
     <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="All requests">
         <h1>Requests</h1>
-        <FilterBar filters={filters} shown={shown.length} />
+        <FilterBar filters={filters} shown={shown} recorded={requests.value.length} />
         {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
         <VirtualTable
           label="Requests, newest first"
@@ -55,7 +62,15 @@ export function Page() {
   );
 }
 
-function FilterBar({ filters, shown }: { readonly filters: Filters; readonly shown: number }) {
+interface FilterBarProps {
+  readonly filters: Filters;
+  /** The requests that match them. */
+  readonly shown: readonly RecordedRequest[];
+  /** How many requests there are with those that do not match. */
+  readonly recorded: number;
+}
+
+function FilterBar({ filters, shown, recorded }: FilterBarProps) {
   const field = (name: keyof Filters, label: string, placeholder: string) => (
     <label>
       {label}
@@ -77,14 +92,17 @@ function FilterBar({ filters, shown }: { readonly filters: Filters; readonly sho
       {field('code', 'Error code', 'policy_violation')}
       {field('wallet', 'Wallet', 'id')}
       <span class="count" role="status">
-        {shown} {shown === 1 ? 'request' : 'requests'}
+        {shown.length} {shown.length === 1 ? 'request' : 'requests'}
       </span>
-      <button type="button" onClick={() => void deleteRequests()}>
+      <ConfirmButton
+        question={`Delete all ${recorded} requests${shown.length < recorded ? ', also hidden ones' : ''}?`}
+        onConfirm={() => void deleteRequests()}
+      >
         Delete all
-      </button>
-      <a href="/_sandbox/requests.har" download="requests.har">
+      </ConfirmButton>
+      <button type="button" onClick={() => void downloadArchive(shown)}>
         HAR
-      </a>
+      </button>
     </form>
   );
 }

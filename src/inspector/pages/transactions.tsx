@@ -6,32 +6,37 @@ import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
 import { dateAndTime, timeOfDay } from '../parts/time-text.ts';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { isFailure, type KnownTransaction, transactionsIn } from '../transactions/timeline.ts';
+import { isFailure, type KnownTransaction, knownTransactions } from '../transactions/timeline.ts';
 
 const REREAD_MS = 2_000;
 
 const columns: readonly Column<KnownTransaction>[] = [
   { title: 'Time', name: 'time', cell: ({ steps }) => timeOfDay(steps.at(-1)!.atMs) },
   { title: 'Transaction', name: 'operation', cell: ({ id }) => id },
-  { title: 'Last event', name: 'code', cell: ({ steps }) => steps.at(-1)!.name.replaceAll('_', ' ') },
+  { title: 'Last change', name: 'code', cell: ({ steps }) => steps.at(-1)!.name.replaceAll('_', ' ') },
   { title: 'Chain', name: 'wallet', cell: ({ caip2 }) => caip2 },
 ];
 
-/** The transactions of the sandbox as their events report them, and one of them. */
+/** The transactions of all wallets, kept up to date by their events, and one of them. */
 export function Page() {
   const { events, interruption } = useEventFeed('transaction.*');
   const [opened] = route.value.path;
-  const transactions = transactionsIn(events.value);
+  const listed = useLoaded(
+    (signal) => everyPage((query) => control('listSandboxTransactions', { query }, signal)),
+    [],
+  );
+  const transactions = knownTransactions(listed.value.value ?? [], events.value);
+  const error = listed.error.value || interruption.value;
   return (
     <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="All transactions">
         <h1>Transactions</h1>
         <MineButton />
-        {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
+        {error !== '' && <p role="alert">{error}</p>}
         <VirtualTable
           label="Transactions, that of the newest event first"
           rows={transactions}
@@ -41,7 +46,7 @@ export function Page() {
           open={({ id }) => goTo(hrefOf('transactions', [id]))}
           rowClass={({ steps }) => (isFailure(steps.at(-1)!.name) ? 'refused' : '')}
         />
-        {transactions.length === 0 && <p class="empty">No transactions with events yet.</p>}
+        {transactions.length === 0 && <p class="empty">No transactions yet.</p>}
       </section>
       {opened !== undefined && (
         <TransactionDetail key={opened} id={opened} known={transactions.find(({ id }) => id === opened)} />

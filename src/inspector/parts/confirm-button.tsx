@@ -27,8 +27,10 @@ export function ConfirmButton({ children, question, label, disabled, onConfirm }
       aria-label={isAsking.value ? question : (label ?? children)}
       onClick={press}
       onBlur={takeBack}
-      onKeyDown={({ key }) => {
-        if (key === 'Escape') takeBack();
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !isAsking.value) return;
+        event.preventDefault();
+        takeBack();
       }}
     >
       {isAsking.value ? question : children}

@@ -9,6 +9,26 @@ export interface Loaded<Value> {
   readonly reload: () => void;
 }
 
+const MOST_PAGES = 10;
+
+/** All rows of a list of the control plane, at most ten pages of a thousand. */
+export async function everyPage<Row>(
+  read: (query: { readonly limit: number; readonly cursor?: string }) => Promise<{
+    readonly data: readonly Row[];
+    readonly next_cursor: string | null;
+  }>,
+): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  let cursor: string | null = null;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const { data, next_cursor: next } = await read({ limit: 1000, ...(cursor === null ? {} : { cursor }) });
+    rows.push(...data);
+    if (next === null) break;
+    cursor = next;
+  }
+  return rows;
+}
+
 /** Loads a value when the component appears, and again when one of `inputs` changes. */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,

@@ -44,6 +44,16 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
       element.removeEventListener('scroll', measure);
     };
   }, []);
+  const openedAt = opened === undefined ? -1 : rows.findIndex((row) => idOf(row) === opened);
+  const shownFor = useRef<string | undefined>(undefined);
+  useLayoutEffect(() => {
+    // A row that an address opens is scrolled to once, when it is there; later rows do not move the reader.
+    if (openedAt === -1 || shownFor.current === opened) return;
+    shownFor.current = opened;
+    const element = grid.current!;
+    const shown = { top: element.scrollTop, height: element.clientHeight - ROW_HEIGHT };
+    element.scrollTop = topShowing(openedAt, { ...shown, rowHeight: ROW_HEIGHT });
+  }, [opened, openedAt]);
   const { first, end } = visibleRows({ ...view.value, count: rows.length, rowHeight: ROW_HEIGHT });
   const current = rows.findIndex((row) => idOf(row) === (active.value ?? opened));
 

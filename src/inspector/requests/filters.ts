@@ -1,4 +1,4 @@
-import type { RecordedRequest } from '../../sandbox/generated/schemas.ts';
+import type { HttpArchive, RecordedRequest } from '../../sandbox/generated/schemas.ts';
 
 /** What a request must match to be shown. Empty: anything. */
 export interface Filters {
@@ -38,6 +38,15 @@ function textOf({ operation, method, path }: RecordedRequest): string {
 function hasStatus(status: number, wanted: string): boolean {
   if (/^[1-5]xx$/.test(wanted)) return Math.floor(status / 100) === Number(wanted[0]);
   return wanted === '' || String(status).startsWith(wanted);
+}
+
+/** An HTTP Archive with the chosen requests alone. */
+export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRequest, 'id'>[]): HttpArchive {
+  const ids = new Set<unknown>(chosen.map(({ id }) => id));
+  const entries = archive.log.entries.filter((entry) =>
+    ids.has((entry as { _requestId?: unknown })._requestId),
+  );
+  return { ...archive, log: { ...archive.log, entries } };
 }
 
 /** The log after further requests; only the newest `most` are kept. */

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { RecordedRequest } from '../../sandbox/generated/schemas.ts';
 import { ControlError, control } from '../control.ts';
-import { withNewer } from './filters.ts';
+import { archiveOf, withNewer } from './filters.ts';
 
 /** As many as the sandbox keeps. */
 const MOST_REQUESTS = 10_000;
@@ -37,6 +37,21 @@ export async function followRequests(leaving: AbortSignal): Promise<void> {
 /** Deletes the requests, here and in the sandbox. */
 export async function deleteRequests(): Promise<void> {
   await control('deleteRequests', {});
+}
+
+/** Downloads some of the requests as an HTTP Archive. */
+export async function downloadArchive(chosen: readonly RecordedRequest[]): Promise<void> {
+  try {
+    const archive = await control('exportRequests', { query: { limit: MOST_REQUESTS } });
+    const blob = new Blob([JSON.stringify(archiveOf(archive, chosen))], { type: 'application/json' });
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(blob);
+    link.download = 'requests.har';
+    link.click();
+    URL.revokeObjectURL(link.href);
+  } catch (error) {
+    interruption.value = (error as Error).message;
+  }
 }
 
 function pause(ms: number, leaving: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import type { SandboxEvent, SandboxTransaction } from '../../sandbox/generated/schemas.ts';
 
 /** What is known of a transaction from its events. */
 export interface KnownTransaction {
@@ -30,6 +30,26 @@ export function transactionsIn(events: readonly SandboxEvent[]): KnownTransactio
     });
   }
   return [...found.values()].reverse();
+}
+
+/**
+ * The transactions of a list, with the events about them; that of the newest event first. Events expire, transactions
+ * do not: one without events has its status as its only step.
+ */
+export function knownTransactions(
+  listed: readonly SandboxTransaction[],
+  events: readonly SandboxEvent[],
+): readonly KnownTransaction[] {
+  const found = transactionsIn(events);
+  const ids = new Set(found.map(({ id }) => id));
+  const older = listed
+    .filter(({ id }) => !ids.has(id))
+    .map(({ id, wallet_id: walletId, caip2, transaction_hash: hash, status, created_at_ms: atMs }) => ({
+      ...{ id, walletId, caip2, hash: hash ?? '' },
+      steps: [{ name: status, atMs }],
+    }));
+  const newest = ({ steps }: KnownTransaction): number => steps.at(-1)?.atMs ?? 0;
+  return [...found, ...older].sort((a, b) => newest(b) - newest(a));
 }
 
 function textOf(value: unknown): string {

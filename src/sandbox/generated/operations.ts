@@ -383,6 +383,30 @@ export interface Operations {
     body: undefined;
     response: schemas.RecordedRequests;
   };
+  /** List wallet actions of all wallets */
+  listSandboxActions: {
+    path: {};
+    query: {
+      /** Continue after this one, with `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxActions;
+  };
+  /** List transactions of all wallets */
+  listSandboxTransactions: {
+    path: {};
+    query: {
+      /** Continue after this one, with `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxTransactions;
+  };
   /** List the scenarios */
   listScenarios: {
     path: {};
@@ -1192,6 +1216,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/requests",
     tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxActions: {
+    id: "listSandboxActions",
+    method: "GET",
+    path: "/_sandbox/wallet_actions",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxTransactions: {
+    id: "listSandboxTransactions",
+    method: "GET",
+    path: "/_sandbox/transactions",
+    tag: "sandbox",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

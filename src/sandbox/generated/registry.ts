@@ -38,6 +38,8 @@ import * as listFaults from '../handlers/listFaults.ts';
 import * as listOperatorRecords from '../handlers/listOperatorRecords.ts';
 import * as listOperators from '../handlers/listOperators.ts';
 import * as listRequests from '../handlers/listRequests.ts';
+import * as listSandboxActions from '../handlers/listSandboxActions.ts';
+import * as listSandboxTransactions from '../handlers/listSandboxTransactions.ts';
 import * as listScenarios from '../handlers/listScenarios.ts';
 import * as listSnapshots from '../handlers/listSnapshots.ts';
 import * as listUpcoming from '../handlers/listUpcoming.ts';
@@ -111,6 +113,8 @@ const files = {
   listOperatorRecords,
   listOperators,
   listRequests,
+  listSandboxActions,
+  listSandboxTransactions,
   listScenarios,
   listSnapshots,
   listUpcoming,

@@ -3576,6 +3576,8 @@ const requestValidators = {
  listOperatorRecords: { params: params.listOperatorRecords },
  listOperators: { params: params.listOperators },
  listRequests: { params: params.listRequests },
+ listSandboxActions: { params: params.listSandboxActions },
+ listSandboxTransactions: { params: params.listSandboxTransactions },
  listScenarios: { params: params.listScenarios },
  listSnapshots: { params: params.listSnapshots },
  listUpcoming: { params: params.listUpcoming },

@@ -6206,6 +6206,531 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
 }
 
 const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
+function validateSandboxActions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxActions.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxActions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxAction(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxAction.errors : vErrors.concat(validateSandboxAction.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxActions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxActions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxActions.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxActions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxActions.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxActions.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxActions = { "$id": "SandboxActions", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxAction" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxAction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.type === void 0 && (missing0 = "type") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.ended_at_ms === void 0 && (missing0 = "ended_at_ms")) {
+    validateSandboxAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "wallet_id" || key0 === "type" || key0 === "status" || key0 === "created_at_ms" || key0 === "ended_at_ms")) {
+      validateSandboxAction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxAction.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxAction.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxAction.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxAction.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.wallet_id !== void 0) {
+        let data2 = data.wallet_id;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 200) {
+           validateSandboxAction.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+           return false;
+          }
+         } else {
+          validateSandboxAction.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.type !== void 0) {
+         let data3 = data.type;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 200) {
+            validateSandboxAction.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+            return false;
+           }
+          } else {
+           validateSandboxAction.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.status !== void 0) {
+          let data4 = data.status;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 200) {
+             validateSandboxAction.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+             return false;
+            }
+           } else {
+            validateSandboxAction.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.created_at_ms !== void 0) {
+           let data5 = data.created_at_ms;
+           const _errs12 = errors;
+           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+            validateSandboxAction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+           if (errors === _errs12) {
+            if (typeof data5 == "number" && isFinite(data5)) {
+             if (data5 > 9007199254740991 || isNaN(data5)) {
+              validateSandboxAction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+              return false;
+             } else {
+              if (data5 < 0 || isNaN(data5)) {
+               validateSandboxAction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.ended_at_ms !== void 0) {
+            let data6 = data.ended_at_ms;
+            const _errs14 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) && data6 !== null) {
+             validateSandboxAction.errors = [{ instancePath: instancePath + "/ended_at_ms", schemaPath: "#/properties/ended_at_ms/type", keyword: "type", params: { type: schemaSandboxAction.properties.ended_at_ms.type }, message: "must be integer,null" }];
+             return false;
+            }
+            if (errors === _errs14) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 9007199254740991 || isNaN(data6)) {
+               validateSandboxAction.errors = [{ instancePath: instancePath + "/ended_at_ms", schemaPath: "#/properties/ended_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+               return false;
+              } else {
+               if (data6 < 0 || isNaN(data6)) {
+                validateSandboxAction.errors = [{ instancePath: instancePath + "/ended_at_ms", schemaPath: "#/properties/ended_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAction.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAction = { "$id": "SandboxAction", "type": "object", "required": ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "type": { "type": "string", "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "ended_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 } } };
+function validateSandboxTransactions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxTransactions.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxTransactions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxTransaction(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxTransaction.errors : vErrors.concat(validateSandboxTransaction.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxTransactions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxTransactions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxTransactions.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxTransactions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxTransactions.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxTransactions.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxTransactions = { "$id": "SandboxTransactions", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxTransaction" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxTransaction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
+    validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "wallet_id" || key0 === "caip2" || key0 === "transaction_hash" || key0 === "status" || key0 === "created_at_ms")) {
+      validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxTransaction.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxTransaction.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxTransaction.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxTransaction.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.wallet_id !== void 0) {
+        let data2 = data.wallet_id;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 200) {
+           validateSandboxTransaction.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+           return false;
+          }
+         } else {
+          validateSandboxTransaction.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.caip2 !== void 0) {
+         let data3 = data.caip2;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 200) {
+            validateSandboxTransaction.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+            return false;
+           }
+          } else {
+           validateSandboxTransaction.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.transaction_hash !== void 0) {
+          let data4 = data.transaction_hash;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxTransaction.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.transaction_hash.type }, message: "must be string,null" }];
+           return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 200) {
+             validateSandboxTransaction.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.status !== void 0) {
+           let data5 = data.status;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 200) {
+              validateSandboxTransaction.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+              return false;
+             }
+            } else {
+             validateSandboxTransaction.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.created_at_ms !== void 0) {
+            let data6 = data.created_at_ms;
+            const _errs14 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+             validateSandboxTransaction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+            if (errors === _errs14) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 9007199254740991 || isNaN(data6)) {
+               validateSandboxTransaction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+               return false;
+              } else {
+               if (data6 < 0 || isNaN(data6)) {
+                validateSandboxTransaction.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxTransaction.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxTransaction = { "$id": "SandboxTransaction", "type": "object", "required": ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "caip2": { "type": "string", "maxLength": 200 }, "transaction_hash": { "type": ["string", "null"], "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } } };
 function validateSandboxScenarios(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8433,6 +8958,8 @@ const responseValidators = {
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
+ listSandboxActions: { 200: validateSandboxActions, 400: validateError, 500: validateError },
+ listSandboxTransactions: { 200: validateSandboxTransactions, 400: validateError, 500: validateError },
  listScenarios: { 200: validateSandboxScenarios, 500: validateError },
  listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
  listUpcoming: { 200: validateSandboxUpcoming, 400: validateError, 500: validateError },

@@ -625,6 +625,29 @@ export type ReplaySandboxRequest = {
   sign_as?: SandboxSigners | undefined;
 };
 
+export type SandboxAction = {
+  /** Id. */
+  id: string;
+  /** App id. */
+  app_id: string;
+  /** Wallet id. */
+  wallet_id: string;
+  /** The family, such as `transfer` or `swap`. */
+  type: string;
+  /** `pending`, `succeeded`, `rejected` or `failed`. */
+  status: string;
+  /** When it began, Unix ms. */
+  created_at_ms: number;
+  /** When it ended, Unix ms; null while it is pending. */
+  ended_at_ms: number | null;
+};
+
+export type SandboxActions = {
+  data: SandboxAction[];
+  /** Where the next page begins; null on the last one. */
+  next_cursor: string | null;
+};
+
 export type SandboxApp = {
   id: string;
   name: string;
@@ -1081,8 +1104,31 @@ export type SandboxSnapshots = {
   data: SandboxSnapshot[];
 };
 
+export type SandboxTransaction = {
+  /** Id. */
+  id: string;
+  /** App id. */
+  app_id: string;
+  /** Wallet id. */
+  wallet_id: string;
+  /** CAIP-2 id of the chain. */
+  caip2: string;
+  /** Null until a sponsored transaction is included. */
+  transaction_hash: string | null;
+  /** The status, as the API returns it. */
+  status: string;
+  /** When it was signed, Unix ms. */
+  created_at_ms: number;
+};
+
 /** What happens to a transaction. */
 export type SandboxTransactionEffect = "drop" | "replace" | "revert";
+
+export type SandboxTransactions = {
+  data: SandboxTransaction[];
+  /** Where the next page begins; null on the last one. */
+  next_cursor: string | null;
+};
 
 export type SandboxUpcoming = {
   /** The time of the sandbox. */

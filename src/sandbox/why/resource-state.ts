@@ -75,6 +75,6 @@ function isSame(a: string | null, b: string | null): boolean {
 function unitsOf(raw: string | bigint, decimals: number): string {
   const digits = String(raw).padStart(decimals + 1, '0');
   const whole = digits.slice(0, digits.length - decimals);
-  const part = digits.slice(digits.length - decimals).replace(/0+$/, '');
+  const part = digits.slice(digits.length - decimals).replace(/(?<!0)0+$/, '');
   return part === '' ? whole : `${whole}.${part}`;
 }

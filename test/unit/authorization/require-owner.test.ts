@@ -212,6 +212,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
                 verified: false,
                 encoding: 'der',
                 reason: 'the signature verifies under no eligible key for any expected payload',
+                recovered_keys: [expect.any(String), expect.any(String)],
               },
               {
                 index: 2,

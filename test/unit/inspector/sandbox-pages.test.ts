@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkedAccount, WalletActionStep } from '../../../src/generated/schemas.ts';
-import { actionsIn, stepText } from '../../../src/inspector/actions/known-actions.ts';
+import { actionsIn, knownActions, stepText } from '../../../src/inspector/actions/known-actions.ts';
 import { markText } from '../../../src/inspector/clock/mark-text.ts';
 import { shareText, shownOperations } from '../../../src/inspector/coverage/coverage-text.ts';
 import { faultRequest, formFields, hitsText, selectionText } from '../../../src/inspector/faults/draft.ts';
@@ -135,6 +135,24 @@ test('wallet actions are put together from their events, the newest action first
   expect(known).toEqual([
     { id: 'b', walletId: 'w', family: 'earn_deposit', status: 'pending', beganMs: 2, changes: 1 },
     { id: 'a', walletId: 'w', family: 'transfer', status: 'succeeded', beganMs: 1, changes: 2 },
+  ]);
+});
+
+test('actions without events come from the list', () => {
+  const listed = { id: 'old', app_id: 'app', wallet_id: 'w', type: 'swap', created_at_ms: 1, ended_at_ms: 2 };
+  const payload = { wallet_action_id: 'new', wallet_id: 'w', status: 'pending' };
+  const created = { type: 'wallet_action.transfer.created', created_at_ms: 5, payload };
+  const events = [created as unknown as SandboxEvent];
+  const known = knownActions(
+    [
+      { ...listed, status: 'succeeded' },
+      { ...listed, id: 'new', status: 'pending' },
+    ],
+    events,
+  );
+  expect(known.map(({ id, family, status }) => [id, family, status])).toEqual([
+    ['new', 'transfer', 'pending'],
+    ['old', 'swap', 'succeeded'],
   ]);
 });
 

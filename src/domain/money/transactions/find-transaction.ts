@@ -1,6 +1,8 @@
-import { notFound } from '../../../errors.ts';
+import { invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import { TransactionEntity } from './transaction.entity.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
@@ -49,4 +51,18 @@ export async function listTransactionsByReference(
   // PostgreSQL text cannot contain U+0000, so no stored reference matches.
   if (referenceId.includes('\0')) return [];
   return (await selectByReference(em, { appId: app.id, referenceId })).rows;
+}
+
+/**
+ * One page of the transactions of all wallets and apps, newest first. For a sandbox: no index has this order.
+ *
+ * @throws ApiError invalid_data for an unknown cursor.
+ */
+export async function listEveryTransaction(
+  em: OperationContext['em'],
+  { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
+) {
+  const after = cursor === undefined ? undefined : await em.findOne(TransactionEntity, { id: cursor });
+  if (after === null) throw invalidQuery('cursor', 'expected `next_cursor` of an earlier page');
+  return findPage(em, TransactionEntity, {}, { after, limit });
 }

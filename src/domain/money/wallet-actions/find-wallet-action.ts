@@ -2,8 +2,10 @@ import { sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { WalletActionEntity } from './wallet-action.entity.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
@@ -78,4 +80,18 @@ async function selectAction(
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
   return row as WalletActionRow | undefined;
+}
+
+/**
+ * One page of the wallet actions of all wallets and apps, newest first. For a sandbox: no index has this order.
+ *
+ * @throws ApiError invalid_data for an unknown cursor.
+ */
+export async function listEveryWalletAction(
+  em: OperationContext['em'],
+  { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
+) {
+  const after = cursor === undefined ? undefined : await em.findOne(WalletActionEntity, { id: cursor });
+  if (after === null) throw invalidQuery('cursor', 'expected `next_cursor` of an earlier page');
+  return findPage(em, WalletActionEntity, {}, { after, limit });
 }
