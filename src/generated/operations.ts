@@ -546,6 +546,16 @@ export interface Operations {
     body: schemas.ExportWalletRequest;
     response: schemas.WalletExportResponse;
   };
+  /** Freeze a user */
+  freezeUser: {
+    path: {
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
+      user_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SuccessResponse;
+  };
   /** Get an account */
   getAccount: {
     path: {
@@ -1203,6 +1213,18 @@ export interface Operations {
     body: undefined;
     response: schemas.ConditionSetItemsResponse;
   };
+  /** List condition sets */
+  listConditionSets: {
+    path: {};
+    query: {
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
+      cursor?: string | undefined;
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.ConditionSetListResponse;
+  };
   /** List the crypto deposit accounts of a wallet */
   listCryptoDepositAccounts: {
     path: {
@@ -1259,6 +1281,18 @@ export interface Operations {
     body: undefined;
     response: schemas.IntentListResponse;
   };
+  /** List key quorums */
+  listKeyQuorums: {
+    path: {};
+    query: {
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
+      cursor?: string | undefined;
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.KeyQuorumListResponse;
+  };
   /** List grants */
   listOauthGrants: {
     path: {};
@@ -1312,6 +1346,18 @@ export interface Operations {
     };
     body: undefined;
     response: schemas.OrganizationsListResponse;
+  };
+  /** List policies */
+  listPolicies: {
+    path: {};
+    query: {
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
+      cursor?: string | undefined;
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.PolicyListResponse;
   };
   /** Find transactions by reference */
   listTransactionsByReference: {
@@ -1596,6 +1642,16 @@ export interface Operations {
     body: schemas.RotateWebhookSecretRequest;
     response: schemas.WebhookEndpointWithSecret;
   };
+  /** Search the currencies of crypto deposit accounts */
+  searchCryptoDepositConfig: {
+    path: {};
+    query: {
+      /** Part of a name or a symbol, or the whole address of a token. Spaces around it are ignored. */
+      q: string;
+    };
+    body: undefined;
+    response: schemas.CryptoDepositAccountConfigSearchResponse;
+  };
   /** Search for a user */
   searchUsers: {
     path: {};
@@ -1659,6 +1715,16 @@ export interface Operations {
     query: {};
     body: schemas.TransferRequest;
     response: schemas.TransferActionResponse;
+  };
+  /** Unfreeze a user */
+  unfreezeUser: {
+    path: {
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
+      user_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SuccessResponse;
   };
   /** Unlink an account from a user */
   unlinkUserAccount: {
@@ -2681,6 +2747,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  freezeUser: {
+    id: "freezeUser",
+    method: "POST",
+    path: "/v1/users/{user_id}/freeze",
+    tag: "users",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   getAccount: {
     id: "getAccount",
     method: "GET",
@@ -3504,6 +3583,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  listConditionSets: {
+    id: "listConditionSets",
+    method: "GET",
+    path: "/v1/condition_sets",
+    tag: "condition_sets",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   listCryptoDepositAccounts: {
     id: "listCryptoDepositAccounts",
     method: "GET",
@@ -3542,6 +3634,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     expiry: false,
     idempotent: false,
     security: "app-or-user",
+  },
+  listKeyQuorums: {
+    id: "listKeyQuorums",
+    method: "GET",
+    path: "/v1/key_quorums",
+    tag: "key_quorums",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
   },
   listOauthGrants: {
     id: "listOauthGrants",
@@ -3600,6 +3705,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/v1/organizations",
     tag: "organizations",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
+  listPolicies: {
+    id: "listPolicies",
+    method: "GET",
+    path: "/v1/policies",
+    tag: "policies",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
@@ -3923,6 +4041,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  searchCryptoDepositConfig: {
+    id: "searchCryptoDepositConfig",
+    method: "GET",
+    path: "/v1/deposit_accounts/crypto/config/search",
+    tag: "deposit_accounts",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   searchUsers: {
     id: "searchUsers",
     method: "POST",
@@ -4015,6 +4146,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     signed: true,
     expiry: true,
     idempotent: true,
+    security: "app",
+  },
+  unfreezeUser: {
+    id: "unfreezeUser",
+    method: "DELETE",
+    path: "/v1/users/{user_id}/freeze",
+    tag: "users",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
     security: "app",
   },
   unlinkUserAccount: {

@@ -8810,6 +8810,115 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
+function validateFreezeUser(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateFreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.user_id === void 0 && (missing1 = "user_id")) {
+        validateFreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.user_id !== void 0) {
+         let data1 = data0.user_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateFreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["user_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateFreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateFreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateFreezeUser.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateFreezeUser.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateFreezeUser.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateFreezeUser.errors = vErrors;
+ return errors === 0;
+}
+
 function validateGetAccount(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -17267,6 +17376,195 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
+function validateListConditionSets(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListConditionSets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListConditionSets.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListConditionSets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListConditionSets.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.cursor !== void 0) {
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
+            coerced0 = "";
+           } else {
+            validateListConditionSets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["cursor"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
+            validateListConditionSets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid4 = _errs8 === errors;
+        } else {
+         var valid4 = true;
+        }
+        if (valid4) {
+         if (data1.limit !== void 0) {
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
+            } else {
+             validateListConditionSets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data5 = coerced1;
+            if (data1 !== void 0) {
+             data1["limit"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
+             validateListConditionSets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+             return false;
+            } else {
+             if (data5 < 1 || isNaN(data5)) {
+              validateListConditionSets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid4 = _errs10 === errors;
+         } else {
+          var valid4 = true;
+         }
+        }
+       } else {
+        validateListConditionSets.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+         validateListConditionSets.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs12 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListConditionSets.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListConditionSets.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListCryptoDepositAccounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -18156,6 +18454,195 @@ function validateIntentType(data, { instancePath = "", parentData, parentDataPro
 }
 
 const schemaIntentType = { "$id": "IntentType", "type": "string", "enum": ["CONDITION_SET", "KEY_QUORUM", "POLICY", "RPC", "RULE", "TRANSFER", "WALLET"] };
+function validateListKeyQuorums(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListKeyQuorums.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.cursor !== void 0) {
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
+            coerced0 = "";
+           } else {
+            validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["cursor"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
+            validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid4 = _errs8 === errors;
+        } else {
+         var valid4 = true;
+        }
+        if (valid4) {
+         if (data1.limit !== void 0) {
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
+            } else {
+             validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data5 = coerced1;
+            if (data1 !== void 0) {
+             data1["limit"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
+             validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+             return false;
+            } else {
+             if (data5 < 1 || isNaN(data5)) {
+              validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid4 = _errs10 === errors;
+         } else {
+          var valid4 = true;
+         }
+        }
+       } else {
+        validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+         validateListKeyQuorums.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs12 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListKeyQuorums.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListKeyQuorums.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListOauthGrants(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -18761,6 +19248,195 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
   }
  }
  validateListOrganizations.errors = vErrors;
+ return errors === 0;
+}
+
+function validateListPolicies(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListPolicies.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListPolicies.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListPolicies.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.cursor !== void 0) {
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
+            coerced0 = "";
+           } else {
+            validateListPolicies.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["cursor"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
+            validateListPolicies.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid4 = _errs8 === errors;
+        } else {
+         var valid4 = true;
+        }
+        if (valid4) {
+         if (data1.limit !== void 0) {
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
+            } else {
+             validateListPolicies.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data5 = coerced1;
+            if (data1 !== void 0) {
+             data1["limit"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
+             validateListPolicies.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+             return false;
+            } else {
+             if (data5 < 1 || isNaN(data5)) {
+              validateListPolicies.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid4 = _errs10 === errors;
+         } else {
+          var valid4 = true;
+         }
+        }
+       } else {
+        validateListPolicies.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+         validateListPolicies.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs12 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListPolicies.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListPolicies.errors = vErrors;
  return errors === 0;
 }
 
@@ -23127,6 +23803,126 @@ function validateRotateWebhookSecret(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSearchCryptoDepositConfig(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateSearchCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        let missing1;
+        if (data1.q === void 0 && (missing1 = "q")) {
+         validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         return false;
+        } else {
+         if (data1.q !== void 0) {
+          let data2 = data1.q;
+          const _errs5 = errors;
+          if (typeof data2 !== "string") {
+           let dataType0 = typeof data2;
+           let coerced0 = void 0;
+           if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
+            data2 = data2[0];
+            dataType0 = typeof data2;
+            if (typeof data2 === "string") {
+             coerced0 = data2;
+            }
+           }
+           if (!(coerced0 !== void 0)) {
+            if (dataType0 == "number" || dataType0 == "boolean") {
+             coerced0 = "" + data2;
+            } else if (data2 === null) {
+             coerced0 = "";
+            } else {
+             validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query/q", schemaPath: "#/properties/query/properties/q/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced0 !== void 0) {
+            data2 = coerced0;
+            if (data1 !== void 0) {
+             data1["q"] = coerced0;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) > 256) {
+             validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query/q", schemaPath: "#/properties/query/properties/q/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query/q", schemaPath: "#/properties/query/properties/q/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             } else {
+              if (!pattern5.test(data2)) {
+               validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query/q", schemaPath: "#/properties/query/properties/q/pattern", keyword: "pattern", params: { pattern: "\\S" }, message: 'must match pattern "\\S"' }];
+               return false;
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       } else {
+        validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSearchCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSearchCryptoDepositConfig.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern5 = new RegExp("\\S", "u");
 function validateSearchUsers(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -24041,6 +24837,115 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
   }
  }
  validateTransferFromWallet.errors = vErrors;
+ return errors === 0;
+}
+
+function validateUnfreezeUser(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateUnfreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.user_id === void 0 && (missing1 = "user_id")) {
+        validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.user_id !== void 0) {
+         let data1 = data0.user_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["user_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateUnfreezeUser.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateUnfreezeUser.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateUnfreezeUser.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUnfreezeUser.errors = vErrors;
  return errors === 0;
 }
 
@@ -27549,6 +28454,7 @@ export {
  validateExchangeOauthToken as exchangeOauthToken,
  validateExecuteWalletSwap as executeWalletSwap,
  validateExportWallet as exportWallet,
+ validateFreezeUser as freezeUser,
  validateGetAccount as getAccount,
  validateGetAccountBalance as getAccountBalance,
  validateGetAggregation as getAggregation,
@@ -27611,14 +28517,17 @@ export {
  validateListCardTransactions as listCardTransactions,
  validateListCards as listCards,
  validateListConditionSetItems as listConditionSetItems,
+ validateListConditionSets as listConditionSets,
  validateListCryptoDepositAccounts as listCryptoDepositAccounts,
  validateListFiatDepositAccounts as listFiatDepositAccounts,
  validateListIntents as listIntents,
+ validateListKeyQuorums as listKeyQuorums,
  validateListOauthGrants as listOauthGrants,
  validateListOrganizationExternalFiatAccounts as listOrganizationExternalFiatAccounts,
  validateListOrganizationKyb as listOrganizationKyb,
  validateListOrganizationSecrets as listOrganizationSecrets,
  validateListOrganizations as listOrganizations,
+ validateListPolicies as listPolicies,
  validateListTransactionsByReference as listTransactionsByReference,
  validateListUserExternalFiatAccounts as listUserExternalFiatAccounts,
  validateListUserKyc as listUserKyc,
@@ -27643,6 +28552,7 @@ export {
  validateRevokeOauthGrant as revokeOauthGrant,
  validateRevokeOrganizationSecret as revokeOrganizationSecret,
  validateRotateWebhookSecret as rotateWebhookSecret,
+ validateSearchCryptoDepositConfig as searchCryptoDepositConfig,
  validateSearchUsers as searchUsers,
  validateSetUserCustomMetadata as setUserCustomMetadata,
  validateSubmitOrganizationKyb as submitOrganizationKyb,
@@ -27650,6 +28560,7 @@ export {
  validateSubmitWalletImport as submitWalletImport,
  validateTestWebhookEndpoint as testWebhookEndpoint,
  validateTransferFromWallet as transferFromWallet,
+ validateUnfreezeUser as unfreezeUser,
  validateUnlinkUserAccount as unlinkUserAccount,
  validateUpdateAccount as updateAccount,
  validateUpdateCard as updateCard,

@@ -59,6 +59,7 @@ import * as detachWalletAutomations from '../handlers/wallets/detachWalletAutoma
 import * as exchangeOauthToken from '../handlers/oauth/exchangeOauthToken.ts';
 import * as executeWalletSwap from '../handlers/swaps/executeWalletSwap.ts';
 import * as exportWallet from '../handlers/wallets/exportWallet.ts';
+import * as freezeUser from '../handlers/users/freezeUser.ts';
 import * as getAccount from '../handlers/accounts/getAccount.ts';
 import * as getAccountBalance from '../handlers/accounts/getAccountBalance.ts';
 import * as getAggregation from '../handlers/aggregations/getAggregation.ts';
@@ -121,14 +122,17 @@ import * as listAllowlistEntries from '../handlers/apps/listAllowlistEntries.ts'
 import * as listCardTransactions from '../handlers/cards/listCardTransactions.ts';
 import * as listCards from '../handlers/cards/listCards.ts';
 import * as listConditionSetItems from '../handlers/condition_sets/listConditionSetItems.ts';
+import * as listConditionSets from '../handlers/condition_sets/listConditionSets.ts';
 import * as listCryptoDepositAccounts from '../handlers/deposit_accounts/listCryptoDepositAccounts.ts';
 import * as listFiatDepositAccounts from '../handlers/deposit_accounts/listFiatDepositAccounts.ts';
 import * as listIntents from '../handlers/intents/listIntents.ts';
+import * as listKeyQuorums from '../handlers/key_quorums/listKeyQuorums.ts';
 import * as listOauthGrants from '../handlers/oauth/listOauthGrants.ts';
 import * as listOrganizationExternalFiatAccounts from '../handlers/external_fiat_accounts/listOrganizationExternalFiatAccounts.ts';
 import * as listOrganizationKyb from '../handlers/kyb/listOrganizationKyb.ts';
 import * as listOrganizationSecrets from '../handlers/organizations/listOrganizationSecrets.ts';
 import * as listOrganizations from '../handlers/organizations/listOrganizations.ts';
+import * as listPolicies from '../handlers/policies/listPolicies.ts';
 import * as listTransactionsByReference from '../handlers/transactions/listTransactionsByReference.ts';
 import * as listUserExternalFiatAccounts from '../handlers/external_fiat_accounts/listUserExternalFiatAccounts.ts';
 import * as listUserKyc from '../handlers/kyc/listUserKyc.ts';
@@ -153,6 +157,7 @@ import * as replayWebhookDelivery from '../handlers/webhooks/replayWebhookDelive
 import * as revokeOauthGrant from '../handlers/oauth/revokeOauthGrant.ts';
 import * as revokeOrganizationSecret from '../handlers/organizations/revokeOrganizationSecret.ts';
 import * as rotateWebhookSecret from '../handlers/webhooks/rotateWebhookSecret.ts';
+import * as searchCryptoDepositConfig from '../handlers/deposit_accounts/searchCryptoDepositConfig.ts';
 import * as searchUsers from '../handlers/users/searchUsers.ts';
 import * as setUserCustomMetadata from '../handlers/users/setUserCustomMetadata.ts';
 import * as submitOrganizationKyb from '../handlers/kyb/submitOrganizationKyb.ts';
@@ -160,6 +165,7 @@ import * as submitUserKyc from '../handlers/kyc/submitUserKyc.ts';
 import * as submitWalletImport from '../handlers/wallets/submitWalletImport.ts';
 import * as testWebhookEndpoint from '../handlers/webhooks/testWebhookEndpoint.ts';
 import * as transferFromWallet from '../handlers/wallets/transferFromWallet.ts';
+import * as unfreezeUser from '../handlers/users/unfreezeUser.ts';
 import * as unlinkUserAccount from '../handlers/users/unlinkUserAccount.ts';
 import * as updateAccount from '../handlers/accounts/updateAccount.ts';
 import * as updateCard from '../handlers/cards/updateCard.ts';
@@ -244,6 +250,7 @@ const files = {
   exchangeOauthToken,
   executeWalletSwap,
   exportWallet,
+  freezeUser,
   getAccount,
   getAccountBalance,
   getAggregation,
@@ -306,14 +313,17 @@ const files = {
   listCardTransactions,
   listCards,
   listConditionSetItems,
+  listConditionSets,
   listCryptoDepositAccounts,
   listFiatDepositAccounts,
   listIntents,
+  listKeyQuorums,
   listOauthGrants,
   listOrganizationExternalFiatAccounts,
   listOrganizationKyb,
   listOrganizationSecrets,
   listOrganizations,
+  listPolicies,
   listTransactionsByReference,
   listUserExternalFiatAccounts,
   listUserKyc,
@@ -338,6 +348,7 @@ const files = {
   revokeOauthGrant,
   revokeOrganizationSecret,
   rotateWebhookSecret,
+  searchCryptoDepositConfig,
   searchUsers,
   setUserCustomMetadata,
   submitOrganizationKyb,
@@ -345,6 +356,7 @@ const files = {
   submitWalletImport,
   testWebhookEndpoint,
   transferFromWallet,
+  unfreezeUser,
   unlinkUserAccount,
   updateAccount,
   updateCard,

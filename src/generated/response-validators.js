@@ -26206,6 +26206,77 @@ function validateConditionSetItemsResponseClosed(data, { instancePath = "", pare
 }
 
 const schemaConditionSetItemsResponseClosed = { "$id": "ConditionSetItemsResponse-closed", "type": "object", "required": ["items", "next_cursor"], "properties": { "items": { "type": "array", "items": { "$ref": "ConditionSetItem-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateConditionSetListResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateConditionSetListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateConditionSetListResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateConditionSetClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateConditionSetClosed.errors : vErrors.concat(validateConditionSetClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateConditionSetListResponseClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateConditionSetListResponseClosed.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaConditionSetListResponseClosed.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateConditionSetListResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateConditionSetListResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaConditionSetListResponseClosed = { "$id": "ConditionSetListResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "ConditionSet-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
 function validateListCryptoDepositAccountsResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -26419,6 +26490,77 @@ function validateIntentListResponseClosed(data, { instancePath = "", parentData,
 }
 
 const schemaIntentListResponseClosed = { "$id": "IntentListResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "IntentResponse-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateKeyQuorumListResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateKeyQuorumListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateKeyQuorumListResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateKeyQuorumClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateKeyQuorumClosed.errors : vErrors.concat(validateKeyQuorumClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateKeyQuorumListResponseClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateKeyQuorumListResponseClosed.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaKeyQuorumListResponseClosed.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateKeyQuorumListResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateKeyQuorumListResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaKeyQuorumListResponseClosed = { "$id": "KeyQuorumListResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "KeyQuorum-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
 function validateOAuthGrantListResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -26965,6 +27107,263 @@ function validateOrganizationsListResponseClosed(data, { instancePath = "", pare
 }
 
 const schemaOrganizationsListResponseClosed = { "$id": "OrganizationsListResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "Organization-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validatePolicyListResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validatePolicyListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validatePolicyListResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validatePolicySummaryClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validatePolicySummaryClosed.errors : vErrors.concat(validatePolicySummaryClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validatePolicyListResponseClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validatePolicyListResponseClosed.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaPolicyListResponseClosed.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validatePolicyListResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePolicyListResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaPolicyListResponseClosed = { "$id": "PolicyListResponse-closed", "type": "object", "required": ["data", "next_cursor"], "properties": { "data": { "type": "array", "items": { "$ref": "PolicySummary-closed" } }, "next_cursor": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validatePolicySummaryClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.created_at === void 0 && (missing0 = "created_at") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id") || data.version === void 0 && (missing0 = "version")) {
+    validatePolicySummaryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "chain_type" || key0 === "created_at" || key0 === "id" || key0 === "name" || key0 === "owner_id" || key0 === "version")) {
+      validatePolicySummaryClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.chain_type !== void 0) {
+      const _errs2 = errors;
+      if (!validateWalletChainType(data.chain_type, { instancePath: instancePath + "/chain_type", parentData: data, parentDataProperty: "chain_type", rootData })) {
+       vErrors = vErrors === null ? validateWalletChainType.errors : vErrors.concat(validateWalletChainType.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.created_at !== void 0) {
+       let data1 = data.created_at;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (!formatUnixMs.validate(data1)) {
+          validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+          return false;
+         }
+        } else {
+         validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.id !== void 0) {
+        let data2 = data.id;
+        const _errs5 = errors;
+        if (errors === _errs5) {
+         if (errors === _errs5) {
+          if (typeof data2 === "string") {
+           if (ucs2length(data2) > 24) {
+            validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data2) < 24) {
+             validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
+             return false;
+            } else {
+             if (!formatCuid2.test(data2)) {
+              validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/format", keyword: "format", params: { format: "cuid2" }, message: 'must match format "cuid2"' }];
+              return false;
+             }
+            }
+           }
+          } else {
+           validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.name !== void 0) {
+         let data3 = data.name;
+         const _errs7 = errors;
+         if (errors === _errs7) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 50) {
+            validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 50 }, message: "must NOT have more than 50 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.owner_id !== void 0) {
+          let data4 = data.owner_id;
+          const _errs9 = errors;
+          const _errs10 = errors;
+          let valid1 = false;
+          const _errs11 = errors;
+          if (!validateKeyQuorumId(data4, { instancePath: instancePath + "/owner_id", parentData: data, parentDataProperty: "owner_id", rootData })) {
+           vErrors = vErrors === null ? validateKeyQuorumId.errors : vErrors.concat(validateKeyQuorumId.errors);
+           errors = vErrors.length;
+          }
+          var _valid0 = _errs11 === errors;
+          valid1 = valid1 || _valid0;
+          if (!valid1) {
+           const _errs12 = errors;
+           if (data4 !== null) {
+            const err0 = { instancePath: instancePath + "/owner_id", schemaPath: "#/properties/owner_id/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+            if (vErrors === null) {
+             vErrors = [err0];
+            } else {
+             vErrors.push(err0);
+            }
+            errors++;
+           }
+           var _valid0 = _errs12 === errors;
+           valid1 = valid1 || _valid0;
+          }
+          if (!valid1) {
+           const err1 = { instancePath: instancePath + "/owner_id", schemaPath: "#/properties/owner_id/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+           if (vErrors === null) {
+            vErrors = [err1];
+           } else {
+            vErrors.push(err1);
+           }
+           errors++;
+           validatePolicySummaryClosed.errors = vErrors;
+           return false;
+          } else {
+           errors = _errs10;
+           if (vErrors !== null) {
+            if (_errs10) {
+             vErrors.length = _errs10;
+            } else {
+             vErrors = null;
+            }
+           }
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.version !== void 0) {
+           let data5 = data.version;
+           const _errs14 = errors;
+           if (typeof data5 !== "string") {
+            validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/version", schemaPath: "#/properties/version/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           if ("1.0" !== data5) {
+            validatePolicySummaryClosed.errors = [{ instancePath: instancePath + "/version", schemaPath: "#/properties/version/const", keyword: "const", params: { allowedValue: "1.0" }, message: "must be equal to constant" }];
+            return false;
+           }
+           var valid0 = _errs14 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validatePolicySummaryClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePolicySummaryClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateTransactionListClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -28976,6 +29375,205 @@ function validateWalletAutomationReindexAssetStatus(data, { instancePath = "", p
  return errors === 0;
 }
 
+function validateCryptoDepositAccountConfigSearchResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.chains === void 0 && (missing0 = "chains") || data.currencies === void 0 && (missing0 = "currencies")) {
+    validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "chains" || key0 === "currencies")) {
+      validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.chains !== void 0) {
+      let data0 = data.chains;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+        for (const key1 in data0) {
+         const _errs5 = errors;
+         if (!validateCryptoDepositAccountChainClosed(data0[key1], { instancePath: instancePath + "/chains/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), parentData: data0, parentDataProperty: key1, rootData })) {
+          vErrors = vErrors === null ? validateCryptoDepositAccountChainClosed.errors : vErrors.concat(validateCryptoDepositAccountChainClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs5 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath: instancePath + "/chains", schemaPath: "#/properties/chains/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.currencies !== void 0) {
+       let data2 = data.currencies;
+       const _errs6 = errors;
+       if (errors === _errs6) {
+        if (Array.isArray(data2)) {
+         var valid2 = true;
+         const len0 = data2.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs8 = errors;
+          if (!validateCryptoDepositAccountFoundCurrencyClosed(data2[i0], { instancePath: instancePath + "/currencies/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateCryptoDepositAccountFoundCurrencyClosed.errors : vErrors.concat(validateCryptoDepositAccountFoundCurrencyClosed.errors);
+           errors = vErrors.length;
+          }
+          var valid2 = _errs8 === errors;
+          if (!valid2) {
+           break;
+          }
+         }
+        } else {
+         validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath: instancePath + "/currencies", schemaPath: "#/properties/currencies/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs6 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCryptoDepositAccountConfigSearchResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCryptoDepositAccountFoundCurrencyClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.chains === void 0 && (missing0 = "chains") || data.name === void 0 && (missing0 = "name") || data.symbol === void 0 && (missing0 = "symbol") || data.verified === void 0 && (missing0 = "verified")) {
+    validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "chains" || key0 === "logo_uri" || key0 === "name" || key0 === "symbol" || key0 === "verified")) {
+      validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.chains !== void 0) {
+      let data0 = data.chains;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateCryptoDepositAccountSourceChainClosed(data0[i0], { instancePath: instancePath + "/chains/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateCryptoDepositAccountSourceChainClosed.errors : vErrors.concat(validateCryptoDepositAccountSourceChainClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/chains", schemaPath: "#/properties/chains/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.logo_uri !== void 0) {
+       let data2 = data.logo_uri;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (!formatUri(data2)) {
+           validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/logo_uri", schemaPath: "#/properties/logo_uri/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+           return false;
+          }
+         } else {
+          validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/logo_uri", schemaPath: "#/properties/logo_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        const _errs7 = errors;
+        if (typeof data.name !== "string") {
+         validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs7 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.symbol !== void 0) {
+         const _errs9 = errors;
+         if (typeof data.symbol !== "string") {
+          validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/symbol", schemaPath: "#/properties/symbol/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.verified !== void 0) {
+          const _errs11 = errors;
+          if (typeof data.verified !== "boolean") {
+           validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath: instancePath + "/verified", schemaPath: "#/properties/verified/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+           return false;
+          }
+          var valid0 = _errs11 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCryptoDepositAccountFoundCurrencyClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateDeviceVerifyResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -29073,6 +29671,7 @@ const responseValidators = {
  exchangeOauthToken: { 200: validateOAuthTokenSuccessResponseClosed, 400: validateOAuthError, 401: validateOAuthError, 403: validateOAuthError, 413: validateOAuthError, 415: validateOAuthError, 429: validateOAuthError, 500: validateOAuthError, 503: validateOAuthError },
  executeWalletSwap: { 200: validateSwapActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  exportWallet: { 200: validateWalletExportResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ freezeUser: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAccountBalance: { 200: validateAccountBalanceResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAggregation: { 200: validateAggregationClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -29135,14 +29734,17 @@ const responseValidators = {
  listCardTransactions: { 200: validateListCardTransactionsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listCards: { 200: validateListCardsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listConditionSetItems: { 200: validateConditionSetItemsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ listConditionSets: { 200: validateConditionSetListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listCryptoDepositAccounts: { 200: validateListCryptoDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listFiatDepositAccounts: { 200: validateListFiatDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listIntents: { 200: validateIntentListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
+ listKeyQuorums: { 200: validateKeyQuorumListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOauthGrants: { 200: validateOAuthGrantListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOrganizationExternalFiatAccounts: { 200: validateListOrganizationExternalFiatAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOrganizationKyb: { 200: validateKYBStatusListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOrganizationSecrets: { 200: validateOrganizationSecretsListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOrganizations: { 200: validateOrganizationsListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
+ listPolicies: { 200: validatePolicyListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listTransactionsByReference: { 200: validateTransactionListClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listUserExternalFiatAccounts: { 200: validateListExternalFiatAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  listUserKyc: { 200: validateKYCStatusListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -29167,6 +29769,7 @@ const responseValidators = {
  revokeOauthGrant: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  revokeOrganizationSecret: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  rotateWebhookSecret: { 200: validateWebhookEndpointWithSecretClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ searchCryptoDepositConfig: { 200: validateCryptoDepositAccountConfigSearchResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  searchUsers: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  setUserCustomMetadata: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  submitOrganizationKyb: { 200: validateKYBStatusResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -29174,6 +29777,7 @@ const responseValidators = {
  submitWalletImport: { 200: validateWalletClosed, 400: validateError, 401: validateError, 403: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  testWebhookEndpoint: { 200: validateWebhookDeliveryClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  transferFromWallet: { 200: validateTransferActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ unfreezeUser: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  unlinkUserAccount: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateCard: { 200: validateCardClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },

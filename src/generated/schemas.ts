@@ -1120,6 +1120,13 @@ export type ConditionSetItemsResponse = {
   next_cursor: string | null;
 };
 
+/** One page of condition sets. */
+export type ConditionSetListResponse = {
+  /** Newest first. */
+  data: ConditionSet[];
+  next_cursor: string | null;
+};
+
 /** The value to compare with: a string, or for `in` 1 to 100 strings. Numbers are decimal or `0x` hex strings. */
 export type ConditionValue = string | string[];
 
@@ -1435,6 +1442,28 @@ export type CryptoDepositAccountConfigResponse = {
   chains: { [key: string]: CryptoDepositAccountChain };
   /** The currencies that can be deposited. */
   currencies: CryptoDepositAccountSourceCurrency[];
+};
+
+/** The chains and currencies that a search found. */
+export type CryptoDepositAccountConfigSearchResponse = {
+  /** The chains of the found currencies, by CAIP-2 id. */
+  chains: { [key: string]: CryptoDepositAccountChain };
+  /** The currencies that were found. */
+  currencies: CryptoDepositAccountFoundCurrency[];
+};
+
+/** A currency that a search found. */
+export type CryptoDepositAccountFoundCurrency = {
+  /** The chains on which it can be deposited. */
+  chains: CryptoDepositAccountSourceChain[];
+  /** Icon URL. Absent if there is none. */
+  logo_uri?: string | undefined;
+  /** Display name. */
+  name: string;
+  /** Symbol. */
+  symbol: string;
+  /** Whether the token is known to be the one that its name says. */
+  verified: boolean;
 };
 
 /** A currency on one chain. */
@@ -3552,6 +3581,13 @@ export type KeyQuorumIntentResponse = {
   status: IntentStatus;
 };
 
+/** One page of key quorums. */
+export type KeyQuorumListResponse = {
+  /** Newest first. */
+  data: KeyQuorum[];
+  next_cursor: string | null;
+};
+
 /** The capabilities of the customer. */
 export type KyxCapabilities = {
   payin_crypto: KyxCapabilityStatus;
@@ -4986,6 +5022,13 @@ export type PolicyIntentResponse = {
   status: IntentStatus;
 };
 
+/** One page of policies. */
+export type PolicyListResponse = {
+  /** Newest first. */
+  data: PolicySummary[];
+  next_cursor: string | null;
+};
+
 /** The request method that a rule applies to: a wallet rpc method, a wallet action, or `*` for all of them. */
 export type PolicyMethod = "eth_sendTransaction" | "eth_signTransaction" | "eth_signUserOperation" | "eth_signTypedData_v4" | "personal_sign" | "eth_sign7702Authorization" | "wallet_sendCalls" | "signTransaction" | "signAndSendTransaction" | "signMessage" | "exportPrivateKey" | "exportSeedPhrase" | "signTransactionBytes" | "signRawMessageBytes" | "tron_sendTransaction" | "tron_signTransaction" | "xrpl_signTransaction" | "earn_deposit" | "earn_withdraw" | "transfer" | "*";
 
@@ -5039,6 +5082,22 @@ export type PolicyRuleResponse = {
   method: PolicyMethod;
   /** Display name. */
   name: string;
+};
+
+/** A policy in a list, without its rules. */
+export type PolicySummary = {
+  /** The chain type of the wallets that the policy applies to. */
+  chain_type: WalletChainType;
+  /** Creation time in Unix milliseconds. */
+  created_at: number;
+  /** 24 characters. */
+  id: string;
+  /** Display name. */
+  name: string;
+  /** The key quorum that owns the resource; null if only the app secret is required. */
+  owner_id: KeyQuorumId | null;
+  /** The version of the rule language. */
+  version: "1.0";
 };
 
 /** The wallets to create. */
@@ -7392,7 +7451,7 @@ export type User = {
   /** Creation time in Unix seconds. */
   created_at: number;
   custom_metadata?: CustomMetadata | undefined;
-  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. The keys and signatures of a frozen user do not count, and the user obtains no new keys. */
+  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. The signatures of a frozen user do not count, and the user obtains no new keys. */
   frozen_at?: number | null | undefined;
   /** Whether the user has accepted the app's terms. False for users imported by the app. */
   has_accepted_terms: boolean;

@@ -1,4 +1,11 @@
-import { type EntityName, type FilterQuery, type Loaded, type QueryOrderMap, raw } from '@mikro-orm/core';
+import {
+  type AutoPath,
+  type EntityName,
+  type FilterQuery,
+  type Loaded,
+  type QueryOrderMap,
+  raw,
+} from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 
 /** The properties that order a list. */
@@ -7,10 +14,12 @@ interface Dated {
   createdAtMs: number;
 }
 
-export interface PageRequest<Entity> {
+export interface PageRequest<Entity, Excluded extends string> {
   /** The last row of the previous page. */
-  readonly after: Entity | undefined;
+  readonly after: Dated | undefined;
   readonly limit: number;
+  /** Large columns that the list does not show. */
+  readonly exclude?: readonly AutoPath<Entity, Excluded>[];
 }
 
 /**
@@ -20,18 +29,20 @@ export interface PageRequest<Entity> {
  * NOTE: the condition is a row value, which uses an index on `(…, created_at_ms, id)`; MikroORM's own cursors compare
  * the columns one by one.
  */
-export async function findPage<Entity extends Dated>(
+export async function findPage<Entity extends Dated, Excluded extends string = never>(
   em: SqlEntityManager,
   entity: EntityName<Entity>,
   where: FilterQuery<Entity>,
-  { after, limit }: PageRequest<Entity>,
-): Promise<{ page: Loaded<Entity>[]; nextCursor: string | null }> {
+  { after, limit, exclude = [] }: PageRequest<Entity, Excluded>,
+): Promise<{ page: Loaded<Entity, never, '*', Excluded>[]; nextCursor: string | null }> {
   const older = after && { [raw('(created_at_ms, id) < (?, ?)', [after.createdAtMs, after.id])]: [] };
   const rows = await em.find(entity, { ...(where as object), ...older } as FilterQuery<Entity>, {
     orderBy: { createdAtMs: 'desc', id: 'desc' } as QueryOrderMap<Entity>,
+    exclude,
     // One extra row shows whether another page follows.
     limit: limit + 1,
   });
   const page = rows.slice(0, limit);
-  return { page, nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const last = page.at(-1) as Dated | undefined;
+  return { page, nextCursor: rows.length > limit ? (last?.id ?? null) : null };
 }

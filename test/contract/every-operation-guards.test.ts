@@ -146,6 +146,7 @@ test('a server with more requests than it can answer refuses every operation wit
 const readsNoDatabase: readonly OperationId[] = [
   'getCardConfig',
   'getCryptoDepositConfig',
+  'searchCryptoDepositConfig',
   'quoteCryptoDeposit',
 ];
 

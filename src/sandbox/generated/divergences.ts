@@ -157,6 +157,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findTestAccount"
    },
    {
+    "text": "a frozen user is answered like a wrong code, because no other refusal of a login is documented.",
+    "path": "src/domain/wallets/tokens/log-in-with-code.ts",
+    "symbol": "openSession"
+   },
+   {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/token-terms.ts",
     "symbol": "tokenIssuer"
@@ -1204,6 +1209,17 @@ export const divergences: readonly OperationDivergences[] = [
   ]
  },
  {
+  "operation": "freezeUser",
+  "simulated": [],
+  "decisions": [
+   {
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
+    "path": "src/domain/wallets/users/change-user-state.ts",
+    "symbol": "endSessions"
+   }
+  ]
+ },
+ {
   "operation": "getAccount",
   "simulated": [],
   "decisions": []
@@ -1761,6 +1777,11 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": []
  },
  {
+  "operation": "listConditionSets",
+  "simulated": [],
+  "decisions": []
+ },
+ {
   "operation": "listCryptoDepositAccounts",
   "simulated": [],
   "decisions": []
@@ -1797,6 +1818,17 @@ export const divergences: readonly OperationDivergences[] = [
   ]
  },
  {
+  "operation": "listKeyQuorums",
+  "simulated": [],
+  "decisions": [
+   {
+    "text": "the list includes key quorums that were created for the `owner` of a resource.",
+    "path": "src/domain/access/key-quorums/find-key-quorum.ts",
+    "symbol": "listKeyQuorums"
+   }
+  ]
+ },
+ {
   "operation": "listOauthGrants",
   "simulated": [],
   "decisions": [
@@ -1826,6 +1858,11 @@ export const divergences: readonly OperationDivergences[] = [
  },
  {
   "operation": "listOrganizations",
+  "simulated": [],
+  "decisions": []
+ },
+ {
+  "operation": "listPolicies",
   "simulated": [],
   "decisions": []
  },
@@ -2189,6 +2226,32 @@ export const divergences: readonly OperationDivergences[] = [
   ]
  },
  {
+  "operation": "searchCryptoDepositConfig",
+  "simulated": [
+   "bundler",
+   "chains",
+   "exchange",
+   "swapRoutes"
+  ],
+  "decisions": [
+   {
+    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
+    "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
+    "symbol": "depositChains"
+   },
+   {
+    "text": "only the currencies of the configuration are searched, so all of them are verified.",
+    "path": "src/domain/money/crypto-deposits/deposit-config-view.ts",
+    "symbol": "depositConfigSearchView"
+   },
+   {
+    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
+    "path": "src/domain/money/crypto-deposits/display-names.ts",
+    "symbol": "iconOf"
+   }
+  ]
+ },
+ {
   "operation": "searchUsers",
   "simulated": [],
   "decisions": [
@@ -2330,6 +2393,17 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   }
+  ]
+ },
+ {
+  "operation": "unfreezeUser",
+  "simulated": [],
+  "decisions": [
+   {
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
+    "path": "src/domain/wallets/users/change-user-state.ts",
+    "symbol": "endSessions"
    }
   ]
  },

@@ -28,6 +28,7 @@ import { rateLevels } from './0027-rate-levels.ts';
 import { findAuditRecords } from './0028-find-audit-records.ts';
 import { transactionDoubts } from './0029-transaction-doubts.ts';
 import { lockSecrets } from './0030-lock-secrets.ts';
+import { listsAndRevokedSessions } from './0031-lists-and-revoked-sessions.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -62,4 +63,5 @@ export const migrations: readonly SchemaMigration[] = [
   findAuditRecords,
   transactionDoubts,
   lockSecrets,
+  listsAndRevokedSessions,
 ];

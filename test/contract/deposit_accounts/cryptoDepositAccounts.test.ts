@@ -46,6 +46,53 @@ test('the chains and currencies are those on which deposits can be converted wit
   expect(chainOfCaip2(onBase.caip2)?.name).toBe('base');
 });
 
+test('currencies are found by name, symbol and address', async () => {
+  const { body: config } = await call(sandbox, 'getCryptoDepositConfig', {});
+  const search = async (q: string) =>
+    (await call(sandbox, 'searchCryptoDepositConfig', { query: { q } })).body;
+  const currency = (symbol: string) => ({
+    ...config.currencies.find((one) => one.symbol === symbol)!,
+    verified: true,
+  });
+  const usdc = currency('USDC');
+  for (const q of [
+    '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913 ',
+  ]) {
+    const found = await search(q);
+    expect(found.currencies).toEqual([usdc]);
+    expect(Object.keys(found.chains).sort()).toEqual(usdc.chains.map(({ caip2 }) => caip2).sort());
+    expect(found.chains['eip155:8453']).toEqual(config.chains.base);
+  }
+  expect((await search('usd')).currencies).toEqual(
+    config.currencies
+      .filter(({ name, symbol }) => /usd/i.test(name + symbol))
+      .map((one) => ({ ...one, verified: true })),
+  );
+  expect((await search('eTHe')).currencies).toContainEqual(currency('ETH'));
+  expect(await search('no such currency')).toEqual({ chains: {}, currencies: [] });
+  for (const query of [{}, { q: '' }, { q: ' ' }, { q: 'a'.repeat(257) }]) {
+    const refused = await refusal(sandbox, 'searchCryptoDepositConfig', { query });
+    expect([refused.status, refused.body.code], JSON.stringify(query)).toEqual([400, 'invalid_data']);
+  }
+});
+
+test('chains that cannot be read are a 500', async () => {
+  await using broken = await startSandbox();
+  const find = () => {
+    throw new Error('no list of chains');
+  };
+  Object.assign(broken.services, { chains: { ...broken.services.chains, find } });
+  for (const [id, input] of [
+    ['getCryptoDepositConfig', {}],
+    ['searchCryptoDepositConfig', { query: { q: 'usdc' } }],
+  ] as const) {
+    expect(await refusal(broken, id, input)).toMatchObject({
+      ...{ status: 500, body: { error: 'Service unavailable.' } },
+    });
+  }
+});
+
 test('a deposit is quoted, of the worth of $100 unless the request has an amount', async () => {
   const source = { asset: 'eth', chain: 'arbitrum' };
   const { body: typical } = await call(sandbox, 'quoteCryptoDeposit', {

@@ -234,14 +234,27 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(codeOf(await refresh(tokens.refresh_token!))).toBe('invalid_grant');
     });
 
-    test('ends with a frozen user, for as long as the user is frozen', async () => {
+    test('ends with a frozen user, for good', async () => {
       const { refresh_token } = await grant();
       const freeze = (isFrozen: boolean) =>
         change((context) => changeUserState(context, alice.userId, { isFrozen }));
       await freeze(true);
       expect(codeOf(await refresh(refresh_token))).toBe('invalid_grant');
       await freeze(false);
-      expect((await refresh(refresh_token)).status).toBe(200);
+      expect(codeOf(await refresh(refresh_token))).toBe('invalid_grant');
+    });
+
+    test('a device that was approved before its user was frozen gets no tokens', async () => {
+      const before = await begin();
+      await decide(before.user_code);
+      const waiting = await begin();
+      const freeze = (isFrozen: boolean) =>
+        change((context) => changeUserState(context, alice.userId, { isFrozen }));
+      await freeze(true);
+      expect(await decide(waiting.user_code)).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
+      await freeze(false);
+      expect(codeOf(await poll(before.device_code))).toBe('access_denied');
+      expect((await decide(waiting.user_code)).status).toBe(200);
     });
   });
 

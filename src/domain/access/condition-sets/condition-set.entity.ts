@@ -12,7 +12,10 @@ export const ConditionSetEntity = defineEntity({
     ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
-  indexes: [{ name: 'condition_sets_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],
+  indexes: [
+    { name: 'condition_sets_by_owner', properties: ['ownerId'], where: 'owner_id is not null' },
+    { name: 'condition_sets_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+  ],
 });
 
 export type StoredConditionSet = InferEntity<typeof ConditionSetEntity>;

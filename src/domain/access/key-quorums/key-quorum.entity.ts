@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A set of members with a threshold: the owner of a resource, or an additional signer of a wallet. */
 export const KeyQuorumEntity = defineEntity({
@@ -16,6 +16,7 @@ export const KeyQuorumEntity = defineEntity({
     voucher: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
+  indexes: [{ name: 'key_quorums_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
   uniques: [
     {
       name: 'key_quorums_implicit_for',
@@ -24,3 +25,5 @@ export const KeyQuorumEntity = defineEntity({
     },
   ],
 });
+
+export type KeyQuorumRow = InferEntity<typeof KeyQuorumEntity>;

@@ -184,7 +184,7 @@ function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
         )
         .where('user_id', 'in', [...userIds])
         .where('user_keys.app_id', '=', app.id)
-        // Keys of a frozen user do not sign; they count again when the user is no longer frozen.
+        // Freezing deletes the keys; servers of the version before keep them.
         .where('users.frozen_at_ms', 'is', null)
         .as('newest'),
     )

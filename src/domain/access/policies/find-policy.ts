@@ -1,10 +1,13 @@
-import { notFound } from '../../../errors.ts';
+import { invalidQuery, notFound } from '../../../errors.ts';
 import type { PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { type PolicyDocument, PolicyEntity } from './policy.entity.ts';
 
 type PolicyContext = Pick<OperationContext, 'app' | 'em'>;
+
+const MAX_PAGE = 100;
 
 /** A policy as stored. */
 export interface StoredPolicy {
@@ -36,12 +39,34 @@ export async function findPolicy({ app, em }: PolicyContext, id: string): Promis
 }
 
 /** The app's policies among these ids. */
-export async function listPolicies(
+export async function listPoliciesOfIds(
   { app, em }: PolicyContext,
   ids: readonly string[],
 ): Promise<StoredPolicy[]> {
   if (ids.length === 0) return [];
   return (await em.find(PolicyEntity, { id: { $in: [...ids] }, appId: app.id })).map(readPolicy);
+}
+
+/**
+ * One page of the app's policies, newest first, without their rules.
+ *
+ * @param page `limit` is 1 to 100, 100 when left out.
+ * @throws ApiError invalid_data for a cursor of no policy.
+ */
+export async function listPolicies(
+  { app, em }: PolicyContext,
+  { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
+): Promise<{ policies: Omit<StoredPolicy, 'rules'>[]; nextCursor: string | null }> {
+  // Rules of a policy may be a megabyte.
+  const exclude = ['rules'] as const;
+  const after =
+    cursor === undefined
+      ? undefined
+      : await em.findOne(PolicyEntity, { id: cursor, appId: app.id }, { exclude });
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  const where = { appId: app.id };
+  const { page, nextCursor } = await findPage(em, PolicyEntity, where, { after, limit, exclude });
+  return { policies: page, nextCursor };
 }
 
 /**

@@ -22,7 +22,10 @@ export const PolicyEntity = defineEntity({
     ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
-  indexes: [{ name: 'policies_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],
+  indexes: [
+    { name: 'policies_by_owner', properties: ['ownerId'], where: 'owner_id is not null' },
+    { name: 'policies_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+  ],
 });
 
 export type PolicyDocument = InferEntity<typeof PolicyEntity>;

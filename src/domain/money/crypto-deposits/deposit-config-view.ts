@@ -3,6 +3,7 @@ import type { KnownChain } from '../../../assets/known-chains.ts';
 import type {
   CryptoDepositAccountChain,
   CryptoDepositAccountConfigResponse,
+  CryptoDepositAccountConfigSearchResponse,
   CryptoDepositAccountSourceCurrency,
 } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
@@ -18,6 +19,32 @@ export function depositConfigView(
   return {
     chains: Object.fromEntries(chains.map((chain) => [chain.name, chainView(chain)])),
     currencies: [...bySymbol].map(([asset, places]) => currencyView(asset, places)),
+  };
+}
+
+/**
+ * The currencies whose name or symbol contains a text or whose token has it as its address, and their chains by
+ * CAIP-2 id.
+ *
+ * CHOICE: only the currencies of the configuration are searched, so all of them are verified.
+ */
+export function depositConfigSearchView(
+  context: Pick<PreparationContext, 'chains' | 'exchange' | 'swapRoutes'>,
+  text: string,
+): CryptoDepositAccountConfigSearchResponse {
+  const { chains, currencies } = depositConfigView(context);
+  const wanted = text.trim().toLowerCase();
+  const found = currencies.filter(
+    ({ name, symbol, chains: places }) =>
+      name.toLowerCase().includes(wanted) ||
+      symbol.toLowerCase().includes(wanted) ||
+      places.some(({ address }) => address.toLowerCase() === wanted),
+  );
+  const ids = new Set(found.flatMap(({ chains: places }) => places.map(({ caip2 }) => caip2)));
+  const shown = Object.values(chains).filter(({ caip2 }) => ids.has(caip2));
+  return {
+    chains: Object.fromEntries(shown.map((chain) => [chain.caip2, chain])),
+    currencies: found.map((currency) => ({ ...currency, verified: true })),
   };
 }
 

@@ -3,7 +3,7 @@ import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.
 import { invalidQuery } from '../../../errors.ts';
 import type { IntentStatus, IntentType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { listKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
+import { listKeyQuorumsOfIds } from '../../access/key-quorums/find-key-quorum.ts';
 import { type Member, membershipsOf } from '../../access/key-quorums/list-memberships.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
@@ -193,7 +193,7 @@ async function whereStillAsked(
  * A quorum that nests quorums cannot itself be a member; while an intent is pending, its threshold is not reached.
  */
 async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: string): Promise<IntentQuery> {
-  const [quorum] = await listKeyQuorums(context, [id]);
+  const [quorum] = await listKeyQuorumsOfIds(context, [id]);
   if (quorum === undefined || quorum.keyQuorumIds.length > 0) return query;
   const threshold = quorum.threshold ?? quorum.publicKeys.length + quorum.userIds.length;
   const agreed = context.em

@@ -6,10 +6,10 @@ import type {
   Wallet,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { conditionSetView, listConditionSets } from '../../access/condition-sets/find-condition-set.ts';
-import { listKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
+import { conditionSetView, listConditionSetsOfIds } from '../../access/condition-sets/find-condition-set.ts';
+import { listKeyQuorumsOfIds } from '../../access/key-quorums/find-key-quorum.ts';
 import { keyQuorumView } from '../../access/key-quorums/key-quorum-view.ts';
-import { listPolicies } from '../../access/policies/find-policy.ts';
+import { listPoliciesOfIds } from '../../access/policies/find-policy.ts';
 import { policyView } from '../../access/policies/policy-view.ts';
 import { listWalletsOfIds } from '../../wallets/wallets/find-wallet.ts';
 import { walletView } from '../../wallets/wallets/wallet-view.ts';
@@ -35,9 +35,9 @@ export async function readResources(
     ...new Set(intents.filter((intent) => types.includes(intent.intent_type)).map((row) => row.subject_id)),
   ];
   const wallets = byId((await listWalletsOfIds(context, idsOf('RPC', 'TRANSFER', 'WALLET'))).map(walletView));
-  const policies = byId((await listPolicies(context, idsOf('POLICY', 'RULE'))).map(policyView));
-  const quorums = byId((await listKeyQuorums(context, idsOf('KEY_QUORUM'))).map(keyQuorumView));
-  const sets = byId((await listConditionSets(context, idsOf('CONDITION_SET'))).map(conditionSetView));
+  const policies = byId((await listPoliciesOfIds(context, idsOf('POLICY', 'RULE'))).map(policyView));
+  const quorums = byId((await listKeyQuorumsOfIds(context, idsOf('KEY_QUORUM'))).map(keyQuorumView));
+  const sets = byId((await listConditionSetsOfIds(context, idsOf('CONDITION_SET'))).map(conditionSetView));
   return ({ intent_type: type, subject_id: subjectId, resource_id: resourceId }) => {
     if (type !== 'RULE') {
       const resource = [wallets, policies, quorums, sets].map((ofKind) => ofKind.get(subjectId));

@@ -2,7 +2,7 @@ import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { OAuthTokenSuccessResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { getUser } from '../../access/user-records/find-user.ts';
+import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { OauthGrantEntity } from '../tokens/oauth-grant.entity.ts';
 import { hashOfSecret } from './codes.ts';
 import { issueGrantTokens } from './issue-grant-tokens.ts';
@@ -60,9 +60,9 @@ function pollAgain(
 async function redeem(context: OperationContext, code: OauthDeviceCode): Promise<OAuthTokenSuccessResponse> {
   const { app, em, ids, nowMs } = context;
   const userId = code.userId ?? '';
-  const user = await getUser(context, userId);
-  if (user === undefined) throw new ApiError('invalid_grant');
-  if (user.row.frozen_at_ms !== null) throw new ApiError('access_denied', 'the user is frozen');
+  if ((await getUser(context, userId)) === undefined) throw new ApiError('invalid_grant');
+  const { isFrozen } = await lockUser(context, userId);
+  if (isFrozen) throw new ApiError('access_denied', 'the user is frozen');
   code.status = 'redeemed';
   const grant = em.create(OauthGrantEntity, {
     id: ids.uuid(),

@@ -3,7 +3,7 @@ import type { DeviceVerifyAction, VerifyOauthDeviceRequest } from '../../../gene
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockForUpdate, lockNames } from '../../../storage/locks.ts';
 import { findUser, lockUser } from '../../access/user-records/find-user.ts';
-import { isDeviceSession } from '../tokens/find-session.ts';
+import { isDeviceSession, isRevokedSession } from '../tokens/find-session.ts';
 import { normalizeUserCode } from './codes.ts';
 import { OauthDeviceCodeEntity } from './oauth-device-code.entity.ts';
 import { OauthWrongCodeEntity } from './oauth-wrong-code.entity.ts';
@@ -32,6 +32,9 @@ export async function verifyDevice(
   }
   if (await isDeviceSession(context, sessionId)) {
     throw new ApiError('missing_or_invalid_token', 'the access token of a device cannot decide on devices');
+  }
+  if (await isRevokedSession(context, sessionId)) {
+    throw new ApiError('missing_or_invalid_token', 'the session of the access token was revoked');
   }
   if (decision === undefined) throw invalidField('', 'expected `user_code` and `action`');
   await requireFewWrong(context, userId);
@@ -71,7 +74,8 @@ async function decide(
   if (code === null) return false;
   if (code.expiresAtMs <= nowMs) throw new ApiError('invalid_state', 'the user code has expired');
   if (code.status !== 'pending') throw new ApiError('invalid_state', 'the user code was already decided');
-  await lockUser(context, userId);
+  const { isFrozen } = await lockUser(context, userId);
+  if (isFrozen && action === 'approve') throw new ApiError('invalid_state', 'the user is frozen');
   code.status = action === 'approve' ? 'approved' : 'denied';
   code.userId = userId;
   await em.flush();

@@ -1,6 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { OperationContext } from '../../../operation-context.ts';
 import { OauthGrantEntity } from './oauth-grant.entity.ts';
+import { UserSessionEntity } from './user-session.entity.ts';
 
 type SessionContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -14,10 +15,10 @@ export async function isDeviceSession({ app, em }: SessionContext, sessionId: st
  * it.
  */
 export async function isRevokedSession({ app, em }: SessionContext, sessionId: string): Promise<boolean> {
-  const grant = await em.findOne(
-    OauthGrantEntity,
-    { id: sessionId, appId: app.id },
-    { lockMode: LockMode.PESSIMISTIC_READ, refresh: true },
-  );
-  return grant !== null && grant.revokedAtMs !== null;
+  const where = { id: sessionId, appId: app.id };
+  const locked = { lockMode: LockMode.PESSIMISTIC_READ, refresh: true } as const;
+  const session =
+    (await em.findOne(OauthGrantEntity, where, locked)) ??
+    (await em.findOne(UserSessionEntity, where, locked));
+  return session !== null && session.revokedAtMs !== null;
 }

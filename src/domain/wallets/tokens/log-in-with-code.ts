@@ -9,7 +9,7 @@ import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { isTestCode } from '../../access/apps/test-accounts.ts';
-import { type AccountKey, findUser, getLogin } from '../../access/user-records/find-user.ts';
+import { type AccountKey, findUser, getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
@@ -29,7 +29,7 @@ import { UserSessionEntity } from './user-session.entity.ts';
 /**
  * Logs the user of a test account in and opens a session. `prepared`: from `findTestAccount`.
  *
- * @throws ApiError invalid_credentials where test logins are blocked; allowlist_rejected; user_does_not_exist for an
+ * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected; user_does_not_exist for an
  * unknown user under `no-signup`.
  */
 export async function logInWithCode(
@@ -127,7 +127,10 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
   return user;
 }
 
+/** CHOICE: a frozen user is answered like a wrong code, because no other refusal of a login is documented. */
 async function openSession(context: OperationContext, userId: string) {
+  const { isFrozen } = await lockUser(context, userId);
+  if (isFrozen) throw new ApiError('invalid_credentials', 'the user is frozen');
   const sessionId = context.ids.uuid();
   const refreshToken = `rt_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
   context.em.create(UserSessionEntity, {
@@ -136,6 +139,7 @@ async function openSession(context: OperationContext, userId: string) {
     userId,
     refreshTokenHash: hash('sha256', refreshToken),
     createdAtMs: context.nowMs,
+    revokedAtMs: null,
   });
   await context.em.flush();
   const token = await issueAccessToken(context, { userId, sessionId });

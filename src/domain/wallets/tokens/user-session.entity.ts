@@ -12,6 +12,8 @@ export const UserSessionEntity = defineEntity({
     /** Hex SHA-256 of the refresh token. */
     refreshTokenHash: p.text(),
     createdAtMs: p.bigint('number'),
+    /** When the user was frozen. */
+    revokedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'user_sessions_by_user', properties: ['userId'] }],
 });

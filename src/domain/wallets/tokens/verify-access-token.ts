@@ -16,7 +16,7 @@ type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
  * The user and session of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
- * an access token, or when the user is frozen or no longer exists.
+ * an access token, or when the user no longer exists. Tokens of a frozen user live to their end.
  */
 export async function verifyAccessToken(
   context: VerifyContext,
@@ -38,7 +38,7 @@ export async function verifyAccessToken(
     });
     const userId = userIdOf(payload.sub ?? '', context.prefix);
     const user = await getUser(context, userId);
-    if (user === undefined || user.row.frozen_at_ms !== null) return undefined;
+    if (user === undefined) return undefined;
     return { userId, sessionId: String(payload.sid) };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;

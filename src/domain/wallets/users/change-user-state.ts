@@ -7,7 +7,7 @@ import type { Tables } from '../../tables.ts';
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
 
-/** State that users change in the app's own pages, so no operation of the contract changes it. */
+/** State that users change in the app's own pages, and whether the app has frozen them. */
 export interface UserState {
   /** The user's new MFA methods; existing ones keep their time. */
   readonly mfaMethods?: readonly MfaMethod[] | undefined;
@@ -46,6 +46,7 @@ export async function changeUserState(
   };
   await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
   if (change.frozen_at_ms !== row.frozen_at_ms) await announceToIssuers(context, row.id);
+  if (change.frozen_at_ms !== null && row.frozen_at_ms === null) await endSessions(context, row.id);
   for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {
     await recordEvent(context, {
       appId: context.app.id,
@@ -61,6 +62,33 @@ export async function changeUserState(
     });
   }
   return { row: { ...row, ...change }, linkedAccounts };
+}
+
+/**
+ * Ends a user's sessions for good, with the keys that were obtained in them: a user who is no longer frozen logs in
+ * again. CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on
+ * for up to an hour, but no key is issued for one, and none approves a device.
+ */
+async function endSessions(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  userId: string,
+): Promise<void> {
+  const database = em.getKysely<Tables>();
+  await database.deleteFrom('user_keys').where('user_id', '=', userId).execute();
+  for (const sessions of ['user_sessions', 'oauth_grants'] as const) {
+    await database
+      .updateTable(sessions)
+      .set({ revoked_at_ms: nowMs })
+      .where('user_id', '=', userId)
+      .where('revoked_at_ms', 'is', null)
+      .execute();
+  }
+  await database
+    .updateTable('oauth_device_codes')
+    .set({ status: 'denied' })
+    .where('user_id', '=', userId)
+    .where('status', '=', 'approved')
+    .execute();
 }
 
 /** The cards of a frozen user cannot pay: a job reports it to their issuers. */
