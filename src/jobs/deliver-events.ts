@@ -4,7 +4,7 @@ import type { DelayDelivery } from '../ports/fault-injection.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { createDeliverySlots } from './delivery-slots.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
-import type { JobContext } from './job-context.ts';
+import { fewAtOnce } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /** The name of the job, for `wake`. */
@@ -107,22 +107,5 @@ export function deliverEvents(
       resting.clear();
       await options.journal.forget();
     },
-  };
-}
-
-/** Runs at most `most` units of work at a time, the others in order of arrival. */
-function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
-  let free = most;
-  const waiting: (() => void)[] = [];
-  return async (work) => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await inUnit(work);
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
-    }
   };
 }

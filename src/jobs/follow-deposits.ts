@@ -5,7 +5,7 @@ import {
 } from '../domain/money/transactions/record-deposits.ts';
 import { watchedAddresses } from '../domain/money/transactions/watched-addresses.ts';
 import type { AnyChain } from '../ports/chains.ts';
-import { type JobContext, outagesIn } from './job-context.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -15,7 +15,7 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
 
 /**
  * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
- * wallets. Chains are called between transactions; after a crash the same transfers are read again.
+ * wallets. Chains are called between transactions, each apart; after a crash the same transfers are read again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
@@ -50,15 +50,16 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
     }
   };
 
-  return {
+  return jobApart({
     name: 'follow-deposits',
     everyMs: EVERY_MS,
-    async run() {
-      // Side by side, so that a slow chain does not delay the others longer than one batch.
-      const chains = (await services.chains.listing?.()) ?? [];
-      return (await Promise.all(chains.map(tryRead))).includes(true);
+    batch: Number.POSITIVE_INFINITY,
+    subjectOf: (caip2: string) => caip2,
+    async claim(busy) {
+      return ((await services.chains.listing?.()) ?? []).filter((caip2) => !busy.includes(caip2));
     },
-  };
+    work: async ([caip2]) => caip2 !== undefined && tryRead(caip2),
+  });
 }
 
 function isFollowed(chain: AnyChain | undefined): chain is Followed {

@@ -3,10 +3,11 @@ import {
   claimDueExternalSteps,
   type DueExternalStep,
   type ExternalProgress,
+  type StepSystem,
 } from '../domain/money/wallet-actions/due-steps.ts';
-import { externalSteps } from '../domain/money/wallet-actions/external-steps.ts';
+import { externalSteps, systemOfStep } from '../domain/money/wallet-actions/external-steps.ts';
 import type { ExternalKind } from '../domain/money/wallet-actions/wallet-action-steps.ts';
-import { type JobContext, outagesIn } from './job-context.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
@@ -14,7 +15,7 @@ const BATCH = 20;
 
 /**
  * Follows the steps that other systems do, from the deposit until they have paid out or given it back. They are asked
- * between transactions.
+ * between transactions, each apart.
  */
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;
@@ -31,21 +32,25 @@ export function followExternalSteps({ services, inUnit }: JobContext): Job {
     }
   };
 
-  return {
+  return jobApart({
     name: 'follow-external-steps',
     everyMs: EVERY_MS,
-    async run() {
+    batch: BATCH,
+    subjectOf: (due: DueExternalStep) => JSON.stringify(systemOfStep(due)),
+    claim(busySubjects, limit) {
+      const claimant = { owner: services.processId, nowMs: clock.now() };
+      const busy = busySubjects.map((subject) => JSON.parse(subject) as StepSystem);
+      return inUnit((em) => claimDueExternalSteps(em, claimant, { kinds, busy, limit }));
+    },
+    async work(due) {
       const nowMs = clock.now();
-      const due = await inUnit((em) =>
-        claimDueExternalSteps(em, { owner: services.processId, nowMs }, { kinds, limit: BATCH }),
-      );
       const ended = await Promise.all(
         due.map(async (each) => {
           const progress = await ask(each);
           return inUnit((em) => advanceExternalStep(em, each, { progress, nowMs }));
         }),
       );
-      return due.length === BATCH || ended.includes(true);
+      return ended.includes(true);
     },
-  };
+  });
 }

@@ -13,18 +13,21 @@ import { followTransaction } from '../domain/money/transactions/follow-transacti
 import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
 import type { TransactionStatus } from '../domain/money/transactions/transaction-state.ts';
-import { type JobContext, outagesIn } from './job-context.ts';
+import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
+/** Units of work at a time, however many chains answer at the same moment. */
+const UNITS_AT_ONCE = 4;
 
 /**
  * Follows transactions until they are final. Broadcasts those again that their chain does not know, in particular
- * those signed just before a crash. Chains are called between transactions. One that waits for another is followed
+ * those signed just before a crash. Chains are called between transactions, each apart. One that waits for another is followed
  * after that one, with what has become of it.
  */
-export function followTransactions({ services, inUnit }: JobContext): Job {
+export function followTransactions({ services, inUnit: openUnit }: JobContext): Job {
+  const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);
   const report = outagesIn(services.log, 'transactions could not be followed; they are tried again');
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
     inUnit(async (em: SqlEntityManager) => {
@@ -73,16 +76,18 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
     await Promise.all(rows.map(followOnce));
   };
 
-  return {
+  return jobApart({
     name: 'follow-transactions',
     everyMs: EVERY_MS,
-    async run() {
-      const nowMs = services.clock.now();
-      const rows = await inUnit((em) =>
-        claimDueTransactions(em, { owner: services.processId, nowMs }, BATCH),
-      );
-      await followAll(rows, nowMs);
-      return rows.length === BATCH;
+    batch: BATCH,
+    subjectOf: ({ caip2 }: DueTransaction) => caip2,
+    claim(busy, limit) {
+      const claimant = { owner: services.processId, nowMs: services.clock.now() };
+      return inUnit((em) => claimDueTransactions(em, claimant, { busy, limit }));
     },
-  };
+    async work(rows) {
+      await followAll(rows, services.clock.now());
+      return false;
+    },
+  });
 }

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
+import type { Job } from './runner.ts';
 
 export interface JobContext {
   readonly services: Services;
@@ -30,5 +31,87 @@ export function outagesIn(log: Log, message: string): ReportOutage {
     log.warn({ subject, times: report.unreported, ...(isExpected ? { reason } : { err }) }, message);
     report.atMs = nowMs;
     report.unreported = 0;
+  };
+}
+
+/** Runs at most `most` units of work at a time, the others in order of arrival. */
+export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
+  let free = most;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await inUnit(work);
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
+
+/** Work that asks things outside, such as chains and providers, and one subject for each of those. */
+interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs'> {
+  /** Claims at most `limit` rows that are due, and none of the subjects in `busy`. */
+  claim(busy: readonly string[], limit: number): Promise<readonly Row[]>;
+  readonly batch: number;
+  readonly subjectOf: (row: Row) => string;
+  /** Result: whether there is more to do right away. */
+  work(rows: readonly Row[]): Promise<boolean>;
+}
+
+/**
+ * A job that works on each subject apart, so that one that hangs costs the others nothing. A batch waits for it as long
+ * as the job would pause anyway, and leaves it behind: its rows are not claimed until that work has ended.
+ */
+export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: WorkApart<Row>): Job {
+  const underWay = new Map<string, Promise<void>>();
+  let hasMore = false;
+  let failures: unknown[] = [];
+  let wake: () => void = () => undefined;
+
+  const begin = (subject: string, rows: readonly Row[], isFull: boolean): void => {
+    const end = async (): Promise<void> => {
+      try {
+        if ((await work(rows)) || isFull) hasMore = true;
+      } catch (error) {
+        failures.push(error);
+      } finally {
+        underWay.delete(subject);
+        if (hasMore || failures.length > 0 || underWay.size === 0) wake();
+      }
+    };
+    underWay.set(subject, end());
+  };
+  const rest = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    wake = resolve;
+    const timer = setTimeout(resolve, everyMs);
+    if (underWay.size > 0 && !hasMore && failures.length === 0) await promise;
+    clearTimeout(timer);
+  };
+  const finish = async (): Promise<void> => void (await Promise.all(underWay.values()));
+
+  return {
+    name,
+    everyMs,
+    async run() {
+      for (let isFull = true; isFull; ) {
+        const rows = await claim([...underWay.keys()], batch);
+        isFull = rows.length === batch;
+        for (const [subject, group] of Map.groupBy(rows, subjectOf)) begin(subject, group, isFull);
+      }
+      await rest();
+      // What failed behind an earlier batch fails this one, so that the job backs off.
+      const [failure] = failures;
+      failures = [];
+      if (failure !== undefined) throw failure;
+      const isUnfinished = hasMore || underWay.size > 0;
+      hasMore = false;
+      return isUnfinished;
+    },
+    stop: finish,
+    forget: finish,
   };
 }

@@ -1,20 +1,22 @@
 import { claimUnreadSteps, storeEffects, type UnreadStep } from '../domain/money/wallet-actions/due-steps.ts';
 import type { TransactionMovements } from '../ports/chains.ts';
-import { type JobContext, outagesIn } from './job-context.ts';
+import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
+/** Units of work at a time, however many chains answer at the same moment. */
+const UNITS_AT_ONCE = 4;
 /** The delay before a step is read again after its chain could not be reached. */
 const AGAIN_MS = 2000;
 
 /**
  * Reads what the transactions of wallet actions moved, for the actions whose outcome depends on it. Chains are called
- * between transactions.
+ * between transactions, each apart.
  */
-export function readEffects({ services, inUnit }: JobContext): Job {
+export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
   const { chains, clock, log } = services;
-
+  const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);
   const report = outagesIn(log, 'the effects of steps could not be read; they are read again');
   const read = async ({ caip2, hash }: UnreadStep): Promise<TransactionMovements | undefined> => {
     try {
@@ -27,21 +29,25 @@ export function readEffects({ services, inUnit }: JobContext): Job {
     }
   };
 
-  return {
+  return jobApart({
     name: 'read-effects',
     everyMs: EVERY_MS,
-    async run() {
+    batch: BATCH,
+    subjectOf: ({ caip2 }: UnreadStep) => caip2,
+    claim(busy, limit) {
+      const claimant = { owner: services.processId, nowMs: clock.now() };
+      return inUnit((em) => claimUnreadSteps(em, claimant, { busy, limit }));
+    },
+    async work(due) {
       const nowMs = clock.now();
-      const due = await inUnit((em) => claimUnreadSteps(em, { owner: services.processId, nowMs }, BATCH));
-      const found = await Promise.all(
+      await Promise.all(
         due.map(async (each) => {
           const movements = await read(each);
           const againMs = movements === undefined ? nowMs + AGAIN_MS : nowMs;
           await inUnit((em) => storeEffects(em, each, { found: movements, nowMs: againMs }));
-          return movements;
         }),
       );
-      return due.length === BATCH && found.some((movements) => movements !== undefined);
+      return false;
     },
-  };
+  });
 }

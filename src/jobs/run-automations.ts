@@ -1,13 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { StoredExecution } from '../domain/access/automations/execution.entity.ts';
 import { claimDueExecutions } from '../domain/money/automation-runs/claim-executions.ts';
 import { runExecution } from '../domain/money/automation-runs/run-execution.ts';
-import type { JobContext } from './job-context.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 10;
 
-/** Runs executions of automations. Chains and services are asked between transactions. */
+/** Runs executions of automations. Chains and services are asked between transactions, those of each chain apart. */
 export function runAutomations({
   services,
   inUnit,
@@ -16,17 +17,22 @@ export function runAutomations({
   /** Reads outside any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
 }): Job {
-  return {
+  const report = outagesIn(services.log, 'executions could not be run; they are tried again');
+  return jobApart({
     name: 'run-automations',
     everyMs: EVERY_MS,
-    async run() {
-      const nowMs = services.clock.now();
-      const claimed = await inUnit((em) =>
-        claimDueExecutions(em, { owner: services.processId, nowMs }, BATCH),
-      );
-      const em = await openReader();
-      await Promise.all(claimed.map((execution) => runExecution({ services, inUnit, em }, execution)));
-      return claimed.length === BATCH;
+    batch: BATCH,
+    subjectOf: ({ caip2 }: StoredExecution) => caip2,
+    claim(busy, limit) {
+      const claimant = { owner: services.processId, nowMs: services.clock.now() };
+      return inUnit((em) => claimDueExecutions(em, claimant, { busy, limit }));
     },
-  };
+    async work(claimed) {
+      const em = await openReader();
+      await Promise.all(
+        claimed.map((execution) => runExecution({ services, inUnit, em, report }, execution)),
+      );
+      return false;
+    },
+  });
 }

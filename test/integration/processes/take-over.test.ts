@@ -48,7 +48,8 @@ describe.each(databaseKinds)('%s', (kind) => {
   const claimant = (owner: string) => ({ owner, nowMs: startMs });
   const claimChain = (owner: string) =>
     inUnit((em) => claimTransfers(em, { ...claimant(owner), caip2, leaseMs: 60_000 }));
-  const claimSent = (owner: string) => inUnit((em) => claimDueTransactions(em, claimant(owner), 10));
+  const claimSent = (owner: string) =>
+    inUnit((em) => claimDueTransactions(em, claimant(owner), { limit: 10 }));
   const claimWaiting = (owner: string) => inUnit((em) => claimEndpoints(em, claimant(owner), [], 10));
 
   /** A transaction that its request broadcasts itself, an endpoint with deliveries and a chain, all claimed by `a`. */

@@ -29,6 +29,8 @@ export interface RunContext {
   readonly inUnit: OperationContext['inUnit'];
   /** Reads outside any transaction. */
   readonly em: SqlEntityManager;
+  /** Reports that the chain of an execution, or a service for it, could not be asked. */
+  readonly report: (caip2: string, err: unknown) => void;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface RunContext {
  * them, and nothing is swept twice.
  */
 export async function runExecution(context: RunContext, execution: StoredExecution): Promise<void> {
-  const { services, inUnit } = context;
+  const { services, inUnit, report } = context;
   try {
     const origin = await originOf(context, execution);
     if (origin === 'unknown') {
@@ -60,10 +62,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     const isFinal =
       error instanceof UnauthorizedUseError || (error instanceof ApiError && !passing.has(error.code));
     if (!isFinal && nowMs < (execution.retryUntilMs ?? 0)) {
-      services.log.warn(
-        { err: error, execution: execution.id },
-        'an execution could not be run; it is tried again',
-      );
+      report(execution.caip2, error);
       await inUnit((em) => putOffExecution(em, execution.id, nowMs + AGAIN_MS));
       return;
     }

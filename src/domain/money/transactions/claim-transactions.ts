@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
 import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -17,32 +18,43 @@ export interface DueTransaction extends TransactionRow {
 /** How long a claimed transaction belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 
-const selectDue = prepareQuery<{ nowMs: number; limit: number }, DueTransaction>(
-  (database, { nowMs, limit }) =>
-    database
-      .selectFrom('transactions')
-      .leftJoin('transactions as earlier', 'earlier.id', 'transactions.after_transaction_id')
-      .select(transactionColumns.map((column) => `transactions.${column}` as const))
-      .select('earlier.status as earlierStatus')
-      .where('transactions.next_check_at_ms', '<=', nowMs)
-      .orderBy('transactions.next_check_at_ms')
-      .orderBy('transactions.id')
-      .limit(limit)
-      .$castTo<DueTransaction>()
-      .forUpdate('transactions')
-      .skipLocked(),
-);
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+}
+
+const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
+  database
+    .selectFrom('transactions')
+    .leftJoin('transactions as earlier', 'earlier.id', 'transactions.after_transaction_id')
+    .select(transactionColumns.map((column) => `transactions.${column}` as const))
+    .select('earlier.status as earlierStatus')
+    .where('transactions.next_check_at_ms', '<=', nowMs)
+    .orderBy('transactions.next_check_at_ms')
+    .orderBy('transactions.id')
+    .limit(limit)
+    .$castTo<DueTransaction>()
+    .forUpdate('transactions')
+    .skipLocked();
+
+const selectDue = prepareQuery<Wanted, DueTransaction>(dueOf);
 
 /**
  * Claims transactions that are due for a status check, the most overdue first, by moving their next check: no other
  * process claims them meanwhile, and the claim of a process that dies is released, or expires.
+ *
+ * @param busy chains whose transactions are left out.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
-  limit: number,
+  { busy = [], limit }: { readonly busy?: readonly string[]; readonly limit: number },
 ): Promise<readonly DueTransaction[]> {
-  const { rows } = await selectDue(em, { nowMs, limit });
+  const wanted = { nowMs, limit };
+  const rows =
+    busy.length === 0
+      ? (await selectDue(em, wanted)).rows
+      : await dueOf(em.getKysely<Tables>(), wanted).where('transactions.caip2', 'not in', busy).execute();
   if (rows.length === 0) return [];
   const leasedUntilMs = nowMs + LEASE_MS;
   await em

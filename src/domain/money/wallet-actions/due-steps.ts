@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
 import type { TransactionMovements } from '../../../ports/chains.ts';
 import { noteChange } from '../../base/events/stored-effects.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
@@ -31,6 +32,18 @@ export interface DueExternalStep extends DueStep {
   readonly depositHash: string;
 }
 
+/** A system that does external steps: their kind, and how their ids begin. */
+export interface StepSystem {
+  readonly kind: ExternalKind;
+  readonly idsFrom: string;
+}
+
+interface WantedSteps {
+  /** Systems whose steps are left out. */
+  readonly busy: readonly StepSystem[];
+  readonly limit: number;
+}
+
 /** What the counterpart of an external step reports. */
 export type ExternalProgress =
   /** For the deposit to be included, or for the payment. */
@@ -49,7 +62,7 @@ export type ExternalProgress =
 export async function claimDueExternalSteps(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
-  { kinds, limit }: { readonly kinds: readonly ExternalKind[]; readonly limit: number },
+  { kinds, busy, limit }: { readonly kinds: readonly ExternalKind[] } & WantedSteps,
 ): Promise<readonly DueExternalStep[]> {
   if (kinds.length === 0) return [];
   const due = await em
@@ -74,6 +87,13 @@ export async function claimDueExternalSteps(
     .where('steps.external_status', '=', 'waiting')
     .where('steps.external_kind', 'in', kinds)
     .where('transactions.status', 'in', includedStatuses)
+    .where(({ and, not, eb }) =>
+      and(
+        busy.map(({ kind, idsFrom }) =>
+          not(and([eb('steps.external_kind', '=', kind), eb('steps.external_id', 'like', `${idsFrom}%`)])),
+        ),
+      ),
+    )
     .orderBy('steps.next_check_at_ms')
     .orderBy('steps.action_id')
     .limit(limit)
@@ -130,39 +150,47 @@ export interface UnreadStep extends DueStep {
   readonly hash: string;
 }
 
-const selectUnread = prepareQuery<{ nowMs: number; limit: number }, UnreadStep>(
-  (database, { nowMs, limit }) =>
-    database
-      .selectFrom('wallet_action_steps as steps')
-      .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
-      .innerJoin('wallet_actions', 'wallet_actions.id', 'steps.action_id')
-      .select([
-        'wallet_actions.app_id as appId',
-        'steps.action_id as actionId',
-        'steps.position',
-        'transactions.caip2',
-        'transactions.transaction_hash as hash',
-      ])
-      .where('steps.next_check_at_ms', '<=', nowMs)
-      .where('transactions.status', 'in', includedStatuses)
-      .where((where) =>
-        where('steps.effects_block_number', 'is distinct from', where.ref('transactions.block_number')),
-      )
-      .orderBy('steps.next_check_at_ms')
-      .orderBy('steps.action_id')
-      .limit(limit)
-      .$castTo<UnreadStep>()
-      .forUpdate('steps')
-      .skipLocked(),
-);
+const unreadOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; limit: number }) =>
+  database
+    .selectFrom('wallet_action_steps as steps')
+    .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+    .innerJoin('wallet_actions', 'wallet_actions.id', 'steps.action_id')
+    .select([
+      'wallet_actions.app_id as appId',
+      'steps.action_id as actionId',
+      'steps.position',
+      'transactions.caip2',
+      'transactions.transaction_hash as hash',
+    ])
+    .where('steps.next_check_at_ms', '<=', nowMs)
+    .where('transactions.status', 'in', includedStatuses)
+    .where((where) =>
+      where('steps.effects_block_number', 'is distinct from', where.ref('transactions.block_number')),
+    )
+    .orderBy('steps.next_check_at_ms')
+    .orderBy('steps.action_id')
+    .limit(limit)
+    .$castTo<UnreadStep>()
+    .forUpdate('steps')
+    .skipLocked();
 
-/** Claims steps whose effects are to be read, as `claimDueExternalSteps` does. */
+const selectUnread = prepareQuery(unreadOf);
+
+/**
+ * Claims steps whose effects are to be read, as `claimDueExternalSteps` does.
+ *
+ * @param busy chains whose steps are left out.
+ */
 export async function claimUnreadSteps(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
-  limit: number,
+  { busy, limit }: { readonly busy: readonly string[]; readonly limit: number },
 ): Promise<readonly UnreadStep[]> {
-  const { rows: due } = await selectUnread(em, { nowMs, limit });
+  const wanted = { nowMs, limit };
+  const due =
+    busy.length === 0
+      ? (await selectUnread(em, wanted)).rows
+      : await unreadOf(em.getKysely<Tables>(), wanted).where('transactions.caip2', 'not in', busy).execute();
   for (const step of due) await putOff(em, step, { untilMs: nowMs + LEASE_MS, claimedBy: owner });
   return due;
 }

@@ -1,6 +1,6 @@
 import type { Services } from '../../../operation-context.ts';
 import type { FiatEnvironment, FiatPayout, FiatProviders } from '../../../ports/fiat-providers.ts';
-import type { DueExternalStep, ExternalProgress } from './due-steps.ts';
+import type { DueExternalStep, ExternalProgress, StepSystem } from './due-steps.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
 /** Asks about an external step. Safe to call repeatedly; rejects when the system cannot be reached. */
@@ -44,6 +44,13 @@ export function payoutOfStep(externalId: string): {
 } {
   const [provider = '', environment = '', ...id] = externalId.split(':');
   return { provider, environment: environment as FiatEnvironment, id: id.join(':') };
+}
+
+/** The system that does a step. */
+export function systemOfStep({ kind, externalId }: DueExternalStep): StepSystem {
+  if (kind !== 'payout') return { kind, idsFrom: '' };
+  const { provider, environment } = payoutOfStep(externalId);
+  return { kind, idsFrom: payoutStepId({ provider, environment, id: '' }) };
 }
 
 function askProvidersAbout(fiatProviders: FiatProviders): AskAboutStep {
