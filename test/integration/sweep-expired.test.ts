@@ -25,6 +25,13 @@ const oneEther: PolicyAction = {
   ],
 };
 
+const etherInAnHour = {
+  name: 'Ether sent in an hour',
+  method: 'eth_signTransaction',
+  metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+  window: { type: 'rolling', seconds: 3600 },
+} as const;
+
 describe.each(databaseKinds)('%s', (kind) => {
   let database: TestDatabase;
   beforeAll(async () => {
@@ -61,12 +68,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
   test('everything expired is deleted, an hour later where requests in progress may need it, and not earlier', async () => {
     await inTransaction(database, async (context) => {
-      await createAggregation(context, {
-        name: 'Ether sent in an hour',
-        method: 'eth_signTransaction',
-        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
-        window: { type: 'rolling', seconds: 3600 },
-      });
+      await createAggregation(context, etherInAnHour);
       await (await openRunningTotals(context, 'wallet', oneEther)).record();
       await beginImport(context, {
         address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
@@ -108,5 +110,39 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await rows()).toEqual({ ...unused, aggregation_records: 0 });
     await sweepAt(startMs + 25 * hourMs);
     expect(await rows()).toEqual({ ...unused, aggregation_records: 0, idempotency_records: 0 });
+  });
+
+  test('many expired rows are deleted in several transactions', async () => {
+    const insert = (columns: string, values: string, table: string) =>
+      database.orm.em.fork().execute(`
+        with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 5002)
+        insert into ${table} (${columns}) select ${values} from numbers
+      `);
+    await inTransaction(database, (context) => createAggregation(context, etherInAnHour));
+    const ofAggregation = "(select id from aggregations limit 1), 'g' || n, '1', 0";
+    await insert(
+      'id, aggregation_id, group_key, amount, recorded_at_ms',
+      `'r' || n, ${ofAggregation}`,
+      'aggregation_records',
+    );
+    await insert(
+      'app_id, key, fingerprint, status, created_at_ms',
+      "'acme', 'k' || n, '', 200, 0",
+      'idempotency_records',
+    );
+    await insert('app_id, digest, expires_at_ms', "'acme', 'd' || n, 0", 'used_signatures');
+    const [first, all] = [2, 0].map((count) => ({
+      ...{
+        aggregation_records: count,
+        idempotency_records: count,
+        used_signatures: count,
+        wallet_imports: 0,
+      },
+    }));
+    // It runs again at once.
+    expect(await sweepAt(startMs)).toBe(true);
+    expect(await rows()).toEqual(first);
+    expect(await sweepAt(startMs)).toBe(false);
+    expect(await rows()).toEqual(all);
   });
 });

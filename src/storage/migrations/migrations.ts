@@ -29,6 +29,7 @@ import { findAuditRecords } from './0028-find-audit-records.ts';
 import { transactionDoubts } from './0029-transaction-doubts.ts';
 import { lockSecrets } from './0030-lock-secrets.ts';
 import { listsAndRevokedSessions } from './0031-lists-and-revoked-sessions.ts';
+import { findByState } from './0032-find-by-state.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -64,4 +65,5 @@ export const migrations: readonly SchemaMigration[] = [
   transactionDoubts,
   lockSecrets,
   listsAndRevokedSessions,
+  findByState,
 ];

@@ -15,5 +15,6 @@ export const AggregationRecordEntity = defineEntity({
   },
   indexes: [
     { name: 'aggregation_records_window', properties: ['aggregationId', 'groupKey', 'recordedAtMs'] },
+    { name: 'aggregation_records_by_age', properties: ['aggregationId', 'recordedAtMs'] },
   ],
 });

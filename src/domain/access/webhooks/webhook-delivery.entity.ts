@@ -28,6 +28,17 @@ export const WebhookDeliveryEntity = defineEntity({
   },
   indexes: [
     { name: 'webhook_deliveries_by_endpoint', properties: ['endpointId', 'eventSequence'] },
+    // For lists of those with one status. Most are delivered, which the index of all serves.
+    {
+      name: 'webhook_deliveries_failed',
+      properties: ['endpointId', 'eventSequence'],
+      where: "status = 'failed'",
+    },
+    {
+      name: 'webhook_deliveries_pending',
+      properties: ['endpointId', 'eventSequence'],
+      where: "status = 'pending'",
+    },
     {
       name: 'webhook_deliveries_due',
       properties: ['endpointId', 'nextAttemptAtMs', 'eventSequence'],

@@ -58,11 +58,27 @@ export function answerOnce(): Idempotency {
   };
 }
 
-/** Deletes expired records; returns how many. */
-export async function dropExpiredAnswers(em: SqlEntityManager, nowMs: number): Promise<number> {
+/** Deletes up to `limit` expired records; returns how many. */
+export async function dropExpiredAnswers(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
   const { numDeletedRows } = await em
     .getKysely<Tables>()
     .deleteFrom('idempotency_records')
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple('app_id', 'key'),
+        'in',
+        selectFrom('idempotency_records')
+          .select(['app_id', 'key'])
+          .where('created_at_ms', '<=', nowMs - LIFETIME_MS)
+          .limit(limit)
+          .$asTuple('app_id', 'key'),
+      ),
+    )
+    // Another process may have replaced the expired record meanwhile.
     .where('created_at_ms', '<=', nowMs - LIFETIME_MS)
     .executeTakeFirst();
   return Number(numDeletedRows);

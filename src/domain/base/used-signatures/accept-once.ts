@@ -86,12 +86,26 @@ export async function useForIntent(
   if (owner !== 'mine') throw alreadyUsed();
 }
 
-/** Deletes payloads whose requests have expired; returns how many. */
-export async function dropExpiredSignatures(em: SqlEntityManager, nowMs: number): Promise<number> {
+/** Deletes up to `limit` payloads whose requests have expired; returns how many. */
+export async function dropExpiredSignatures(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
   const { numDeletedRows } = await em
     .getKysely<Tables>()
     .deleteFrom('used_signatures')
-    .where('expires_at_ms', '<', nowMs - CLOCK_SKEW_MS)
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple('app_id', 'digest'),
+        'in',
+        selectFrom('used_signatures')
+          .select(['app_id', 'digest'])
+          .where('expires_at_ms', '<', nowMs - CLOCK_SKEW_MS)
+          .limit(limit)
+          .$asTuple('app_id', 'digest'),
+      ),
+    )
     .executeTakeFirst();
   return Number(numDeletedRows);
 }
