@@ -91,6 +91,8 @@ describe('lint', () => {
         key_export: 'exportPrivateKey exportSeedPhrase',
         hash_signing: 'signRawMessageBytes secp256k1_sign',
         raw_signing: 'signRawMessageBytes',
+        // A transaction of a Safe, and the account itself.
+        sibling_call: 'eth_signTypedData_v4 eth_sign7702Authorization',
         token_transfer: 'eth_signTransaction',
         other_method: 'eth_sendTransaction wallet_sendCalls eth_signUserOperation transfer',
       },
@@ -99,7 +101,10 @@ describe('lint', () => {
       'user operations to one receiver beside short messages',
       'ethereum',
       operationsToFriend,
-      { user_operation_hash: 'personal_sign eth_signTypedData_v4' },
+      {
+        user_operation_hash: 'personal_sign eth_signTypedData_v4',
+        sibling_call: 'eth_signTypedData_v4',
+      },
     ],
     [
       'a limit for payments alone',
@@ -114,7 +119,28 @@ describe('lint', () => {
         allow('eth_signTransaction', toToken),
         deny('eth_signTransaction', calldata('transfer.to', 'eq', evil)),
       ],
-      { sibling_call: 'eth_signTransaction eth_signTransaction eth_signTransaction' },
+      // approve, increaseAllowance, transferFrom, multicall
+      { sibling_call: Array(4).fill('eth_signTransaction').join(' ') },
+    ],
+    [
+      'a DENY on transfers of a token beside typed data',
+      'ethereum',
+      [deny('eth_signTransaction', calldata('transfer.to', 'eq', evil)), allow('eth_signTypedData_v4')],
+      {
+        // Of ERC-2612, DAI, ERC-3009 (2), Permit2 (4), an order, a tree of orders, a root, and a transaction of a Safe.
+        sibling_call: Array(12).fill('eth_signTypedData_v4').join(' '),
+        user_operation_hash: 'eth_signTypedData_v4',
+      },
+    ],
+    [
+      'a DENY on one receiver',
+      'ethereum',
+      [
+        allow('eth_signTransaction'),
+        deny('eth_signTransaction', when('ethereum_transaction', 'to', 'eq', evil)),
+      ],
+      // A contract that passes the payment on.
+      { sibling_call: 'eth_signTransaction', token_transfer: 'eth_signTransaction' },
     ],
     [
       'a DENY on messages and authorizations',
@@ -160,7 +186,8 @@ describe('lint', () => {
       ],
       {
         key_export: 'exportPrivateKey exportSeedPhrase',
-        sibling_call: 'signTransaction',
+        // CreateAccount, Assign, CreateAccountWithSeed, WithdrawNonceAccount, AuthorizeNonceAccount, TransferWithSeed
+        sibling_call: Array(6).fill('signTransaction').join(' '),
         token_transfer: 'signTransaction',
         other_method: 'signAndSendTransaction transfer',
       },
@@ -172,7 +199,14 @@ describe('lint', () => {
         allow('signTransaction'),
         deny('signTransaction', when('solana_token_program_instruction', 'Transfer.amount', 'gt', '1000')),
       ],
-      { sibling_call: 'signTransaction signTransaction signTransaction' },
+      // Approve, ApproveChecked, CloseAccount, SetAuthority
+      { sibling_call: Array(4).fill('signTransaction').join(' ') },
+    ],
+    [
+      'payments of Solana for some time',
+      'solana',
+      [allow('signTransaction', when('system', 'current_unix_timestamp', 'lt', '4000000000'))],
+      { lasting_transaction: 'signTransaction' },
     ],
     [
       'payments to a friend on Solana',
@@ -195,6 +229,8 @@ describe('lint', () => {
       {
         key_export: 'exportPrivateKey',
         hash_signing: 'signTransactionBytes',
+        // AccountPermissionUpdateContract
+        sibling_call: 'signTransactionBytes',
         token_transfer: 'tron_signTransaction',
         other_method: 'tron_sendTransaction signTransactionBytes transfer',
       },
@@ -209,7 +245,7 @@ describe('lint', () => {
           field_source: 'tron_trigger_smart_contract_data',
         } as Rule['conditions'][number]),
       ],
-      { sibling_call: 'tron_signTransaction tron_signTransaction tron_signTransaction' },
+      { sibling_call: Array(4).fill('tron_signTransaction').join(' ') },
     ],
     [
       'payments to a friend on Tron',
@@ -350,7 +386,7 @@ describe('lint', () => {
     const policy_id = await makePolicy(sandbox, 'ethereum', noValue);
     const stored = await analyzePolicies(sandbox, 'lintPolicy', { policy_id, strict_methods: true });
     expect(stored).toMatchObject({ app_id: sandbox.appId, policy_id, strict_methods: true });
-    expect(Object.keys(summary(stored.gaps))).toEqual(['token_transfer', 'other_method']);
+    expect(Object.keys(summary(stored.gaps))).toEqual(['sibling_call', 'token_transfer', 'other_method']);
     expect(stored.gaps[0]).toMatchObject({ rule_name: 'allow *', denied: { method: 'eth_signTransaction' } });
 
     const large = deny(

@@ -1,13 +1,7 @@
 import type { ConditionInput } from '../../../policy/source.ts';
 import { callRequests, type EthereumCall, isEvmAddress } from './lint-ethereum-calls.ts';
-import {
-  boundaryNumbers,
-  distinct,
-  type Effect,
-  namedValues,
-  rpc,
-  type TriedRequest,
-} from './lint-requests.ts';
+import { tokenGrants } from './lint-ethereum-grants.ts';
+import { boundaryNumbers, distinct, type Effect, namedValues, type TriedRequest } from './lint-requests.ts';
 import { type TokenFunction, tokenFunctions } from './lint-token-calls.ts';
 
 /** Stands for the tokens that no rule names. */
@@ -51,7 +45,7 @@ function* effectsOf(
   const terms = { owner: call.sender.toLowerCase(), to: receiver.toLowerCase(), amount };
   const functions = tokenFunctions({ ...terms, source: 'ethereum_calldata' });
   const byFunction = functions.map((each) => requestsOf(call, each));
-  const permit = permitOf(call, terms);
+  const grants = tokenGrants(call, terms);
   for (const [index, calls] of byFunction.slice(0, 2).entries()) {
     const siblings = byFunction.filter((_, other) => other !== index);
     yield {
@@ -62,7 +56,7 @@ function* effectsOf(
           of: method,
           requests: siblings.map((requests) => requests[position]!),
         })),
-        { kind: 'sibling_call', requests: [permit] },
+        { kind: 'sibling_call', requests: grants },
       ],
     };
   }
@@ -84,23 +78,4 @@ export function tokenTransfers({ to, chainId, sender }: EthereumCall) {
     of: request.method,
     requests: [request],
   }));
-}
-
-/** Source: ERC-2612. */
-function permitOf(
-  { to: verifyingContract, chainId }: EthereumCall,
-  { owner, to: spender, amount }: { readonly owner: string; readonly to: string; readonly amount: bigint },
-): TriedRequest {
-  const fields = ['owner:address', 'spender:address', 'value:uint256', 'nonce:uint256', 'deadline:uint256'];
-  const Permit = fields.map((each) => {
-    const [name = '', type = ''] = each.split(':');
-    return { name, type };
-  });
-  const typed_data = {
-    domain: { name: 'Token', version: '1', chainId, verifyingContract },
-    types: { Permit },
-    primary_type: 'Permit',
-    message: { owner, spender, value: String(amount), nonce: '0', deadline: '4102444800' },
-  };
-  return rpc('eth_signTypedData_v4', { params: { typed_data } }, { token: verifyingContract });
 }

@@ -11,6 +11,7 @@ import {
   STRANGER,
   signedBytesOf,
 } from './lint-ethereum-calls.ts';
+import { paymentGrants } from './lint-ethereum-grants.ts';
 import { messageEffects } from './lint-ethereum-messages.ts';
 import { tokenEffects, tokenTransfers } from './lint-ethereum-tokens.ts';
 import {
@@ -58,6 +59,7 @@ async function paymentEffect(call: EthereumCall): Promise<Effect> {
       { kind: 'hash_signing', of: 'eth_signTransaction', requests: hashRequests(keccak_256(signed)) },
       { kind: 'raw_signing', of: 'eth_signTransaction', requests: [bytesRequest(signed, 'keccak256')] },
       { kind: 'user_operation_hash', of: 'eth_signUserOperation', requests: disguisedOperations(call) },
+      ...paymentGrants(call).map((grant) => ({ kind: 'sibling_call' as const, ...grant })),
       ...tokenTransfers(call),
     ],
   };

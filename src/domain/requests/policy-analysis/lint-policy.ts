@@ -30,7 +30,7 @@ import {
   phraseExport,
   type TriedRequest,
 } from './lint-requests.ts';
-import { solanaEffects } from './lint-solana.ts';
+import { durablePayments, solanaEffects } from './lint-solana.ts';
 import { suiEffects } from './lint-sui.ts';
 import { tronEffects } from './lint-tron.ts';
 
@@ -75,7 +75,7 @@ interface RemedyRule {
   readonly conditions: readonly ConditionInput[];
 }
 
-type GapKind = OtherKind | 'key_export' | 'other_method';
+type GapKind = OtherKind | 'key_export' | 'other_method' | 'lasting_transaction';
 
 const messages: Readonly<Record<GapKind, string>> = {
   key_export: 'the private key can be exported, and then signs everything',
@@ -83,6 +83,8 @@ const messages: Readonly<Record<GapKind, string>> = {
   raw_signing: 'the bytes of a denied transaction or message can be signed, which is the same signature',
   user_operation_hash: 'a denied user operation can be signed as a message or as typed data',
   other_method: 'a denied call can be made by another method, whose rules are separate',
+  lasting_transaction:
+    'a transaction that is signed in time can be sent later: a durable nonce keeps it valid until the nonce is used',
   sibling_call: 'what a denied call moves can be moved by another function, instruction or transaction type',
   token_transfer: 'a payment is denied, but tokens can be transferred: they are not part of its amount',
 };
@@ -234,6 +236,9 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
     await setImmediate();
     await tryEffect(linting, findings, { effect, exports });
   }
+  if (chainType === 'solana' && policy.rules.some(endsInTime)) {
+    await findings.tryEach('lasting_transaction', null, [...durablePayments({ conditions, sender })]);
+  }
   // What other DENY rules are about is not made up here; an export or a hash has the effect of anything.
   if (policy.rules.some(({ action }) => action === 'DENY')) {
     await findings.tryEach('key_export', null, exports);
@@ -242,6 +247,12 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
       await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH, method)]);
   }
   return [...findings.gaps.values()];
+}
+
+/** Whether a rule ends a permission at some time. */
+function endsInTime({ action, conditions }: CompiledPolicy['rules'][number]): boolean {
+  const ends = action === 'ALLOW' ? ['lt', 'lte'] : ['gt', 'gte'];
+  return conditions.some(({ input }) => input.field_source === 'system' && ends.includes(input.operator));
 }
 
 // The codec of XRPL takes as long to load as a tenth of the start.

@@ -92,13 +92,14 @@ function paymentEffect(from: string, to: string, lamports: bigint): Effect {
   const amount = decimalText({ digits: lamports, scale: LAMPORTS_DECIMALS });
   const source = { asset: 'sol', amount, chain: 'solana' };
   const transfer = lamports === 0n ? [] : [transferRequest({ source, destination: { address: to } })];
-  const marks = [nameIs('solana_system_program_instruction', 'CreateAccountWithSeed')];
-  const created = requestsOf(from, createAccount(from, to, lamports), { marks });
+  const siblings = Object.entries(systemSiblings(from, to, lamports)).map(([name, instruction]) =>
+    requestsOf(from, instruction, { marks: [nameIs('solana_system_program_instruction', name)] }),
+  );
   const token = tokenCalls(from, { mint: SOME_MINT, destination: undefined, amount: 1n });
   return {
     calls: [...calls, ...transfer],
     others: calls.flatMap(({ method: of }, index) => [
-      { kind: 'sibling_call' as const, of, requests: [created[index]!] },
+      { kind: 'sibling_call' as const, of, requests: siblings.map((each) => each[index]!) },
       { kind: 'token_transfer' as const, of, requests: [token[0]!.requests[index]!] },
     ]),
   };
@@ -108,25 +109,64 @@ function nameIs(source: (typeof instructionNames)[number], value: string): Condi
   return { field_source: source, field: 'instructionName', operator: 'eq', value };
 }
 
-/** Lamports for an account of a program of the receiver's. Source: solana-program system_instruction.rs */
-function createAccount(from: string, owner: string, lamports: bigint): Instruction {
-  const seed = utf8ToBytes('seed');
-  return {
+/**
+ * What gives lamports away beside a transfer: to an account of the receiver's program, from an account that derives from
+ * the wallet, from a nonce account, and with the account itself. Source: solana-program system_instruction.rs
+ */
+function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Record<string, Instruction>> {
+  const [wallet, other, receiver] = [from, account(4), to].map((address) => ({ address, isWritable: true }));
+  const [authority, hashes, rent] = [{ address: from }, { address: BLOCKHASHES }, { address: RENT }];
+  const [amount, space, program] = [littleEndian(lamports, 8), littleEndian(0n, 8), base58ToBytes(to)];
+  const seed = concatBytes(littleEndian(4n, 8), utf8ToBytes('seed'));
+  const of = (
+    tag: bigint,
+    accounts: readonly (Instruction['accounts'][number] | undefined)[],
+    ...data: Uint8Array[]
+  ): Instruction => ({
     program: SYSTEM_PROGRAM,
-    accounts: [
-      { address: from, isWritable: true },
-      { address: account(4), isWritable: true },
-    ],
-    data: concatBytes(
-      littleEndian(3n, 4),
-      base58ToBytes(from),
-      littleEndian(BigInt(seed.length), 8),
-      seed,
-      littleEndian(lamports, 8),
-      littleEndian(0n, 8),
-      base58ToBytes(owner),
-    ),
+    accounts: accounts.filter((each) => each !== undefined),
+    data: concatBytes(littleEndian(tag, 4), ...data),
+  });
+  return {
+    // The new account signs too.
+    CreateAccount: of(0n, [wallet, other], amount, space, program),
+    Assign: of(1n, [wallet], program),
+    CreateAccountWithSeed: of(3n, [wallet, other], base58ToBytes(from), seed, amount, space, program),
+    WithdrawNonceAccount: of(5n, [other, receiver, hashes, rent, authority], amount),
+    AuthorizeNonceAccount: of(7n, [other, authority], program),
+    TransferWithSeed: of(11n, [other, authority, receiver], amount, seed, base58ToBytes(SYSTEM_PROGRAM)),
   };
+}
+
+const BLOCKHASHES = 'SysvarRecentB1ockHashes11111111111111111111';
+const RENT = 'SysvarRent111111111111111111111111111111111';
+
+/** Payments of a durable nonce: they stay valid until the nonce is used. Source: Solana docs, durable nonces. */
+export function* durablePayments({ conditions, sender = SENDER }: LintSubject): Generator<TriedRequest> {
+  const named = (member: string) =>
+    namedValues(
+      conditions,
+      (each) => each.field_source === instructionNames[0] && each.field === `Transfer.${member}`,
+    );
+  const marks = [nameIs('solana_system_program_instruction', 'AdvanceNonceAccount')];
+  const advance: Instruction = {
+    program: SYSTEM_PROGRAM,
+    accounts: [{ address: account(4), isWritable: true }, { address: BLOCKHASHES }, { address: sender }],
+    data: littleEndian(4n, 4),
+  };
+  for (const to of distinct([STRANGER, ...named('to')], MOST_RECEIVERS)) {
+    for (const lamports of boundaryNumbers(named('lamports'), MAX_U64)) {
+      const transfer: Instruction = {
+        program: SYSTEM_PROGRAM,
+        accounts: [
+          { address: sender, isWritable: true },
+          { address: to, isWritable: true },
+        ],
+        data: concatBytes(littleEndian(2n, 4), littleEndian(lamports, 8)),
+      };
+      yield* transactionRequests(encodeSolanaInstructions(sender, [advance, transfer]), { marks });
+    }
+  }
 }
 
 interface TokenTerms {
@@ -174,6 +214,8 @@ function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): re
       accounts: [source, theMint, delegate, owner],
       data: [units, decimals],
     },
+    // Of wrapped lamports, all that the account has.
+    { name: 'CloseAccount', tag: 9, accounts: [source, to, owner], data: [] },
     // Authority type 2, the account's owner, becomes another one.
     {
       name: 'SetAuthority',

@@ -1,5 +1,6 @@
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
+import { contractAbi } from '../../../signing/ethereum/contracts/contract-abi.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 
 /** A call of an ERC-20 token, also on Tron. Addresses are lower-case 0x hex. */
@@ -24,7 +25,10 @@ const PARAMETERS = {
   approve: ['spender:address', 'value:uint256'],
   increaseAllowance: ['spender:address', 'addedValue:uint256'],
   transferFrom: ['from:address', 'to:address', 'value:uint256'],
+  // Of contracts that call themselves, such as many tokens and routers.
+  multicall: ['data:bytes[]'],
 } as const;
+const multicall = contractAbi(['function multicall(bytes[] data)']);
 // The first 4 bytes of keccak256 of `increaseAllowance(address,uint256)`, of OpenZeppelin's tokens.
 const INCREASE_ALLOWANCE = '39509351';
 
@@ -41,11 +45,13 @@ function markOf(name: keyof typeof PARAMETERS, source: TokenTerms['source']): Co
 export function tokenFunctions({ owner, to, amount, source }: TokenTerms): readonly TokenFunction[] {
   const approval = encodeTokenCall({ name: 'approve', spender: to, amount });
   const increase = hexToBytes(INCREASE_ALLOWANCE + bytesTo0xHex(approval).slice(10));
+  const transfer = encodeTokenCall({ name: 'transfer', to, amount });
   const functions = {
-    transfer: encodeTokenCall({ name: 'transfer', to, amount }),
+    transfer,
     approve: approval,
     increaseAllowance: increase,
     transferFrom: encodeTokenCall({ name: 'transferFrom', from: owner, to, amount }),
+    multicall: multicall.encodeCall('multicall', [bytesTo0xHex(transfer)]),
   };
   return Object.entries(functions).map(([name, data]) => ({
     name,

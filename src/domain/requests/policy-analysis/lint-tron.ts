@@ -1,8 +1,10 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { decimalText } from '../../../assets/decimal.ts';
+import { concatBytes, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
 import { parseTronAddress, tronAddressText } from '../../../policy/values.ts';
-import { encodeTronRawData, type TronContract } from '../../../signing/tron/raw-data.ts';
+import { bytesField, int64Field } from '../../../signing/tron/protobuf.ts';
+import { encodeTronRawData, type TronContract, tronContractTypes } from '../../../signing/tron/raw-data.ts';
 import {
   boundaryNumbers,
   bytesRequest,
@@ -113,6 +115,7 @@ function paymentEffect(owner: string, to: string, amount: bigint): Effect {
     calls: [...payment.calls, ...transfer],
     others: [
       hashOf(payment),
+      { kind: 'sibling_call', requests: [permissionUpdate(owner)] },
       ...payment.calls.map(({ method: of }, index) => ({
         kind: 'token_transfer' as const,
         of,
@@ -120,6 +123,28 @@ function paymentEffect(owner: string, to: string, amount: bigint): Effect {
       })),
     ],
   };
+}
+
+/**
+ * Gives the account away: its owner permission becomes another account's. `raw_sign` signs such bytes. Source: TRON
+ * protocol, core/contract/account_contract.proto.
+ */
+function permissionUpdate(owner: string): TriedRequest {
+  const [account, stranger] = [owner, STRANGER].map(hexToBytes) as [Uint8Array, Uint8Array];
+  const key = concatBytes(bytesField(1, stranger), int64Field(2, 1n));
+  const permission = concatBytes(bytesField(3, utf8ToBytes('owner')), int64Field(4, 1n), bytesField(7, key));
+  const type = 'AccountPermissionUpdateContract';
+  const any = concatBytes(
+    bytesField(1, utf8ToBytes(`type.googleapis.com/protocol.${type}`)),
+    bytesField(2, concatBytes(bytesField(1, account), bytesField(2, permission))),
+  );
+  const bytes = concatBytes(
+    bytesField(1, new Uint8Array(2)),
+    bytesField(4, new Uint8Array(8)),
+    int64Field(8, BigInt(EXPIRATION)),
+    bytesField(11, concatBytes(int64Field(1, tronContractTypes[type]), bytesField(2, any))),
+  );
+  return bytesRequest(bytes, 'sha256', 'signTransactionBytes');
 }
 
 interface TokenTerms {

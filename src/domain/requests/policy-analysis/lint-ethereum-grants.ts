@@ -1,0 +1,204 @@
+import { bytesTo0xHex } from '../../../crypto/encoding.ts';
+import type { ConditionInput } from '../../../policy/source.ts';
+import { contractAbi } from '../../../signing/ethereum/contracts/contract-abi.ts';
+import { callRequests, type EthereumCall, STRANGER } from './lint-ethereum-calls.ts';
+import { rpc, type TriedRequest } from './lint-requests.ts';
+
+/** A struct as `name:type name:type`. */
+type Structs = Readonly<Record<string, string>>;
+
+interface Grant {
+  /** The first is the primary type. */
+  readonly structs: Structs;
+  readonly message: Readonly<Record<string, unknown>>;
+  readonly verifyingContract: string;
+}
+
+const LATER = '4102444800';
+const PERMIT2 = '0x000000000022d473030f116ddee9f6b43ac78ba3';
+const SEAPORT = '0x0000000000000068f116a894984e2db1123eb395';
+const SOME_CONTRACT = '0x0000000000000000000000000000000000c0ffee';
+const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
+const NO_BYTES = `0x${'00'.repeat(32)}`;
+const ZERO_ADDRESS = `0x${'00'.repeat(20)}`;
+
+const multicall3 = contractAbi([
+  'function aggregate3Value((address target, bool allowFailure, uint256 value, bytes callData)[] calls) payable',
+]);
+
+/**
+ * Requests that make a payment without being a call to its receiver: through a contract that passes it on, from a Safe
+ * that the wallet owns, and by giving the account to another program. Sources: Multicall3; Safe 1.3 to 1.5; EIP-7702.
+ */
+export function paymentGrants(call: EthereumCall): readonly { of?: string; requests: TriedRequest[] }[] {
+  const { to, value, chainId, sender } = call;
+  const data = multicall3.encodeCall('aggregate3Value', [[to, false, value, '0x']]);
+  const through = { to: MULTICALL3, value, chainId, sender, data: bytesTo0xHex(data) };
+  const marks = [is('ethereum_transaction', 'to', 'eq', MULTICALL3)];
+  const passedOn = value === 0n ? [] : callRequests(through, { marks });
+  const zeros = { operation: 0, safeTxGas: '0', baseGas: '0', gasPrice: '0', nonce: '0' };
+  const safe: Grant = {
+    structs: {
+      SafeTx: `to:address value:uint256 data:bytes operation:uint8 safeTxGas:uint256 baseGas:uint256 gasPrice:uint256 gasToken:address refundReceiver:address nonce:uint256`,
+    },
+    message: {
+      ...{ to, value: String(value), data: '0x', ...zeros },
+      ...{ gasToken: ZERO_ADDRESS, refundReceiver: ZERO_ADDRESS },
+    },
+    verifyingContract: SOME_CONTRACT,
+  };
+  const delegation = rpc('eth_sign7702Authorization', {
+    params: { contract: STRANGER, chain_id: chainId, nonce: 0 },
+  });
+  return [
+    ...passedOn.map((request) => ({ of: request.method, requests: [request] })),
+    { requests: [typedRequest(safe, chainId), delegation] },
+  ];
+}
+
+interface TokenTerms {
+  readonly owner: string;
+  readonly to: string;
+  readonly amount: bigint;
+}
+
+/**
+ * Typed data that lets another account take tokens. Sources: ERC-2612; DAI; ERC-3009; Permit2; Seaport 1.6, whose bulk
+ * orders are trees; orders of which only a Merkle root is signed.
+ */
+export function tokenGrants(
+  { to: token, chainId }: EthereumCall,
+  { owner, to: spender, amount }: TokenTerms,
+): readonly TriedRequest[] {
+  const value = String(amount);
+  const permitted = { token, amount: value };
+  const details = { token, amount: String(amount % 2n ** 160n), expiration: 4102444800, nonce: 0 };
+  const authorized = {
+    ...{ from: owner, to: spender, value, validAfter: '0', validBefore: LATER, nonce: NO_BYTES },
+  };
+  const authorization =
+    'from:address to:address value:uint256 validAfter:uint256 validBefore:uint256 nonce:bytes32';
+  const detailed = { PermitDetails: 'token:address amount:uint160 expiration:uint48 nonce:uint48' };
+  const permissions = { TokenPermissions: 'token:address amount:uint256' };
+  const ofToken: readonly Omit<Grant, 'verifyingContract'>[] = [
+    {
+      structs: { Permit: 'owner:address spender:address value:uint256 nonce:uint256 deadline:uint256' },
+      message: { owner, spender, value, nonce: '0', deadline: LATER },
+    },
+    {
+      structs: { Permit: 'holder:address spender:address nonce:uint256 expiry:uint256 allowed:bool' },
+      message: { holder: owner, spender, nonce: '0', expiry: LATER, allowed: true },
+    },
+    { structs: { TransferWithAuthorization: authorization }, message: authorized },
+    { structs: { ReceiveWithAuthorization: authorization }, message: authorized },
+  ];
+  const ofPermit2: readonly Omit<Grant, 'verifyingContract'>[] = [
+    {
+      structs: { PermitSingle: 'details:PermitDetails spender:address sigDeadline:uint256', ...detailed },
+      message: { details, spender, sigDeadline: LATER },
+    },
+    {
+      structs: { PermitBatch: 'details:PermitDetails[] spender:address sigDeadline:uint256', ...detailed },
+      message: { details: [details], spender, sigDeadline: LATER },
+    },
+    {
+      structs: {
+        PermitTransferFrom: 'permitted:TokenPermissions spender:address nonce:uint256 deadline:uint256',
+        ...permissions,
+      },
+      message: { permitted, spender, nonce: '0', deadline: LATER },
+    },
+    {
+      structs: {
+        PermitBatchTransferFrom:
+          'permitted:TokenPermissions[] spender:address nonce:uint256 deadline:uint256',
+        ...permissions,
+      },
+      message: { permitted: [permitted], spender, nonce: '0', deadline: LATER },
+    },
+  ];
+  const grants: readonly Grant[] = [
+    ...ofToken.map((grant) => ({ ...grant, verifyingContract: token })),
+    ...ofPermit2.map((grant) => ({ ...grant, verifyingContract: PERMIT2 })),
+    ...orders({ token, owner, value }),
+  ];
+  return grants.map((grant) => ({ ...typedRequest(grant, chainId), token }));
+}
+
+const ORDER = {
+  OrderComponents:
+    'offerer:address zone:address offer:OfferItem[] consideration:ConsiderationItem[] orderType:uint8 startTime:uint256 endTime:uint256 zoneHash:bytes32 salt:uint256 conduitKey:bytes32 counter:uint256',
+  OfferItem:
+    'itemType:uint8 token:address identifierOrCriteria:uint256 startAmount:uint256 endAmount:uint256',
+  ConsiderationItem:
+    'itemType:uint8 token:address identifierOrCriteria:uint256 startAmount:uint256 endAmount:uint256 recipient:address',
+};
+
+/** An order that offers the tokens for nothing: alone, in a tree, and as a Merkle root. */
+function orders({ token, owner, value }: Readonly<Record<'token' | 'owner' | 'value', string>>): Grant[] {
+  const item = { itemType: 1, token, identifierOrCriteria: '0', startAmount: value, endAmount: value };
+  const order = {
+    ...{ offerer: owner, zone: ZERO_ADDRESS, offer: [item], consideration: [], orderType: 0 },
+    ...{ startTime: '0', endTime: LATER, zoneHash: NO_BYTES, salt: '0', conduitKey: NO_BYTES, counter: '0' },
+  };
+  return [
+    { structs: ORDER, message: order, verifyingContract: SEAPORT },
+    {
+      structs: { BulkOrder: 'tree:OrderComponents[2]', ...ORDER },
+      message: { tree: [order, order] },
+      verifyingContract: SEAPORT,
+    },
+    {
+      structs: { Root: 'root:bytes32' },
+      message: { root: `0x${'11'.repeat(32)}` },
+      verifyingContract: SOME_CONTRACT,
+    },
+  ];
+}
+
+function is(
+  field_source: ConditionInput['field_source'],
+  field: string,
+  operator: ConditionInput['operator'],
+  value: string,
+): ConditionInput {
+  return { field_source, field, operator, value };
+}
+
+/** Paths to a number that each of the messages has; a root has none. */
+const markedFields: Readonly<Record<string, string>> = {
+  SafeTx: 'operation',
+  Permit: 'nonce',
+  TransferWithAuthorization: 'value',
+  ReceiveWithAuthorization: 'value',
+  PermitSingle: 'sigDeadline',
+  PermitBatch: 'sigDeadline',
+  PermitTransferFrom: 'nonce',
+  PermitBatchTransferFrom: 'nonce',
+  OrderComponents: 'orderType',
+  BulkOrder: 'tree.orderType',
+};
+
+function typedRequest({ structs, message, verifyingContract }: Grant, chainId: number): TriedRequest {
+  const [primary_type = ''] = Object.keys(structs);
+  const types = Object.fromEntries(
+    Object.entries(structs).map(([name, members]) => [
+      name,
+      members.split(' ').map((member) => {
+        const [own = '', type = ''] = member.split(':');
+        return { name: own, type };
+      }),
+    ]),
+  );
+  const domain = { name: 'Example', version: '1', chainId, verifyingContract };
+  const field = markedFields[primary_type];
+  const condition =
+    field === undefined
+      ? is('ethereum_typed_data_message', 'root', 'neq', NO_BYTES)
+      : is('ethereum_typed_data_message', field, 'gte', '0');
+  return rpc(
+    'eth_signTypedData_v4',
+    { params: { typed_data: { domain, types, primary_type, message } } },
+    { marks: [{ ...condition, typed_data: { types, primary_type } }] },
+  );
+}
