@@ -206,10 +206,15 @@ function changedPolicies(
 /** Deposits that are converted at the wallet's own address are converted by automations that it gets for this. */
 function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
   if (method !== 'POST') return false;
-  if (rest === '/automations/attach') return true;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
-  return rest === '/deposit_accounts/crypto' && strategy !== 'dedicated';
+  return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
 }
+
+/** By the path after that of the wallet. */
+export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boolean>> = {
+  '/automations/attach': () => true,
+  '/deposit_accounts/crypto': (strategy) => strategy !== 'dedicated',
+};
 
 /**
  * The path of the request after that of the wallet.

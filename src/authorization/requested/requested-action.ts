@@ -17,18 +17,8 @@ import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data
 import type { KnownAction } from '../provable-rules.ts';
 import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuiltPart } from './built-part.ts';
-import type { SignTask, WalletTask } from './requested-task.ts';
+import { builtMethods, type SignTask, type WalletTask } from './requested-task.ts';
 import { requestedTransferAction } from './requested-transfer.ts';
-
-/** Paths whose transactions the server builds, with the method under which policies evaluate them. */
-const methodsOfPaths: Readonly<Record<string, string>> = {
-  '/swap': 'swap',
-  '/payout/fiat': 'payout',
-  '/earn/ethereum/deposit': 'earn_deposit',
-  '/earn/ethereum/withdraw': 'earn_withdraw',
-  '/earn/ethereum/incentive/claim': 'earn_incentive_claim',
-  '/earn/ethereum/fees/collect': 'earn_fee_collect',
-};
 
 /** The wallet that signs. */
 interface SigningWallet {
@@ -61,7 +51,7 @@ export async function requestedAction(
   }
   if (rest === '/rpc') return rpcAction(body, task, wallet);
   if (rest === '/transfer') return transferOf(body, task, wallet);
-  const method = Object.hasOwn(methodsOfPaths, rest) ? methodsOfPaths[rest]! : undefined;
+  const method = Object.hasOwn(builtMethods, rest) ? builtMethods[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
   return part?.action(wallet.address) ?? onlyMethod(method);
 }

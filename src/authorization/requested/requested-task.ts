@@ -76,9 +76,18 @@ function delegatesToOurs(params: unknown): boolean {
   );
 }
 
-/** Operations on a wallet whose transactions the server builds from what others answer. */
-const buildingPaths =
-  /^\/(swap|payout\/fiat|earn\/ethereum\/(deposit|withdraw|incentive\/claim|fees\/collect))$/;
+/**
+ * Operations on a wallet whose transactions the server builds from what others answer, by the path after that of the
+ * wallet: the methods under which policies evaluate them.
+ */
+export const builtMethods: Readonly<Record<string, string>> = {
+  '/swap': 'swap',
+  '/payout/fiat': 'payout',
+  '/earn/ethereum/deposit': 'earn_deposit',
+  '/earn/ethereum/withdraw': 'earn_withdraw',
+  '/earn/ethereum/incentive/claim': 'earn_incentive_claim',
+  '/earn/ethereum/fees/collect': 'earn_fee_collect',
+};
 
 /** Which operation is asked for, of which wallet. */
 interface RequestedOf {
@@ -104,7 +113,12 @@ export function requireRequested(
   task: WalletTask,
 ): BuiltPart | undefined {
   const { rest, building } = asked;
-  if (method === 'POST' && task.kind === 'sign' && building !== undefined && buildingPaths.test(rest)) {
+  if (
+    method === 'POST' &&
+    task.kind === 'sign' &&
+    building !== undefined &&
+    Object.hasOwn(builtMethods, rest)
+  ) {
     const part = partOf(body, task, { ...asked, building });
     if (part !== undefined) return part;
   } else if (method === 'POST' && isRequested(asked, body, task)) return undefined;
@@ -121,16 +135,26 @@ function partOf(
   return partOfEarn(rest.slice('/earn/ethereum/'.length), body, task, { appId, ...building });
 }
 
-function isRequested({ rest, chainType, building }: RequestedOf, body: Body, task: WalletTask): boolean {
+type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
+
+/** Operations on a wallet that sign what their body says, by the path after that of the wallet. */
+const signingPaths: Readonly<Record<string, IsSigned>> = {
+  '/raw_sign': (body, task) => task.method === 'raw_sign' && isSame(task.params, body.params),
+  '/rpc': isRequestedRpc,
+  // A server with a signer has no exchange.
+  '/transfer': (body, task, { chainType, building }) =>
+    isTransferOf(body, task, { chainType, hasExchange: building === undefined }),
+};
+
+function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean {
+  const { rest } = asked;
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
-  if (rest === '/raw_sign') return task.method === 'raw_sign' && isSame(task.params, body.params);
-  if (rest === '/rpc') return isRequestedRpc(body, task);
-  // A server with a signer has none.
-  const hasExchange = building === undefined;
-  if (rest === '/transfer') return isTransferOf(body, task, { chainType, hasExchange });
+  if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
   // Operations on Spark are asked for by rpc only.
-  return buildingPaths.test(rest) && isTransactionTask(task) && task.method !== 'spark_operation';
+  return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
+
+const EXPORT_PATH = '/export';
 
 function isRequestedExport(
   rest: string,
@@ -138,7 +162,7 @@ function isRequestedExport(
   { form, recipient }: Extract<WalletTask, { kind: 'export' }>,
 ): boolean {
   const isRpc = rest === '/rpc';
-  if (!isRpc && rest !== '/export') return false;
+  if (!isRpc && rest !== EXPORT_PATH) return false;
   const given = (isRpc ? body.params : body) as Fields;
   const phrase = isRpc ? body.method === 'exportSeedPhrase' : body.export_seed_phrase === true;
   if (isRpc && !phrase && body.method !== 'exportPrivateKey') return false;
@@ -239,3 +263,9 @@ function isSentTransaction(body: Body, task: SignTask): boolean {
     isCompletedBy({ ...asked, ...data }, transaction, completedOnEthereum)
   );
 }
+
+/** What a key is used for by a signed request: paths after that of the wallet, and methods of rpc that send. */
+export const comparedOperations = {
+  paths: [...Object.keys(signingPaths), EXPORT_PATH, ...Object.keys(builtMethods)],
+  sendingMethods: Object.keys(sendingMethods),
+} as const;

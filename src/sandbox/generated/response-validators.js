@@ -4842,7 +4842,7 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
        validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
        return false;
       }
-      if (!(data0 === "key_export" || data0 === "hash_signing" || data0 === "raw_signing" || data0 === "user_operation_hash" || data0 === "other_method" || data0 === "sibling_call" || data0 === "token_transfer")) {
+      if (!(data0 === "key_export" || data0 === "hash_signing" || data0 === "raw_signing" || data0 === "user_operation_hash" || data0 === "other_method" || data0 === "sibling_call" || data0 === "token_transfer" || data0 === "lasting_transaction")) {
        validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaPolicyGap.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
        return false;
       }
@@ -5015,7 +5015,7 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
  return errors === 0;
 }
 
-const schemaPolicyGap = { "$id": "PolicyGap", "type": "object", "required": ["kind", "message", "denied", "passes", "rule_id", "rule_name", "remedy"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["key_export", "hash_signing", "raw_signing", "user_operation_hash", "other_method", "sibling_call", "token_transfer"] }, "message": { "type": "string" }, "denied": { "anyOf": [{ "$ref": "LintedRequest" }, { "type": "null" }] }, "passes": { "$ref": "LintedRequest" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] }, "remedy": { "anyOf": [{ "$ref": "PolicyRemedy" }, { "type": "null" }] } } };
+const schemaPolicyGap = { "$id": "PolicyGap", "type": "object", "required": ["kind", "message", "denied", "passes", "rule_id", "rule_name", "remedy"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["key_export", "hash_signing", "raw_signing", "user_operation_hash", "other_method", "sibling_call", "token_transfer", "lasting_transaction"] }, "message": { "type": "string" }, "denied": { "anyOf": [{ "$ref": "LintedRequest" }, { "type": "null" }] }, "passes": { "$ref": "LintedRequest" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] }, "remedy": { "anyOf": [{ "$ref": "PolicyRemedy" }, { "type": "null" }] } } };
 function validatePolicyRemedy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

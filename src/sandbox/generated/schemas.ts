@@ -395,7 +395,7 @@ export type PolicyExplanation = {
 };
 
 export type PolicyGap = {
-  kind: "key_export" | "hash_signing" | "raw_signing" | "user_operation_hash" | "other_method" | "sibling_call" | "token_transfer";
+  kind: "key_export" | "hash_signing" | "raw_signing" | "user_operation_hash" | "other_method" | "sibling_call" | "token_transfer" | "lasting_transaction";
   message: string;
   /** A request that the policy denies; null if none with the same effect was tried. */
   denied: LintedRequest | null;
