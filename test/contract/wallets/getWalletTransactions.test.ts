@@ -1,4 +1,4 @@
-import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { encodeFunctionData, erc20Abi, getAddress, type Hex } from 'viem';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Wallet, WalletRpcRequest, WalletTransaction } from '../../../src/generated/schemas.ts';
 import { call, refusal } from '../../support/call.ts';
@@ -133,7 +133,11 @@ test('filters by asset and by hash in any letter case; transactions that are not
   expect(own(named)).toEqual([moved.transaction_id]);
   expect(named.transactions).toHaveLength(1);
   const approvals = await list({ asset: 'eth', tx_hash: approved.hash });
-  expect(approvals.transactions.map(({ details }) => details)).toEqual([null]);
+  // The contract that was called, and nothing sent along.
+  const called = { type: 'transfer_sent', asset: 'eth', sender: wallet.address, recipient: usdc };
+  expect(approvals.transactions).toMatchObject([
+    { details: { ...called, raw_value: '0', raw_value_decimals: 18, display_values: { eth: '0' } } },
+  ]);
   const deposit = both.transactions.find(({ details }) => details?.type === 'transfer_received');
   expect((await list({ asset: ['eth', 'usdc'], tx_hash: deposit!.transaction_hash! })).transactions).toEqual([
     deposit,
@@ -198,17 +202,19 @@ test('Solana: a token without a name in the contract is found by its mint', asyn
   ]);
 });
 
-test('a replaced transaction that was no plain transfer has no details', async () => {
+test('a replaced transaction that was no plain transfer says what it called', async () => {
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: ether });
   await send({ to: `0x${'ab'.repeat(16)}dead0002`, data: '0x01' });
-  await send({ to: stranger, data: '0x01' });
+  await send({ to: stranger, data: '0x01', value: 7 });
   await waitSeconds(sandbox, 60);
   const { transactions } = await list({ asset: 'eth' });
   const own = transactions.filter(({ service_transaction_id: id }) => id !== null);
   const replaced = own.find(({ status }) => status === 'replaced');
-  expect(replaced).toBeDefined();
-  expect(replaced).not.toHaveProperty('details');
-  expect(own.find(({ status }) => status !== 'replaced')).toMatchObject({ details: null });
+  expect(replaced?.details).toMatchObject({
+    ...{ recipient: getAddress(`0x${'ab'.repeat(16)}dead0002`), raw_value: '0' },
+  });
+  const called = own.find(({ status }) => status !== 'replaced');
+  expect(called?.details).toMatchObject({ type: 'transfer_sent', recipient: stranger, raw_value: '7' });
 });
 
 test('unsupported filters are refused with a reason', async () => {

@@ -23,7 +23,7 @@ export async function transactionViews(
   page: readonly Seen[],
 ): Promise<WalletTransaction[]> {
   const parties = page.flatMap(({ row, transfer }) =>
-    row === undefined ? [transfer.sender, transfer.recipient] : [row.sender, row.moved_to ?? row.sender],
+    row === undefined ? [transfer.sender, transfer.recipient] : [row.sender, movedBy(row).recipient],
   );
   const users = await findUsers(context, parties);
   return page.map((seen) =>
@@ -33,13 +33,25 @@ export async function transactionViews(
 
 type Users = ReadonlyMap<string, string>;
 
+/**
+ * What one of our transactions moved, and to whom.
+ *
+ * CHOICE: one that is not a plain transfer of one asset shows the native asset that it sends along, perhaps none, and
+ * the contract that it calls; the wallet itself where there are several calls or none.
+ */
+function movedBy(row: TransactionRow): Pick<ChainTransfer, 'sender' | 'recipient' | 'rawAmount'> {
+  const { sender, moved_to: recipient, moved_amount: amount } = row;
+  if (recipient !== null && amount !== null) return { sender, recipient, rawAmount: BigInt(amount) };
+  const request = JSON.parse(row.transaction_request ?? '{}') as {
+    readonly to?: string;
+    readonly value?: string | number;
+  };
+  return { sender, recipient: request.to ?? sender, rawAmount: BigInt(request.value ?? 0) };
+}
+
 function rowView(asked: Asked, row: TransactionRow, users: Users): WalletTransaction {
-  const { moved_token: token, moved_to: recipient, moved_amount: amount } = row;
-  const asset = token === null ? undefined : assetOf(asked, token === 'native' ? null : token);
-  const details =
-    asset === undefined || recipient === null || amount === null
-      ? null
-      : detailOf(asked, asset, { sender: row.sender, recipient, rawAmount: BigInt(amount) }, users);
+  const { moved_token: token } = row;
+  const asset = assetOf(asked, token === 'native' ? null : token);
   return {
     wallet_id: row.wallet_id,
     service_transaction_id: row.id,
@@ -49,7 +61,7 @@ function rowView(asked: Asked, row: TransactionRow, users: Users): WalletTransac
     status: row.status,
     created_at: row.created_at_ms,
     sponsored: row.is_sponsored === 1,
-    ...(details === null && row.status === 'replaced' ? {} : { details }),
+    details: detailOf(asked, asset, movedBy(row), users),
   };
 }
 
@@ -62,16 +74,19 @@ function transferView(asked: Asked, transfer: ChainTransfer, users: Users): Wall
     transaction_hash: transfer.hash,
     status: 'confirmed',
     created_at: transfer.blockTimestampSeconds * 1000,
-    details: asset === undefined ? null : detailOf(asked, asset, transfer, users),
+    details: detailOf(asked, asset, transfer, users),
   };
 }
 
-function assetOf({ assets }: Asked, token: string | null): KnownAsset | undefined {
-  return assets.find(({ tokenAddress }) =>
+/** One of the assets that were asked for: the lists hold no others. */
+function assetOf({ assets }: Asked, token: string | null): KnownAsset {
+  const asset = assets.find(({ tokenAddress }) =>
     tokenAddress === null || token === null
       ? tokenAddress === token
       : normalizeAddress(tokenAddress) === normalizeAddress(token),
   );
+  if (asset === undefined) throw new Error(`a transfer of ${token ?? 'the native asset'} was not asked for`);
+  return asset;
 }
 
 function detailOf(
