@@ -24205,7 +24205,7 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.service_transaction_id === void 0 && (missing0 = "service_transaction_id") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.details === void 0 && (missing0 = "details") || data.service_transaction_id === void 0 && (missing0 = "service_transaction_id") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validateWalletTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -24249,50 +24249,10 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
       }
       if (valid0) {
        if (data.details !== void 0) {
-        let data2 = data.details;
         const _errs6 = errors;
-        const _errs7 = errors;
-        let valid1 = false;
-        const _errs8 = errors;
-        if (!validateTransactionDetailClosed(data2, { instancePath: instancePath + "/details", parentData: data, parentDataProperty: "details", rootData })) {
+        if (!validateTransactionDetailClosed(data.details, { instancePath: instancePath + "/details", parentData: data, parentDataProperty: "details", rootData })) {
          vErrors = vErrors === null ? validateTransactionDetailClosed.errors : vErrors.concat(validateTransactionDetailClosed.errors);
          errors = vErrors.length;
-        }
-        var _valid0 = _errs8 === errors;
-        valid1 = valid1 || _valid0;
-        if (!valid1) {
-         const _errs9 = errors;
-         if (data2 !== null) {
-          const err0 = { instancePath: instancePath + "/details", schemaPath: "#/properties/details/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
-          if (vErrors === null) {
-           vErrors = [err0];
-          } else {
-           vErrors.push(err0);
-          }
-          errors++;
-         }
-         var _valid0 = _errs9 === errors;
-         valid1 = valid1 || _valid0;
-        }
-        if (!valid1) {
-         const err1 = { instancePath: instancePath + "/details", schemaPath: "#/properties/details/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
-         if (vErrors === null) {
-          vErrors = [err1];
-         } else {
-          vErrors.push(err1);
-         }
-         errors++;
-         validateWalletTransactionClosed.errors = vErrors;
-         return false;
-        } else {
-         errors = _errs7;
-         if (vErrors !== null) {
-          if (_errs7) {
-           vErrors.length = _errs7;
-          } else {
-           vErrors = null;
-          }
-         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -24301,68 +24261,68 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
        if (valid0) {
         if (data.service_transaction_id !== void 0) {
          let data3 = data.service_transaction_id;
-         const _errs11 = errors;
+         const _errs7 = errors;
          if (typeof data3 !== "string" && data3 !== null) {
           validateWalletTransactionClosed.errors = [{ instancePath: instancePath + "/service_transaction_id", schemaPath: "#/properties/service_transaction_id/type", keyword: "type", params: { type: schemaWalletTransactionClosed.properties.service_transaction_id.type }, message: "must be string,null" }];
           return false;
          }
-         var valid0 = _errs11 === errors;
+         var valid0 = _errs7 === errors;
         } else {
          var valid0 = true;
         }
         if (valid0) {
          if (data.sponsored !== void 0) {
-          const _errs13 = errors;
+          const _errs9 = errors;
           if (typeof data.sponsored !== "boolean") {
            validateWalletTransactionClosed.errors = [{ instancePath: instancePath + "/sponsored", schemaPath: "#/properties/sponsored/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
            return false;
           }
-          var valid0 = _errs13 === errors;
+          var valid0 = _errs9 === errors;
          } else {
           var valid0 = true;
          }
          if (valid0) {
           if (data.status !== void 0) {
-           const _errs15 = errors;
+           const _errs11 = errors;
            if (!validateBlockchainTransactionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
             vErrors = vErrors === null ? validateBlockchainTransactionStatus.errors : vErrors.concat(validateBlockchainTransactionStatus.errors);
             errors = vErrors.length;
            }
-           var valid0 = _errs15 === errors;
+           var valid0 = _errs11 === errors;
           } else {
            var valid0 = true;
           }
           if (valid0) {
            if (data.transaction_hash !== void 0) {
             let data6 = data.transaction_hash;
-            const _errs16 = errors;
+            const _errs12 = errors;
             if (typeof data6 !== "string" && data6 !== null) {
              validateWalletTransactionClosed.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaWalletTransactionClosed.properties.transaction_hash.type }, message: "must be string,null" }];
              return false;
             }
-            var valid0 = _errs16 === errors;
+            var valid0 = _errs12 === errors;
            } else {
             var valid0 = true;
            }
            if (valid0) {
             if (data.user_operation_hash !== void 0) {
-             const _errs18 = errors;
+             const _errs14 = errors;
              if (typeof data.user_operation_hash !== "string") {
               validateWalletTransactionClosed.errors = [{ instancePath: instancePath + "/user_operation_hash", schemaPath: "#/properties/user_operation_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
-             var valid0 = _errs18 === errors;
+             var valid0 = _errs14 === errors;
             } else {
              var valid0 = true;
             }
             if (valid0) {
              if (data.wallet_id !== void 0) {
-              const _errs20 = errors;
+              const _errs16 = errors;
               if (typeof data.wallet_id !== "string") {
                validateWalletTransactionClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                return false;
               }
-              var valid0 = _errs20 === errors;
+              var valid0 = _errs16 === errors;
              } else {
               var valid0 = true;
              }
@@ -24385,7 +24345,7 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const schemaWalletTransactionClosed = { "$id": "WalletTransaction-closed", "type": "object", "required": ["caip2", "created_at", "service_transaction_id", "status", "transaction_hash", "wallet_id"], "properties": { "caip2": { "type": "string" }, "created_at": { "type": "number", "format": "unix-ms" }, "details": { "anyOf": [{ "$ref": "TransactionDetail-closed" }, { "type": "null" }] }, "service_transaction_id": { "type": ["string", "null"] }, "sponsored": { "type": "boolean" }, "status": { "$ref": "BlockchainTransactionStatus" }, "transaction_hash": { "type": ["string", "null"] }, "user_operation_hash": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+const schemaWalletTransactionClosed = { "$id": "WalletTransaction-closed", "type": "object", "required": ["caip2", "created_at", "details", "service_transaction_id", "status", "transaction_hash", "wallet_id"], "properties": { "caip2": { "type": "string" }, "created_at": { "type": "number", "format": "unix-ms" }, "details": { "$ref": "TransactionDetail-closed" }, "service_transaction_id": { "type": ["string", "null"] }, "sponsored": { "type": "boolean" }, "status": { "$ref": "BlockchainTransactionStatus" }, "transaction_hash": { "type": ["string", "null"] }, "user_operation_hash": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateTransactionDetailClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

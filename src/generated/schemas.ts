@@ -6577,6 +6577,18 @@ export type TempoVaultDetails = {
   vault_address: string;
 };
 
+/** A step that settles a transfer from or to a zone of Tempo. This server has no zones, so none of its actions has such a step. */
+export type TempoZoneSettlementWalletActionStep = {
+  /** The chain of the settlement; null until known. */
+  caip2: string | null;
+  /** Present only on a rejected or failed step. */
+  failure_reason?: FailureReason | undefined;
+  status: ExternalTransactionWalletActionStepStatus;
+  /** Null until the settlement is on its chain. */
+  transaction_hash: string | null;
+  type: "tempo_zone_settlement";
+};
+
 /** A test user. */
 export type TestAccount = {
   /** Creation time, ISO 8601. */
@@ -8454,7 +8466,7 @@ export type WalletActionResponse = SwapActionResponse | TransferActionResponse |
 export type WalletActionStatus = "pending" | "succeeded" | "rejected" | "failed";
 
 /** One step of an action, discriminated by `type`. */
-export type WalletActionStep = EvmTransactionWalletActionStep | EvmUserOperationWalletActionStep | SvmTransactionWalletActionStep | TvmTransactionWalletActionStep | ExternalTransactionWalletActionStep | CustodianTransactionWalletActionStep;
+export type WalletActionStep = EvmTransactionWalletActionStep | EvmUserOperationWalletActionStep | SvmTransactionWalletActionStep | TvmTransactionWalletActionStep | ExternalTransactionWalletActionStep | CustodianTransactionWalletActionStep | TempoZoneSettlementWalletActionStep;
 
 /** A swap was started. */
 export type WalletActionSwapCreatedWebhookPayload = {
@@ -9275,8 +9287,8 @@ export type WalletTransaction = {
   caip2: string;
   /** Time at which the service first saw the transaction, in Unix milliseconds. */
   created_at: number;
-  /** Null if the transaction is not a plain asset transfer. Absent if such a transaction was replaced. */
-  details?: TransactionDetail | null | undefined;
+  /** What the transaction transferred. For a transaction that is not a plain transfer of one asset, the amount of the native asset that it sends along, perhaps `0`, and the contract that it calls. */
+  details: TransactionDetail;
   /** Id for `GET /v1/transactions/{transaction_id}`; null if the transaction was not made by this service. */
   service_transaction_id: string | null;
   /** True if the app paid the gas. */

@@ -13753,6 +13753,11 @@ function validateWalletActionStepClosed(data, { instancePath = "", parentData, p
       vErrors = vErrors === null ? validateCustodianTransactionWalletActionStepClosed.errors : vErrors.concat(validateCustodianTransactionWalletActionStepClosed.errors);
       errors = vErrors.length;
      }
+    } else if (tag0 === "tempo_zone_settlement") {
+     if (!validateTempoZoneSettlementWalletActionStepClosed(data, { instancePath, parentData, parentDataProperty, rootData })) {
+      vErrors = vErrors === null ? validateTempoZoneSettlementWalletActionStepClosed.errors : vErrors.concat(validateTempoZoneSettlementWalletActionStepClosed.errors);
+      errors = vErrors.length;
+     }
     } else {
      validateWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/discriminator", keyword: "discriminator", params: { error: "mapping", tag: "type", tagValue: tag0 }, message: 'value of tag "type" must be in oneOf' }];
      return false;
@@ -13767,6 +13772,154 @@ function validateWalletActionStepClosed(data, { instancePath = "", parentData, p
   }
  }
  validateWalletActionStepClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateTempoZoneSettlementWalletActionStepClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type")) {
+    validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "caip2" || key0 === "failure_reason" || key0 === "status" || key0 === "transaction_hash" || key0 === "type")) {
+      validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.caip2 !== void 0) {
+      let data0 = data.caip2;
+      const _errs2 = errors;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: schemaTempoZoneSettlementWalletActionStepClosed.properties.caip2.type }, message: "must be string,null" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.failure_reason !== void 0) {
+       const _errs4 = errors;
+       if (!validateFailureReasonClosed(data.failure_reason, { instancePath: instancePath + "/failure_reason", parentData: data, parentDataProperty: "failure_reason", rootData })) {
+        vErrors = vErrors === null ? validateFailureReasonClosed.errors : vErrors.concat(validateFailureReasonClosed.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.status !== void 0) {
+        const _errs5 = errors;
+        if (!validateExternalTransactionWalletActionStepStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+         vErrors = vErrors === null ? validateExternalTransactionWalletActionStepStatus.errors : vErrors.concat(validateExternalTransactionWalletActionStepStatus.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.transaction_hash !== void 0) {
+         let data3 = data.transaction_hash;
+         const _errs6 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaTempoZoneSettlementWalletActionStepClosed.properties.transaction_hash.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs6 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.type !== void 0) {
+          let data4 = data.type;
+          const _errs8 = errors;
+          if (typeof data4 !== "string") {
+           validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          if ("tempo_zone_settlement" !== data4) {
+           validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/const", keyword: "const", params: { allowedValue: "tempo_zone_settlement" }, message: "must be equal to constant" }];
+           return false;
+          }
+          var valid0 = _errs8 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateTempoZoneSettlementWalletActionStepClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaTempoZoneSettlementWalletActionStepClosed = { "$id": "TempoZoneSettlementWalletActionStep-closed", "type": "object", "required": ["caip2", "status", "transaction_hash", "type"], "properties": { "caip2": { "type": ["string", "null"] }, "failure_reason": { "$ref": "FailureReason-closed" }, "status": { "$ref": "ExternalTransactionWalletActionStepStatus" }, "transaction_hash": { "type": ["string", "null"] }, "type": { "type": "string", "const": "tempo_zone_settlement" } }, "additionalProperties": false };
+function validateExternalTransactionWalletActionStepStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateExternalTransactionWalletActionStepStatus.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "preparing" || data === "queued" || data === "pending" || data === "confirmed" || data === "rejected" || data === "failed")) {
+  validateExternalTransactionWalletActionStepStatus.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaExternalTransactionWalletActionStepStatus.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateExternalTransactionWalletActionStepStatus.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaExternalTransactionWalletActionStepStatus = { "$id": "ExternalTransactionWalletActionStepStatus", "type": "string", "enum": ["preparing", "queued", "pending", "confirmed", "rejected", "failed"] };
+function validateFailureReasonClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.message === void 0 && (missing0 = "message")) {
+    validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "details" || key0 === "message")) {
+      validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.message !== void 0) {
+      if (typeof data.message !== "string") {
+       validateFailureReasonClosed.errors = [{ instancePath: instancePath + "/message", schemaPath: "#/properties/message/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateFailureReasonClosed.errors = vErrors;
  return errors === 0;
 }
 
@@ -13881,42 +14034,6 @@ function validateCustodianTransactionWalletActionStepStatus(data, { instancePath
 }
 
 const schemaCustodianTransactionWalletActionStepStatus = { "$id": "CustodianTransactionWalletActionStepStatus", "type": "string", "enum": ["preparing", "queued", "custodian_reviewing", "pending", "confirmed", "rejected", "failed"] };
-function validateFailureReasonClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.message === void 0 && (missing0 = "message")) {
-    validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "details" || key0 === "message")) {
-      validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.message !== void 0) {
-      if (typeof data.message !== "string") {
-       validateFailureReasonClosed.errors = [{ instancePath: instancePath + "/message", schemaPath: "#/properties/message/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-     }
-    }
-   }
-  } else {
-   validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateFailureReasonClosed.errors = vErrors;
- return errors === 0;
-}
-
 function validateExternalTransactionWalletActionStepClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14012,22 +14129,6 @@ function validateExternalTransactionWalletActionStepClosed(data, { instancePath 
 }
 
 const schemaExternalTransactionWalletActionStepClosed = { "$id": "ExternalTransactionWalletActionStep-closed", "type": "object", "required": ["status", "type"], "properties": { "caip2": { "type": "string" }, "failure_reason": { "$ref": "FailureReason-closed" }, "status": { "$ref": "ExternalTransactionWalletActionStepStatus" }, "transaction_hash": { "type": ["string", "null"] }, "type": { "type": "string", "const": "external_transaction" } }, "additionalProperties": false };
-function validateExternalTransactionWalletActionStepStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  validateExternalTransactionWalletActionStepStatus.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
- }
- if (!(data === "preparing" || data === "queued" || data === "pending" || data === "confirmed" || data === "rejected" || data === "failed")) {
-  validateExternalTransactionWalletActionStepStatus.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaExternalTransactionWalletActionStepStatus.enum }, message: "must be equal to one of the allowed values" }];
-  return false;
- }
- validateExternalTransactionWalletActionStepStatus.errors = vErrors;
- return errors === 0;
-}
-
-const schemaExternalTransactionWalletActionStepStatus = { "$id": "ExternalTransactionWalletActionStepStatus", "type": "string", "enum": ["preparing", "queued", "pending", "confirmed", "rejected", "failed"] };
 function validateTvmTransactionWalletActionStepClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -23360,6 +23461,7 @@ export {
  validateTempoFeePayerSignature,
  validateTempoTransactionCondition,
  validateTempoTransactionConditionField,
+ validateTempoZoneSettlementWalletActionStepClosed,
  validateTokenOutput,
  validateTokenTransferDestination,
  validateTokenTransferSource,

@@ -198,6 +198,64 @@ test('a test account is configured with its email address, phone number and code
 });
 
 describe('apps', () => {
+  test('settings can be sent back as they were shown', async () => {
+    const path = `/apps/${acmeApp.id}`;
+    const account = { email: 'kept@example.com', phone_number: '+1 555 555 0101', otp_code: '234567' };
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const settings = {
+      theme: 'dark',
+      jwt_auth: { verification_key: publicKey.export({ type: 'spki', format: 'pem' }) },
+      allowed_origins: ['https://acme.example'],
+      test_accounts: [account],
+      identity_tokens: true,
+      device_flow: { public_clients: true, verification_uri: 'https://acme.example/device' },
+      deposit_configs: [
+        { routes: [{ source: { mode: 'all' }, destination: { asset: 'usdc', chain: 'base' } }] },
+      ],
+      smart_account_factory: {
+        factory_address: `0x${'12'.repeat(20)}`,
+        implementation_address: `0x${'34'.repeat(20)}`,
+      },
+      identity_changes: { wait_hours: 24 },
+      require_request_expiry: false,
+      single_use_signatures: true,
+      block_test_logins: false,
+      block_linking_test_accounts: true,
+      archive_requires_owner: true,
+      policy_parts_require_owner: true,
+      strict_methods: true,
+    };
+    const { body: document } = await control('GET', '/openapi.json');
+    const { SandboxAppSettings } = (
+      document.components as { schemas: Record<string, { properties?: object }> }
+    ).schemas;
+    expect(Object.keys(settings)).toEqual(
+      expect.arrayContaining(Object.keys(SandboxAppSettings?.properties ?? {})),
+    );
+    expect((await control('PUT', path, { settings })).status).toBe(200);
+    const shown = async () => {
+      const { body } = await control('GET', '/apps');
+      return (body.data as { id: string; settings: object }[]).find(({ id }) => id === acmeApp.id)!.settings;
+    };
+    const before = await shown();
+    expect(Object.keys(before)).toEqual(expect.arrayContaining(Object.keys(settings)));
+    expect((await control('PUT', path, { settings: before })).body).toMatchObject({ settings: before });
+    expect(await shown()).toEqual(before);
+    // The code is still the same.
+    const body = { email: account.email, code: account.otp_code };
+    expect((await call(sandbox, 'authenticatePasswordless', { body })).status).toBe(200);
+    // Without a code and without a known id, it is refused.
+    const { otp_code: _, ...codeless } = account;
+    for (const unknown of [codeless, { ...codeless, id: 'unknown' }]) {
+      expect(await control('PUT', path, { settings: { test_accounts: [unknown] } })).toMatchObject({
+        ...{ status: 400, body: { error: expect.stringContaining('/settings/test_accounts/0/otp_code') } },
+      });
+    }
+    const made = await control('POST', '/apps', { settings: { test_accounts: [{ ...codeless, id: 'x' }] } });
+    expect(made.status).toBe(400);
+    await sandbox.reset();
+  });
+
   test('an app is created, and its credentials work immediately and only for itself', async () => {
     const made = await control('POST', '/apps', {
       name: 'Globex',

@@ -1618,6 +1618,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findToken"
    },
    {
+    "text": "one that is not a plain transfer of one asset shows the native asset that it sends along, perhaps none, and the contract that it calls; the wallet itself where there are several calls or none.",
+    "path": "src/domain/money/transactions/wallet-transaction-view.ts",
+    "symbol": "movedBy"
+   },
+   {
     "text": "a wallet belongs to the user who is its entity, otherwise to the first user in its owning quorum.",
     "path": "src/domain/money/transactions/wallet-transaction-view.ts",
     "symbol": "findUsers"

@@ -661,7 +661,7 @@ export type SandboxAppSettings = {
   jwt_auth?: unknown | undefined;
   /** A list of origins such as `https://app.example.com`, whose web pages may call the server for users. Default: none. */
   allowed_origins?: unknown | undefined;
-  /** A list of accounts whose one-time code is fixed: objects with `email`, `phone_number`, `otp_code` (six digits; stored encrypted, and not returned with the settings), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. Default: none; the sandbox's own app has one. */
+  /** A list of accounts whose one-time code is fixed: objects with `email`, `phone_number`, `otp_code` (six digits; stored encrypted, and not returned with the settings; an account that is known by its `id` keeps its code when it is left out), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. Default: none; the sandbox's own app has one. */
   test_accounts?: unknown | undefined;
   /** `true`: logins return an identity token in addition to the access token. Default: `false`. */
   identity_tokens?: unknown | undefined;

@@ -30,7 +30,7 @@ export interface TestAccountSettings {
   readonly id: string;
   readonly email: string;
   readonly phone_number: string;
-  /** Six digits; in stored settings it is sealed. */
+  /** Six digits; in stored settings it is sealed. Absent of a known account whose code stays. */
   readonly otp_code?: string;
   readonly sealed_otp_code?: StoredSeal;
   readonly created_at_ms: number;
@@ -69,7 +69,7 @@ export interface SettingDefaults {
 /**
  * Checks an operator's settings and returns them in stored form, except for the codes of test accounts, which
  * `sealTestCodes` seals. Unknown settings pass unchanged; null, which removes a setting, is allowed. A test account
- * without an id or times is given new ones.
+ * without an id or times is given new ones, and one with an id may leave out its code, which `keepTestCodes` fills in.
  *
  * @throws ApiError invalid_data that names the setting.
  */
@@ -172,13 +172,18 @@ function checkTestAccounts(value: unknown, { ids, nowMs }: SettingDefaults): Tes
     const pointer = `/settings/test_accounts/${index}`;
     const names = ['id', 'email', 'phone_number', 'otp_code', 'created_at_ms', 'updated_at_ms'];
     const fields = readObject(item, pointer, names);
-    const code = readText(fields.otp_code, `${pointer}/otp_code`);
-    if (!/^[0-9]{6}$/.test(code)) throw invalidField(`${pointer}/otp_code`, 'expected six digits');
+    const code =
+      fields.otp_code === undefined && fields.id !== undefined
+        ? undefined
+        : readText(fields.otp_code, `${pointer}/otp_code`);
+    if (code !== undefined && !/^[0-9]{6}$/.test(code)) {
+      throw invalidField(`${pointer}/otp_code`, 'expected six digits');
+    }
     return {
       id: readText(fields.id ?? ids.cuid(), `${pointer}/id`),
       email: readText(fields.email, `${pointer}/email`).toLowerCase(),
       phone_number: readText(fields.phone_number, `${pointer}/phone_number`),
-      otp_code: code,
+      ...(code !== undefined && { otp_code: code }),
       created_at_ms: readTime(fields.created_at_ms ?? nowMs, `${pointer}/created_at_ms`),
       updated_at_ms: readTime(fields.updated_at_ms ?? nowMs, `${pointer}/updated_at_ms`),
     };

@@ -4,6 +4,7 @@ import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { drawAppSecret, hashAppSecret } from './app-secret.ts';
 import { getApp } from './find-app.ts';
+import { keepTestCodes } from './test-accounts.ts';
 
 /** The context of app verbs. They are called by an operator, so there is no authenticated app. */
 export type AppContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'nowMs'>;
@@ -30,7 +31,7 @@ export async function createApp(context: AppContext, input: NewApp): Promise<{ a
     id,
     name: input.name ?? 'Unnamed app',
     secretHashes: [hashAppSecret(secret, context.nowMs)],
-    settings: input.settings ?? {},
+    settings: keepTestCodes({}, input.settings ?? {}),
     createdAtMs: context.nowMs,
   });
   try {

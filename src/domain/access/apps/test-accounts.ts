@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { invalidField } from '../../../errors.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { testCodeBinding } from '../../base/sealed-keys/seal-bindings.ts';
@@ -31,6 +32,29 @@ export async function sealTestCodes(
     accounts.push({ ...account, sealed_otp_code: toStoredSeal(sealed) });
   }
   return { ...settings, test_accounts: accounts };
+}
+
+/**
+ * Test accounts without a code keep the one that is stored: settings are shown without codes, and can be sent back as
+ * they were shown.
+ *
+ * Shape: `given` as returned by `sealTestCodes`.
+ *
+ * @throws ApiError invalid_data for an account without a code whose id is not known.
+ */
+export function keepTestCodes(stored: AppSettings, given: AppSettings): AppSettings {
+  if (!Array.isArray(given.test_accounts)) return given;
+  const known = new Map(readAppSettings(stored).test_accounts.map((account) => [account.id, account]));
+  const accounts = readAppSettings(given).test_accounts.map((account, index) => {
+    if (account.sealed_otp_code !== undefined || account.otp_code !== undefined) return account;
+    const before = known.get(account.id);
+    if (before !== undefined) return { ...before, ...account };
+    throw invalidField(
+      `/settings/test_accounts/${index}/otp_code`,
+      'expected six digits: the app has no test account with this id',
+    );
+  });
+  return { ...given, test_accounts: accounts };
 }
 
 /** The one-time code of a test account, six digits. */

@@ -3,6 +3,7 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { drawAppSecret, hashAppSecret, secretsInForce } from './app-secret.ts';
 import type { AppContext } from './create-app.ts';
+import { keepTestCodes } from './test-accounts.ts';
 
 export interface AppChange {
   name?: string | undefined;
@@ -13,13 +14,12 @@ export interface AppChange {
 /**
  * Renames an app or changes its settings.
  *
- * @throws ApiError not_found
+ * @throws ApiError not_found; what `keepTestCodes` throws.
  */
 export async function updateApp(context: AppContext, id: string, change: AppChange): Promise<App> {
   const app = await findAppForUpdate(context, id);
-  const merged = Object.entries({ ...app.settings, ...change.settings }).filter(
-    ([, value]) => value !== null,
-  );
+  const given = keepTestCodes(app.settings, change.settings ?? {});
+  const merged = Object.entries({ ...app.settings, ...given }).filter(([, value]) => value !== null);
   app.name = change.name ?? app.name;
   app.settings = Object.fromEntries(merged);
   await context.em.flush();
