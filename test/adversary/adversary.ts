@@ -21,6 +21,7 @@ export interface Plan {
   readonly liesMs: number;
   /** Whether the environment does what takes long. */
   readonly isLong: boolean;
+  readonly workers: number;
   /** The p99 of the honest client that is never too slow. */
   readonly floorMs: number;
 }
@@ -45,7 +46,7 @@ export interface Outcome {
 /** Runs all attackers at once beside an honest client. */
 export async function runAdversary(plan: Plan): Promise<Outcome> {
   const notes = makeNotes();
-  await using world = await openWorld(plan.databaseUrl, notes);
+  await using world = await openWorld(plan.databaseUrl, notes, { CUSTOS_WORKERS: String(plan.workers) });
   const after = new AbortController();
   const background = [watch(world, notes, after.signal), mine(world, after.signal)];
   const honest = await startHonestClient(world, notes);

@@ -52,6 +52,19 @@ export const outsiderCases: readonly HttpCase[] = [
     ...{ subject: 'a body of 2 MB without a secret', method: 'POST', path: '/v1/wallets' },
     ...{ headers: json, body: `{"chain_type":"${'x'.repeat(2_000_000)}"}` },
   },
+  {
+    ...{ subject: 'guesses of a code by phone', method: 'POST', path: '/v1/passwordless/authenticate' },
+    ...{ headers: page, body: { phone_number: '+15555550100', code: '111111' }, times: 4 },
+  },
+  {
+    ...{
+      subject: 'a login from a page of another origin',
+      method: 'POST',
+      path: '/v1/passwordless/authenticate',
+    },
+    headers: { ...json, origin: 'https://app.acme.example.evil.example' },
+    body: { email: 'a@example.com', code: '847261' },
+  },
   { subject: 'a path of slashes', method: 'GET', path: `/v1${'/'.repeat(8_000)}a` },
   { subject: 'a path that leaves its folder', method: 'GET', path: '/docs/..%2f..%2f..%2fetc%2fpasswd' },
   { subject: 'the control plane', method: 'GET', path: '/_sandbox/clock' },
@@ -81,7 +94,7 @@ export const outsiderCases: readonly HttpCase[] = [
   },
 ];
 
-/** Bytes over TLS, piece by piece. */
+/** Bytes over TLS, or without it, piece by piece. */
 export interface RawCase {
   readonly subject: string;
   readonly pieces: readonly string[];
@@ -89,6 +102,8 @@ export interface RawCase {
   readonly pauseMs?: number;
   /** Whether the answer is left unread. */
   readonly isUnread?: boolean;
+  /** Whether it is sent without TLS. */
+  readonly isPlain?: boolean;
   readonly isPublic?: boolean;
 }
 
@@ -131,6 +146,10 @@ export const rawCases: readonly RawCase[] = [
     pieces: [head('GET /openapi.json HTTP/1.1').repeat(30)],
   },
   { subject: 'TLS within TLS', pieces: ['\u0016\u0003\u0001\u0002\u0000\u0001\u0000'] },
+  { subject: 'HTTP without TLS', pieces: [head('GET /v1/wallets HTTP/1.1')], isPlain: true },
+  { subject: 'a handshake that stops', pieces: ['\u0016\u0003\u0001'], isPlain: true },
+  { subject: 'noise', pieces: ['\u00ff\u0000'.repeat(5_000)], isPlain: true },
+  { subject: 'nothing', pieces: [], isPlain: true },
   {
     subject: 'an upgrade',
     pieces: [head('GET /v1/wallets HTTP/1.1', 'connection: upgrade', 'upgrade: h2c')],
@@ -245,6 +264,73 @@ export const tenantCases: readonly HttpCase[] = [
     body: rpcOf('eth_signTransaction', {
       transaction: { to: `0x${'11'.repeat(20)}`, data: `0x${'ff'.repeat(100_000)}`, chain_id: 8453 },
     }),
+  },
+  {
+    ...{ subject: 'a type that is not declared', ...rpc },
+    body: typedData([{ name: 'all', type: 'uint256 a,address)Evil(uint8[]' }], { all: [] }),
+  },
+  {
+    ...{ subject: 'names of members that are no identifiers', ...rpc },
+    body: typedData([{ name: 'Wallet address', type: 'address' }], {
+      'Wallet address': `0x${'11'.repeat(20)}`,
+    }),
+  },
+  {
+    ...{ subject: 'a user operation of a delegating account', ...rpc },
+    body: rpcOf('eth_signUserOperation', {
+      ...{ contract: '0x4337084D9E255Ff0702461CF8895CE9E3b5Ff108', chain_id: 8453 },
+      user_operation: {
+        ...{ sender: `0x${'11'.repeat(20)}`, nonce: '0x1', call_data: `0xb61d27f6${'00'.repeat(96)}` },
+        ...{ call_gas_limit: '0x5208', verification_gas_limit: '0x186a0', pre_verification_gas: '0xc350' },
+        ...{ max_fee_per_gas: '0x3b9aca00', max_priority_fee_per_gas: '0xf4240' },
+        ...{ factory: '0x7702000000000000000000000000000000000000', factory_data: '0xdeadbeef' },
+      },
+    }),
+    isForbidden: true,
+  },
+  {
+    ...{ subject: 'a transaction of NEAR with an unknown action', ...rpc },
+    body: rpcOf('near_signTransaction', { transaction: 'ff'.repeat(200), encoding: 'hex' }),
+  },
+  {
+    ...{ subject: 'a batch of users', method: 'POST', path: '/v1/users/batch' },
+    body: {
+      users: Array(10).fill({ linked_accounts: [{ type: 'email', address: 'the-same@example.com' }] }),
+    },
+  },
+  {
+    ...{ subject: 'a user with 2,000 fields', method: 'POST', path: '/v1/users' },
+    body: {
+      linked_accounts: [{ type: 'custom_auth', custom_user_id: '../..' }],
+      custom_metadata: Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`field${n}`, n])),
+    },
+  },
+  {
+    ...{ subject: 'a condition set of a long name', method: 'POST', path: '/v1/condition_sets' },
+    body: { name: 'evil'.repeat(50) },
+  },
+  {
+    ...{ subject: 'a quorum of the key quorum of another tenant', method: 'POST', path: '/v1/key_quorums' },
+    ...{ body: { key_quorum_ids: ['{quorum}'] }, isForbidden: true },
+  },
+  {
+    ...{ subject: 'an intent for a wallet of another tenant', method: 'POST' },
+    ...{ path: '/v1/intents/wallets/{other}/rpc', isForbidden: true },
+    body: rpcOf('personal_sign', { message: 'mine', encoding: 'utf-8' }),
+  },
+  {
+    ...{ subject: 'a transfer without funds', method: 'POST', path: '/v1/wallets/{own}/transfer' },
+    body: {
+      source: { asset: 'eth', chain: 'base', amount: '1' },
+      destination: { address: `0x${'66'.repeat(20)}` },
+    },
+  },
+  {
+    ...{ subject: 'a swap to nowhere', method: 'POST', path: '/v1/wallets/{own}/swap/quote' },
+    body: {
+      source: { caip2: 'eip155:8453', asset_address: 'native' },
+      ...{ destination: { asset_address: `0x${'e1'.repeat(20)}` }, base_amount: '9'.repeat(77) },
+    },
   },
   { subject: 'JSON nested 100,000 deep', method: 'POST', path: '/v1/wallets', body: deep(100_000) },
   {

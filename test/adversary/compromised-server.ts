@@ -1,11 +1,12 @@
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Hex, parseTransaction } from 'viem';
+import { vaultIdOf } from '../../src/actions/vault-id.ts';
 import { connectToSocket } from '../../src/adapters/signer/connect-socket.ts';
 import { connectTo } from '../../src/adapters/signer/signer-connection.ts';
 import type { Evidence } from '../../src/authorization/signed-evidence.ts';
 import type { Random } from '../simulation/random.ts';
-import { routerCall, tokenCall } from '../support/signer/built-calls.ts';
+import { routerCall, tokenCall, vaultCall } from '../support/signer/built-calls.ts';
 import {
   type CompromisedServer,
   ofKey,
@@ -49,9 +50,11 @@ const swap: AskedRequest = {
     base_amount: '1000000',
   },
 };
+const vault = `0x${'33'.repeat(20)}`;
+const vaultId = vaultIdOf({ appId: 'acme', caip2: 'eip155:8453', address: vault }, 6);
 const deposit: AskedRequest = {
   ...{ path: '/v1/wallets/wallet/earn/ethereum/deposit', expiryMs },
-  body: { vault_id: 'vault', amount: '1000' },
+  body: { vault_id: vaultId, amount: '1000' },
 };
 
 const paying = {
@@ -73,7 +76,16 @@ interface ForgedCase {
 
 const signed = (request: AskedRequest, by = owner): Evidence => signedBy([by], request);
 const honestly = signed(payment);
-const onBase = { chain_id: 8453, gas_limit: '0x30d40' };
+const onBase = (to: string, data: string) =>
+  transaction({ chain_id: 8453, gas_limit: '0x30d40', value: '0x0', to, data });
+const swapPath = [`0x${'e1'.repeat(20)}`, swapContracts.wrapped];
+function twice(evidence: Evidence): Evidence {
+  const requests = evidence.requests.map((each) => ({
+    ...each,
+    signatures: [...each.signatures, ...each.signatures],
+  }));
+  return { ...evidence, requests };
+}
 
 const forgedCases: readonly ForgedCase[] = [
   { subject: 'another receiver', task: transaction({ to: thief }), evidence: honestly },
@@ -129,27 +141,54 @@ const forgedCases: readonly ForgedCase[] = [
   },
   {
     ...{ subject: 'a swap of a token without a name to a thief', evidence: signed(swap) },
-    task: transaction({
-      ...onBase,
-      ...{ to: swapContracts.router, value: '0x0' },
-      data: routerCall(
-        'swapExactTokensForETH',
-        1_000_000n,
-        1n,
-        [`0x${'e1'.repeat(20)}`, swapContracts.wrapped],
-        thief,
-        9_999_999_999n,
-      ),
-    }),
+    task: onBase(
+      swapContracts.router,
+      routerCall('swapExactTokensForETH', 1_000_000n, 1n, swapPath, thief, 9_999_999_999n),
+    ),
   },
   {
-    ...{ subject: 'an approval of another token', evidence: signed(deposit) },
-    task: transaction({
-      ...onBase,
-      to: thief,
-      value: '0x0',
-      data: tokenCall('approve', thief, 1_000_000_000n),
-    }),
+    ...{ subject: 'an approval of more than the deposit', evidence: signed(deposit) },
+    task: onBase(thief, tokenCall('approve', vault, 1_000_000_001n)),
+  },
+  {
+    ...{ subject: 'an approval for another spender', evidence: signed(deposit) },
+    task: onBase(thief, tokenCall('approve', thief, 1_000_000_000n)),
+  },
+  {
+    ...{ subject: 'a deposit for another account', evidence: signed(deposit) },
+    task: onBase(vault, vaultCall('deposit', 1_000_000_000n, thief)),
+  },
+  {
+    ...{ subject: 'a deposit in another vault', evidence: signed(deposit) },
+    task: onBase(thief, vaultCall('deposit', 1_000_000_000n, thief)),
+  },
+  {
+    ...{ subject: 'a payment in place of a swap', evidence: signed(swap) },
+    task: onBase(`0x${'e1'.repeat(20)}`, tokenCall('transfer', thief, 1_000_000n)),
+  },
+  {
+    ...{ subject: 'an approval of another router', evidence: signed(swap) },
+    task: onBase(`0x${'e1'.repeat(20)}`, tokenCall('approve', thief, 1_000_000n)),
+  },
+  {
+    ...{ subject: 'a delegation for a payment', evidence: honestly },
+    task: { method: 'eth_sign7702Authorization', params: { contract: thief, chain_id: 1, nonce: 0 } },
+  },
+  {
+    ...{ subject: 'typed data for a payment', evidence: honestly },
+    task: {
+      method: 'eth_signTypedData_v4',
+      params: {
+        typed_data: {
+          ...{ domain: {}, primary_type: 'A', message: { a: '1' } },
+          types: { EIP712Domain: [], A: [{ name: 'a', type: 'uint256' }] },
+        },
+      },
+    },
+  },
+  {
+    ...{ subject: 'the signature twice in place of two', task: transaction() },
+    evidence: twice(signed(payment, otherOwner)),
   },
 ];
 

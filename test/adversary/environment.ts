@@ -68,6 +68,10 @@ const environmentCases: readonly EnvironmentCase[] = [
   },
   { subject: 'the signer is killed', isCut: true, act: ({ signer }) => signer.kill('SIGKILL') },
   { subject: 'the signer is ended', isCut: true, isLong: true, act: ({ signer }) => signer.kill('SIGTERM') },
+  {
+    ...{ subject: 'a worker is killed, if there are several', isCut: true, isLong: true },
+    act: ({ server }, random) => server.killChild(random),
+  },
   { subject: 'the server is killed', isCut: true, isLong: true, act: ({ server }) => server.kill('SIGKILL') },
   {
     ...{ subject: 'the server is killed, and its next log has a full disk', isCut: true, isLong: true },

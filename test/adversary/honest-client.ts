@@ -84,7 +84,7 @@ export async function startHonestClient(world: World, notes: Notes): Promise<Hon
       const isRepeatable = status === 0 || (status === 503 && 'retry-after' in answer.headers);
       const isLate = untilMs - fromMs > PATIENCE_MS;
       if (status !== 0 && status < 500) {
-        notes.call({ kind, isAttacked, fromMs, untilMs, refusals, status, text: text.slice(0, 300) });
+        notes.call({ kind, isAttacked, fromMs, untilMs, refusals, status, text: briefly(answer) });
         return { status, body: JSON.parse(text) as Body };
       }
       refusals.push({ fromMs: attemptMs, untilMs, text: `${status} ${text.slice(0, 300)}`, isRepeatable });
@@ -156,6 +156,11 @@ export async function startHonestClient(world: World, notes: Notes): Promise<Hon
     },
     close: () => agent.destroy(),
   };
+}
+
+function briefly({ headers, text }: { headers: object; text: string }): string {
+  const limit = (headers as Record<string, unknown>).ratelimit;
+  return `${text.slice(0, 300)}${limit === undefined ? '' : ` ratelimit: ${limit}`}`;
 }
 
 function headersOf(

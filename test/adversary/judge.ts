@@ -122,7 +122,7 @@ function refusedCalls({ calls, cuts }: Observations): Fault[] {
     return texts.map(
       (text): Fault => ({
         rule: 'refused while nothing was cut',
-        text: `${call.kind} of the honest client: ${text}`,
+        text: `${call.kind} of the honest client at ${Math.round(call.fromMs)} ms: ${text}`,
       }),
     );
   });

@@ -6,10 +6,15 @@ import { runAdversary } from './adversary.ts';
 /*
  * node test/adversary/main.ts --minutes 5             five attackers at a server, and an honest client
  * node test/adversary/main.ts --minutes 5 --seed 17   with the same choices of the attackers
+ * node test/adversary/main.ts --minutes 5 --workers 2 a server of several processes, one of which is killed now and then
  */
 
 const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '2' }, seed: { type: 'string' } },
+  options: {
+    minutes: { type: 'string', default: '2' },
+    seed: { type: 'string' },
+    workers: { type: 'string', default: '1' },
+  },
 });
 const seed = values.seed ?? String(randomInt(1_000_000));
 const attackMs = Number(values.minutes) * 60_000;
@@ -21,7 +26,7 @@ async function main(): Promise<boolean> {
   try {
     const { faults, figures } = await runAdversary({
       ...{ seed, attackMs, aloneMs: Math.min(20_000, attackMs / 3), databaseUrl: postgres.urlOf('postgres') },
-      ...{ calmMs: 6_000, liesMs: 4_000, isLong: true, floorMs: 2_500 },
+      ...{ calmMs: 6_000, liesMs: 4_000, isLong: true, floorMs: 2_500, workers: Number(values.workers) },
     });
     process.stdout.write(`${JSON.stringify({ seed, ...figures }, undefined, 2)}\n`);
     for (const { rule, text } of faults) process.stderr.write(`- ${rule}: ${text}\n`);

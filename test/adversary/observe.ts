@@ -68,6 +68,11 @@ export function workedMs(pid: number): number | undefined {
   return fields === undefined ? undefined : MS_PER_TICK * (Number(fields[11]) + Number(fields[12]));
 }
 
+/** The processes that a process has started. */
+export function childrenOf(pid: number): number[] {
+  return readProcess(`${pid}/task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number);
+}
+
 function readProcess(file: string): string {
   try {
     return readFileSync(`/proc/${file}`, 'utf8');

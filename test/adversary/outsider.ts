@@ -1,3 +1,4 @@
+import { connect as connectPlainly } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { Agent } from 'undici';
@@ -64,18 +65,14 @@ export async function outsider(
 
 /** Resolves with the beginning of the answer when the connection has ended, or when it took long enough. */
 async function sendRaw(
-  { pieces, pauseMs = 0, isUnread = false }: RawCase,
+  { pieces, pauseMs = 0, isUnread = false, isPlain = false }: RawCase,
   origin: string,
   random: Random,
   ids: Ids,
 ): Promise<{ status: number; text: string }> {
   const { port } = new URL(origin);
-  const socket = connect({
-    port: Number(port),
-    host: '127.0.0.1',
-    rejectUnauthorized: false,
-    ...attackersAddress,
-  });
+  const place = { port: Number(port), host: '127.0.0.1', ...attackersAddress };
+  const socket = isPlain ? connectPlainly(place) : connect({ ...place, rejectUnauthorized: false });
   let text = '';
   if (!isUnread)
     socket.on('data', (chunk: Buffer) => {

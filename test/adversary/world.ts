@@ -5,17 +5,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { makeCertificate } from '../../src/adapters/certificate.ts';
 import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
+import type { Random } from '../simulation/random.ts';
 import { type Anvil, startAnvil } from '../support/anvil.ts';
 import { type LyingNode, startLyingNode } from '../support/nodes/lying-node.ts';
 import { freePort } from '../support/postgres/debian-postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres/postgres-proxy.ts';
 import { runCommand, type StartedCustos, startCustos, temporaryFolder } from '../support/run-custos.ts';
-import { type Notes, workedMs } from './observe.ts';
+import { childrenOf, type Notes, workedMs } from './observe.ts';
 
 // All that a run needs: the processes under attack, each with a supervisor, and what stands between them.
 
 const CHAIN = 'eip155:8453';
 const PUBLIC_URL = 'https://api.acme.example';
+
+/** Of a web page from which users of the honest app log in. */
+export const PAGE_ORIGIN = 'https://app.acme.example';
+/** Its code is what the outsider guesses. */
+const account = { email: 'a@example.com', phone_number: '+15555550100', otp_code: '847261' };
 
 /** The router that the signer is configured with. */
 export const swapContracts = { router: `0x${'a1'.repeat(20)}`, wrapped: `0x${'a2'.repeat(20)}` };
@@ -28,6 +34,8 @@ export interface App {
 /** A process that is started again when it was killed; an end of its own is a fault. */
 export interface Supervised {
   pid(): number;
+  /** Kills one of its own processes, if it has some, and resolves when it is ready again. */
+  killChild(random: Random): Promise<void>;
   /** Kills it and resolves when it is ready again; `toFullDisk`: its next output goes there. */
   kill(signal?: 'SIGKILL' | 'SIGTERM', toFullDisk?: boolean): Promise<void>;
   signal(signal: NodeJS.Signals): void;
@@ -99,6 +107,12 @@ export async function openWorld(databaseUrl: string, notes: Notes, env: Record<s
   const create = async (name: string): Promise<App> =>
     JSON.parse(await command('apps', 'create', '--name', name, '--json'));
   const [honest, tenant] = [await create('Honest'), await create('Mallory')];
+  const settingsOfApp = {
+    allowed_origins: [PAGE_ORIGIN],
+    block_test_logins: false,
+    test_accounts: [account],
+  };
+  await command('apps', 'configure', honest.id, '--settings', JSON.stringify(settingsOfApp));
   const adminUrl = `http://127.0.0.1:${adminPort}`;
   const server = await supervise(notes, {
     name: 'server',
@@ -138,9 +152,12 @@ async function supervise(notes: Notes, { name, start, isReady }: Kind): Promise<
       hasEnded = true;
       if (!isExpected) notes.fault('a process ended', `${name} with ${code}: ${stderr.slice(-500)}`);
     });
+    await untilReady(started, () => hasEnded);
+  }
+  async function untilReady(started: StartedCustos, hasEnded = () => false): Promise<void> {
     const untilMs = performance.now() + START_MS;
     while (!(await isReady(started))) {
-      if (hasEnded || performance.now() > untilMs)
+      if (hasEnded() || performance.now() > untilMs)
         throw new Error(`${name}: ${JSON.stringify(started.output())}`);
       await pause(30);
     }
@@ -152,6 +169,13 @@ async function supervise(notes: Notes, { name, start, isReady }: Kind): Promise<
       isExpected = true;
       await current.stop(signal);
       await run(toFullDisk);
+    },
+    async killChild(random) {
+      const children = childrenOf(current.process.pid!);
+      if (children.length === 0) return;
+      process.kill(random.pick(children), 'SIGKILL');
+      await pause(500);
+      await untilReady(current);
     },
     signal: (signal) => void current.process.kill(signal),
     holdOutput(isHeld) {
@@ -172,7 +196,7 @@ const PROBE_LIMIT_MS = 30_000;
 export async function watch(world: World, notes: Notes, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { server, signer, adminUrl } = world;
-    notes.resident('server', server.pid());
+    for (const each of [server.pid(), ...childrenOf(server.pid())]) notes.resident('server', each);
     notes.resident('signer', signer.pid());
     const pid = server.pid();
     const [fromMs, before] = [performance.now(), workedMs(pid)];
