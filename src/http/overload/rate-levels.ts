@@ -58,10 +58,14 @@ interface Bucket {
   readonly perSecond: number;
   /** What the table does not have yet. */
   unsettled: number;
+  /** When the first of that was granted. */
+  sinceMs: number;
 }
 
 /** CHOICE: how long a process decides without the newest levels of the others. */
 const SETTLE_MS = 200;
+/** Unsettled points that are older than a few turns are those of a table that hangs. */
+const LATE_MS = 5 * SETTLE_MS;
 /** CHOICE: those that were used least recently are forgotten first. An entry takes about 200 bytes. */
 const MAX_KEYS = 100_000;
 /** Keys in one statement. */
@@ -81,7 +85,7 @@ export function createRateLevels({
     const nowMs = now();
     const known = buckets.get(id);
     if (known === undefined) {
-      const fresh = { level: 0, atMs: nowMs, perSecond, unsettled: 0 };
+      const fresh = { level: 0, atMs: nowMs, perSecond, unsettled: 0, sinceMs: nowMs };
       buckets.set(id, fresh);
       return [id, fresh];
     }
@@ -114,6 +118,15 @@ function drained({ level, atMs, perSecond }: Bucket, nowMs: number): number {
   return Math.max(0, level - ((nowMs - atMs) / 1000) * perSecond);
 }
 
+/**
+ * What the table is charged of the unsettled points. While a statement hangs, they are of a long time, in which most have
+ * come back. Charged at once, they would refuse a caller who never was above the limit.
+ */
+function owed({ unsettled, sinceMs, perSecond }: Bucket, nowMs: number): number {
+  const lateMs = Math.max(0, nowMs - sinceMs - LATE_MS);
+  return unsettled <= 0 ? unsettled : Math.max(0, unsettled - (lateMs / 1000) * perSecond);
+}
+
 interface LevelShare {
   add(id: string, bucket: Bucket, points: number): void;
 }
@@ -128,7 +141,10 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
   const settle = async (): Promise<void> => {
     const settled = [...waiting].slice(0, KEYS_AT_ONCE);
     waiting = new Map([...waiting].slice(KEYS_AT_ONCE));
-    const granted = settled.map(([key, { unsettled, perSecond }]) => ({ key, points: unsettled, perSecond }));
+    const startMs = now();
+    const granted = settled.map(([key, bucket]) => {
+      return { key, points: owed(bucket, startMs), perSecond: bucket.perSecond };
+    });
     // Whether or not the statement succeeds: after a failure it is unknown whether the table has them, and a level that is
     // too high would refuse requests.
     for (const [, bucket] of settled) bucket.unsettled = 0;
@@ -136,7 +152,7 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
     const nowMs = now();
     for (const [key, bucket] of settled) {
       // And what this process has granted since.
-      bucket.level = Math.max(0, (levels.get(key) ?? 0) + bucket.unsettled);
+      bucket.level = Math.max(0, (levels.get(key) ?? 0) + owed(bucket, nowMs));
       bucket.atMs = nowMs;
     }
     if (nowMs - sweptAtMs < SWEEP_MS) return;
@@ -166,6 +182,7 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
   };
   return {
     add(id, bucket, points) {
+      if (bucket.unsettled === 0) bucket.sinceMs = now();
       bucket.unsettled += points;
       waiting.set(id, bucket);
       schedule();
