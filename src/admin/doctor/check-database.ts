@@ -11,6 +11,7 @@ import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
 import { findSchemaFault } from '../../storage/schema/schema-fault.ts';
 import { withVault } from '../open-vault.ts';
+import { checkConnections } from './compare-connections.ts';
 
 /** The oldest version that PostgreSQL's developers still maintain. */
 const OLDEST_VERSION = 140_000;
@@ -31,6 +32,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
     const schema = await schemaFinding(database);
     return [
       ...settingFindings(row!),
+      ...(await checkConnections(config.databaseUrl)),
       connectionFinding(row!, config),
       skewFinding(skewMs),
       schema,

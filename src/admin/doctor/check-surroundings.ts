@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import { readFileSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { dirname } from 'node:path';
 import { systemClock } from '../../adapters/clock.ts';
 import type { ServeConfig } from '../../config.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
@@ -130,6 +131,23 @@ function keyFile({ CUSTOS_MASTER_KEY_FILE: file }: Environment): Finding[] {
   const isOpen = (statSync(file).mode & 0o077) !== 0;
   if (!isOpen) return [ok('key file', 'only its owner can read it')];
   return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
+}
+
+/** What a start compares the audit log with. */
+export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'checkpointFile'>): Finding {
+  const name = 'audit log';
+  if (file === undefined) {
+    const text =
+      'CUSTOS_CHECKPOINT_FILE is not set: a server that starts does not notice that the log was cut';
+    return warning(name, text, 'name a file on a disk that administrators of the database cannot write to');
+  }
+  try {
+    accessSync(dirname(file), constants.W_OK);
+    return ok(name, `its last checkpoint is kept in \`${file}\``);
+  } catch (error) {
+    const text = `its last checkpoint cannot be kept in \`${file}\` (${(error as NodeJS.ErrnoException).code})`;
+    return fault(name, text, 'create the folder, and let the user of the server write there');
+  }
 }
 
 /** The disk that the log and dumps of the process are written to. */

@@ -3,7 +3,7 @@ import type { VaultSettings } from '../../config-signer.ts';
 import type { Finding } from '../../reports/finding.ts';
 import { checkDatabase } from './check-database.ts';
 import { checkEgress, checkNodes } from './check-network.ts';
-import { checkDisk, checkProcess, checkPublicUrls, checkTls } from './check-surroundings.ts';
+import { checkCheckpoint, checkDisk, checkProcess, checkPublicUrls, checkTls } from './check-surroundings.ts';
 
 /** Checks what `custos serve` needs, side by side. Changes nothing. */
 export async function examineProduction(
@@ -26,6 +26,7 @@ export async function examineProduction(
     checkEgress(outside.webhookUrl),
     checkProcess(config, outside),
     checkDisk(outside.folder),
+    checkCheckpoint(config),
   ]);
   return findings.flat();
 }

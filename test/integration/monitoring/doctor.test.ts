@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { adjustableClock, systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { checkCheckpoint } from '../../../src/admin/doctor/check-surroundings.ts';
 import { examineProduction } from '../../../src/admin/doctor/examine-production.ts';
 import { readKeysConfig, readServeConfig } from '../../../src/config.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
@@ -32,6 +33,7 @@ beforeAll(async () => {
     CUSTOS_TLS_KEY: join(folder, 'key.pem'),
     CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
     CUSTOS_PUBLIC_URLS: 'https://localhost',
+    CUSTOS_CHECKPOINT_FILE: join(folder, 'checkpoint'),
   };
 });
 
@@ -57,6 +59,8 @@ describe('custos doctor --serve', () => {
     expect(of('connections')).toEqual([expect.stringMatching(/^ok: 14 connections for 1 process/)]);
     expect(of('Node flags')).toEqual(['ok: none that weaken the server']);
     expect(of('disk')).toEqual([expect.stringMatching(/MB are free/)]);
+    expect(of('one server')).toEqual(['ok: 4 connections lead to one server and see its locks']);
+    expect(of('audit log')).toEqual([`ok: its last checkpoint is kept in \`${join(folder, 'checkpoint')}\``]);
   });
 
   test('finds settings of the database with which acknowledged payments are lost', async () => {
@@ -70,6 +74,17 @@ describe('custos doctor --serve', () => {
       ]),
     );
     expect(of('connections')).toEqual([expect.stringMatching(/^fault: 904 connections/)]);
+  });
+
+  test('finds that nothing keeps what was seen of the audit log, or that it cannot be kept', async () => {
+    expect(checkCheckpoint({ checkpointFile: undefined })).toMatchObject({
+      state: 'warning',
+      text: expect.stringContaining('CUSTOS_CHECKPOINT_FILE is not set'),
+    });
+    const missing = join(folder, 'no-such-folder', 'checkpoint');
+    expect((await examine({ CUSTOS_CHECKPOINT_FILE: missing }))('audit log')).toEqual([
+      `fault: its last checkpoint cannot be kept in \`${missing}\` (ENOENT)`,
+    ]);
   });
 
   test('finds a database that does not answer, without naming its password', async () => {

@@ -1,0 +1,216 @@
+import { systemEntropy } from '../../adapters/entropy.ts';
+import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dialect.ts';
+
+/*
+ * Advisory locks, row locks and sequences of one node do not count on another. Behind an address that leads to several
+ * nodes, two servers would send the same payment, each under its own lock. So several new connections are compared.
+ */
+
+const NAME = 'one server';
+/** CHOICE: so many new connections show a proxy that leads to two nodes in turn, or by chance in 7 of 8 cases. */
+const CONNECTIONS = 4;
+const LIMIT_MS = 5_000;
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** Sends one statement on one connection. */
+export type Ask = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+
+/** Whether all connections lead to one PostgreSQL server, whose sessions last. */
+export async function checkConnections(url: string): Promise<Finding[]> {
+  const limits = { connectionTimeoutMillis: LIMIT_MS, query_timeout: LIMIT_MS };
+  const pool = postgresPool(
+    { connectionString: url, max: CONNECTIONS, ...limits },
+    () => undefined,
+    undefined,
+  );
+  const opened: { readonly ask: Ask; close(): void }[] = [];
+  try {
+    // One after the other, so that all that were opened are known when one cannot be.
+    while (opened.length < CONNECTIONS) {
+      const client = await pool.connect();
+      opened.push({
+        ask: async (text, values = []) => (await client.query(text, [...values])).rows as Row[],
+        close: () => client.release(true),
+      });
+    }
+    const asks = opened.map(({ ask }) => ask);
+    return await compareConnections(asks, {
+      isPooled: isPooledByTransaction(url),
+      marks: [...systemEntropy.bytes(8)],
+    });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // The message of `pg` contains neither the URL nor the password.
+    const text = `${CONNECTIONS} connections could not be compared: ${code ?? ''} ${message}`;
+    return [
+      warning(NAME, text.trimEnd(), 'let the user open as many at once, or compare the nodes yourself'),
+    ];
+  } finally {
+    for (const { close } of opened) close();
+    await pool.end();
+  }
+}
+
+interface Comparison {
+  /** Whether the URL says that sessions last for a transaction only. */
+  readonly isPooled: boolean;
+  /** Eight random bytes, which nothing else locks. */
+  readonly marks: readonly number[];
+}
+
+/** @param asks of at least two connections. */
+export async function compareConnections(
+  asks: readonly Ask[],
+  { isPooled, marks }: Comparison,
+): Promise<Finding[]> {
+  const [first, ...others] = asks as [Ask, ...Ask[]];
+  const kinds = kindFindings((await first(KIND))[0]!);
+  if (kinds.some(({ state }) => state === 'fault')) return kinds;
+  const isShared = await isSessionShared(first, others, marks.join('-'));
+  const servers = serverFinding(await compareServers(asks, marks));
+  const pooler = isShared && !isPooled ? [fault(NAME, POOLED, POOLED_ADVICE)] : [];
+  return [...kinds, ...pooler, servers];
+}
+
+const POOLED =
+  'sessions last for a transaction only, as behind a pooler in transaction mode: limits of statements and locks, and named statements, are lost or mixed up';
+const POOLED_ADVICE =
+  'add `pgbouncer=true` to the query of DATABASE_URL, or use a pooler in session mode; see "PgBouncer" in docs/production.md';
+
+const KIND = `select version() as version,
+  (select coalesce(string_agg(extname, ', ' order by extname), '') from pg_extension
+    where extname in ('citus', 'bdr', 'spock', 'pgactive')) as extensions`;
+
+/** Databases that speak PostgreSQL's protocol, by their `version()`: none has its locks and sequences in all nodes. */
+const OTHER_DATABASES = [
+  [/CockroachDB/i, 'CockroachDB'],
+  [/-YB-|Yugabyte/i, 'YugabyteDB'],
+  [/Greenplum/i, 'Greenplum'],
+  [/Redshift/i, 'Redshift'],
+] as const;
+
+function kindFindings({ version, extensions }: Row): Finding[] {
+  const other = OTHER_DATABASES.find(([pattern]) => pattern.test(String(version)));
+  if (other !== undefined) {
+    const text = `it is ${other[1]}, whose locks and sequences are not those of PostgreSQL`;
+    return [fault(NAME, text, 'use a PostgreSQL server, alone or with replicas')];
+  }
+  if (extensions === '') return [];
+  if (extensions === 'citus') {
+    const text = 'it has the extension citus: locks and sequences count only on the node that is asked';
+    return [
+      warning(NAME, text, 'name the coordinator alone in DATABASE_URL of all servers; distribute no table'),
+    ];
+  }
+  const text = `it has an extension that lets several nodes write (${String(extensions)}): locks and sequences count only on the node that is asked`;
+  return [warning(NAME, text, 'name the same single node in DATABASE_URL of all servers')];
+}
+
+/** Whether a setting of a session does not survive, or another connection has it. */
+async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): Promise<boolean> {
+  const seen = async (ask: Ask): Promise<unknown> =>
+    (await ask("select current_setting('custos.doctor', true) as mark"))[0]?.mark;
+  await one("select set_config('custos.doctor', $1, false)", [mark]);
+  const begun: Ask[] = [];
+  try {
+    let isTaken = false;
+    for (const other of others) {
+      // A pooler gives a session that has become free to this transaction.
+      await other('begin');
+      begun.push(other);
+      if ((await seen(other)) === mark) isTaken = true;
+    }
+    return isTaken || (await seen(one)) !== mark;
+  } finally {
+    for (const other of begun) {
+      await other("select set_config('custos.doctor', '', false)");
+      await other('commit');
+    }
+  }
+}
+
+interface Server {
+  readonly pid: number;
+  /** Address and port, as the server knows them; empty for a local socket. */
+  readonly place: string;
+  /** The system identifier of the cluster. */
+  readonly cluster: string;
+  readonly isRecovering: boolean;
+  /** Whether it has the lock that the first connection holds. */
+  readonly hasLock: boolean;
+}
+
+const SERVER = `select pg_backend_pid() as pid,
+  coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '') as place,
+  (select system_identifier from pg_control_system())::text as cluster,
+  pg_is_in_recovery() as recovering,
+  exists (select from pg_locks where locktype = 'advisory' and granted and objsubid = 2
+    and database = (select oid from pg_database where datname = current_database())
+    and classid = $1::bigint::oid and objid = $2::bigint::oid) as has_lock`;
+
+/**
+ * NOTE: the lock ends with its transaction, as all locks of the server do. One of a session would stay in a pooler.
+ */
+async function compareServers(asks: readonly Ask[], marks: readonly number[]): Promise<Server[]> {
+  const lock = [numberOf(marks.slice(0, 4)), numberOf(marks.slice(4))];
+  const begun: Ask[] = [];
+  try {
+    const servers: Server[] = [];
+    for (const ask of asks) {
+      // All transactions are open at once: each has a session of its own.
+      await ask('begin');
+      begun.push(ask);
+      if (begun.length === 1) {
+        const [row] = await ask('select pg_is_in_recovery() as recovering');
+        // A standby gives no locks.
+        if (row?.recovering !== true) await ask('select pg_advisory_xact_lock($1::int, $2::int)', lock);
+      }
+      const [row] = await ask(SERVER, lock);
+      servers.push({
+        pid: Number(row!.pid),
+        place: String(row!.place),
+        cluster: String(row!.cluster),
+        isRecovering: row!.recovering === true,
+        hasLock: row!.has_lock === true,
+      });
+    }
+    return servers;
+  } finally {
+    await Promise.all(begun.map((ask) => ask('rollback').catch(() => undefined)));
+  }
+}
+
+/** A positive number of 31 bits. */
+function numberOf(bytes: readonly number[]): number {
+  return bytes.reduce((sum, byte) => sum * 256 + byte, 0) % 2 ** 31;
+}
+
+function serverFinding(servers: readonly Server[]): Finding {
+  const count = servers.length;
+  const distinct = (of: (server: Server) => unknown) => [...new Set(servers.map(of))];
+  const places = distinct(({ place }) => place).filter((place) => place !== '');
+  const where = places.length === 0 ? '' : ` (${places.join(', ')})`;
+  const clusters = distinct(({ cluster }) => cluster);
+  if (clusters.length > 1) {
+    const text = `${count} connections lead to ${clusters.length} clusters${where}, by their system identifiers: ${clusters.join(', ')}`;
+    return fault(NAME, text, ONE_NODE);
+  }
+  const recovering = servers.filter(({ isRecovering }) => isRecovering).length;
+  if (recovering > 0 && recovering < count) {
+    const text = `${recovering} of ${count} connections lead to a standby, the others to the primary${where}`;
+    return fault(NAME, text, ONE_NODE);
+  }
+  // A standby has no locks to see; that it is one is another finding.
+  const hasLock = recovering > 0 || servers.every((server) => server.hasLock);
+  const isApart = distinct(({ pid }) => pid).length === count;
+  if (!hasLock || !isApart) {
+    const text = `of ${count} connections${where}, not all see a lock that one of them holds: they lead to different nodes`;
+    return fault(NAME, text, ONE_NODE);
+  }
+  return ok(NAME, `${count} connections lead to one server and see its locks`);
+}
+
+const ONE_NODE =
+  'name the primary alone in DATABASE_URL, or let the proxy lead all connections to it: locks and sequences of one node do not count on another, so payments could be made twice';
