@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Mount } from '../http/app.ts';
+import { isForeignPage } from '../http/origins/local-caller.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import type { Log } from '../ports/log.ts';
 
@@ -61,7 +62,15 @@ interface AdminAnswer {
   readonly text: string;
 }
 
-async function answer({ method, url }: IncomingMessage, options: AdminServerOptions): Promise<AdminAnswer> {
+/**
+ * CHOICE: pages of other sites get 404, as from the mounts. Any `Host` is accepted without `Origin`: probes and scrapers dial
+ * the port by names that this server does not know.
+ */
+async function answer(
+  { method, url, headers }: IncomingMessage,
+  options: AdminServerOptions,
+): Promise<AdminAnswer> {
+  if (isForeignPage(headers)) return json(404, { error: 'Not found' });
   if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'method not allowed' });
   switch (url?.split('?')[0]) {
     case '/healthz':

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { readSandboxConfig, type SandboxConfig, type SandboxFlags } from '../config.ts';
 import { cacheFolder } from '../config-client.ts';
 import { addListenOptions } from './listen-options.ts';
+import { removeStaleReadyFile } from './ready-file.ts';
 
 const examples = `
 Examples:
@@ -23,6 +24,7 @@ export function mockCommand(): Command {
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags & { document?: string }) => {
       const config = readSandboxConfig(flags);
+      if (config.readyFile !== undefined) removeStaleReadyFile(config.readyFile);
       if (flags.document !== undefined) {
         await mockDocument(flags.document, config);
         return;

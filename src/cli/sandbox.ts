@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { readSandboxConfig, type SandboxFlags } from '../config.ts';
 import { addListenOptions, type ListenDefaults } from './listen-options.ts';
+import { removeStaleReadyFile } from './ready-file.ts';
 import { collect } from './sandbox-options.ts';
 import { announce } from './shell/announce.ts';
 
@@ -31,6 +32,7 @@ export function sandboxCommand(): Command {
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
       const config = readSandboxConfig(flags);
+      if (config.readyFile !== undefined) removeStaleReadyFile(config.readyFile);
       const [{ startSandbox }, { serveUntilStopped }] = await Promise.all([
         import('../compose/sandbox.ts'),
         import('./serve-until-stopped.ts'),

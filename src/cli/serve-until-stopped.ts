@@ -1,22 +1,12 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { logOutput } from '../adapters/log-output.ts';
 import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
-import { StartError } from '../start-error.ts';
 import { banner } from './banner.ts';
+import { withdrawReadyFile, writeReadyFile } from './ready-file.ts';
 
 /** Prints that the server is ready, writes the ready file, and returns once the server has stopped. */
 export async function serveUntilStopped(server: RunningSandbox, config: SandboxConfig): Promise<void> {
-  try {
-    if (config.readyFile !== undefined) writeReadyFile(config.readyFile, readiness(server, config));
-    if (config.json && !config.quiet) print(JSON.stringify({ msg: 'ready', ...readiness(server, config) }));
-    else if (!config.quiet) print(banner(server, config));
-  } catch (error) {
-    await server.close();
-    throw error;
-  }
-  await stopOnSignal(server);
-  if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+  await serveReady(server, config, readiness(server, config), () => banner(server, config));
 }
 
 /** The same for the mock of any document. */
@@ -33,20 +23,34 @@ export async function serveDocument(
 ): Promise<void> {
   const ready = { base_url: server.baseUrl, ca_file: server.caFile, pid: process.pid };
   const { title, version } = document.info;
+  await serveReady(
+    server,
+    config,
+    ready,
+    () =>
+      `A mock of ${title} ${version}, with ${operations.length} operations, is ready at ${server.baseUrl}\nCertificate authority: ${server.caFile}\nPress Ctrl-C to stop.`,
+  );
+}
+
+async function serveReady(
+  server: { close(): Promise<void> },
+  { readyFile, json, quiet }: SandboxConfig,
+  ready: object,
+  text: () => string,
+): Promise<void> {
+  const stopping = catchSignals();
   try {
-    if (config.readyFile !== undefined) writeReadyFile(config.readyFile, ready);
-    if (config.json && !config.quiet) print(JSON.stringify({ msg: 'ready', ...ready }));
-    else if (!config.quiet) {
-      print(
-        `A mock of ${title} ${version}, with ${operations.length} operations, is ready at ${server.baseUrl}\nCertificate authority: ${server.caFile}\nPress Ctrl-C to stop.`,
-      );
-    }
+    if (readyFile !== undefined) writeReadyFile(readyFile, ready);
+    if (json && !quiet) print(JSON.stringify({ msg: 'ready', ...ready }));
+    else if (!quiet) print(text());
   } catch (error) {
+    stopping.ignore();
     await server.close();
     throw error;
   }
-  await stopOnSignal(server);
-  if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+  await stopping.signalled;
+  await server.close();
+  if (readyFile !== undefined) withdrawReadyFile(readyFile);
 }
 
 /** Prints to standard output. A server goes on where that cannot be written. */
@@ -64,14 +68,29 @@ export async function stopOnSignal(
   server: { close(): Promise<void> },
   onHangup?: () => unknown,
 ): Promise<void> {
+  await catchSignals(onHangup).signalled;
+  await server.close();
+}
+
+/** From now on a signal does not end the process: a script that sees the ready file may send one at once. */
+function catchSignals(onHangup?: () => unknown): { readonly signalled: Promise<void>; ignore(): void } {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   if (onHangup === undefined) signals.push('SIGHUP');
   else process.on('SIGHUP', onHangup);
-  await new Promise<void>((resolve) => {
-    for (const signal of signals) process.once(signal, () => resolve());
+  let onSignal = (): void => undefined;
+  const signalled = new Promise<void>((resolve) => {
+    let isSignalled = false;
+    onSignal = () => {
+      if (isSignalled) process.exit(1);
+      isSignalled = true;
+      resolve();
+    };
   });
-  for (const signal of signals) process.once(signal, () => process.exit(1));
-  await server.close();
+  for (const signal of signals) process.on(signal, onSignal);
+  const ignore = (): void => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
+  return { signalled, ignore };
 }
 
 function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
@@ -85,36 +104,4 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
     pid: process.pid,
     ...(server.adminUrl === undefined ? {} : { admin_url: server.adminUrl }),
   };
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'its folder does not exist; create it',
-  ENOTDIR: 'a part of the path is not a folder',
-  EISDIR: 'it is a folder',
-  EACCES: 'this user may not write there',
-  EPERM: 'this user may not write there',
-  EROFS: 'the file system is read-only',
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'the disk quota is used up',
-};
-
-/**
- * Writes the file atomically. It contains the app secret, so only its owner can read it.
- *
- * @throws StartError
- */
-function writeReadyFile(path: string, content: object): void {
-  const temporaryFile = `${path}.${process.pid}`;
-  try {
-    writeFileSync(temporaryFile, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
-    renameSync(temporaryFile, path);
-  } catch (cause) {
-    try {
-      rmSync(temporaryFile, { force: true });
-    } catch {
-      // The reason below says what is wrong with the folder.
-    }
-    const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
-    throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
-  }
 }

@@ -8,6 +8,8 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import type { SandboxConfig } from '../config.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-trail.ts';
+import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
+import type { PipelineOptions } from '../http/pipeline.ts';
 import type { RateLimitOptions } from '../http/rate-limit.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
@@ -75,4 +77,17 @@ export function auditOf(
   const reader = () => database.orm.em.fork();
   const trail = createAuditTrail({ ...{ vault, entropy, reader }, inUnit: inUnitOf(unitsOf(database)) });
   return { trail, audit: audit ? trail : undefined };
+}
+
+/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
+export function fromOwnHost(
+  config: SandboxConfig,
+  authenticate: PipelineOptions['authenticate'],
+): PipelineOptions['authenticate'] {
+  if (!isLoopbackHost(config.host)) return authenticate;
+  const requireHost = requireOwnHost(config);
+  return (exchange) => {
+    requireHost(exchange);
+    return authenticate(exchange);
+  };
 }

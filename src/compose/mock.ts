@@ -6,15 +6,18 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
+import { refusalHeaders } from '../http/error-response.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { readClientBasic, readClientCredentials } from '../http/oauth/oauth-clients.ts';
+import { allowPage } from '../http/origins/cors.ts';
+import { isLocalOrigin } from '../http/origins/local-caller.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Log } from '../ports/log.ts';
 import { listen } from './listen.ts';
-import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { certificateFor, fromOwnHost, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { metricsFor } from './monitoring/metrics.ts';
 
 /**
@@ -40,7 +43,7 @@ export async function startMock(
     adminHost: config.host,
     isHostSigned: true,
     rateLimit: rateLimitFor(config),
-    authenticate: requireCredentials,
+    authenticate: fromOwnHost(config, requireCredentials),
     metrics: await metricsFor(config.adminPort),
     checkReady: async () => undefined,
     async run(exchange) {
@@ -51,9 +54,12 @@ export async function startMock(
         successStatus: operation.successStatus,
       });
       check(exchange, answer.status, answer.body);
-      const { status, body, headers } = answer;
+      const { status, body } = answer;
+      const headers = { ...headersOf(status, exchange), ...answer.headers };
       const isFile = operation.fileType !== undefined && status === operation.successStatus;
-      return isFile ? { status, headers, text: String(body), fileType: operation.fileType } : answer;
+      return isFile
+        ? { status, headers, text: String(body), fileType: operation.fileType }
+        : { status, headers, body };
     },
   });
   const { appId = acmeApp.id, appSecret = acmeApp.secret } = config;
@@ -68,15 +74,28 @@ export async function startMock(
   };
 }
 
-/** CHOICE: credentials are required as in the contract, but any are accepted. */
+/** The examples of the contract have no headers. */
+function headersOf(status: number, exchange: HttpExchange): Record<string, string> {
+  const waiting = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
+  return { ...refusalHeaders(status, exchange), ...waiting };
+}
+
+/**
+ * CHOICE: credentials are required as in the contract, but any are accepted. As in a sandbox, pages of this machine may read
+ * what needs no app secret.
+ */
 function requireCredentials(exchange: HttpExchange): void {
   const appId = headerText(exchange, 'service-app-id') || undefined;
   exchange.app = appId === undefined ? undefined : { id: appId };
   const security = exchange.route?.operation.security;
-  if (security === 'none') return;
   const { origin, authorization } = exchange.headers;
-  const isPage = security === 'app-or-origin' && authorization === undefined && origin !== undefined;
-  if (isPage && appId !== undefined) return;
+  const isOfUser = security === 'app-or-user' && /^bearer +\S/i.test(authorization ?? '');
+  const isOpen =
+    security === 'none' || (security === 'app-or-origin' && authorization === undefined) || isOfUser;
+  const isLocalPage = isOpen && appId !== undefined && origin !== undefined && isLocalOrigin(origin);
+  if (isLocalPage) allowPage(exchange, origin);
+  if (security === 'none') return;
+  if (security === 'app-or-origin' && isLocalPage) return;
   if (security === 'oauth-client') {
     requireClient(exchange);
     return;

@@ -24,8 +24,7 @@ import { recordDenials } from '../http/audit/record-denials.ts';
 import { createAuthenticate } from '../http/authenticate.ts';
 import type { RunOperation } from '../http/http-exchange.ts';
 import { injectingFaults } from '../http/inject-faults.ts';
-import { isLocalOrigin, isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
-import type { PipelineOptions } from '../http/pipeline.ts';
+import { isLocalOrigin, isLoopbackHost } from '../http/origins/local-caller.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
@@ -52,7 +51,7 @@ import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
-import { auditOf, certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { auditOf, certificateFor, fromOwnHost, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring/metrics.ts';
 import { ownApi } from './own-api.ts';
 import { sandboxPages } from './pages/sandbox-pages.ts';
@@ -140,19 +139,6 @@ function tickingFor(clock: AdjustableClock): (method: string | undefined) => num
 function withControlToken(config: SandboxConfig): SandboxConfig {
   if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;
   return { ...config, controlToken: Buffer.from(systemEntropy.bytes(24)).toString('base64url') };
-}
-
-/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
-function fromOwnHost(
-  config: SandboxConfig,
-  authenticate: PipelineOptions['authenticate'],
-): PipelineOptions['authenticate'] {
-  if (!isLoopbackHost(config.host)) return authenticate;
-  const requireHost = requireOwnHost(config);
-  return (exchange) => {
-    requireHost(exchange);
-    return authenticate(exchange);
-  };
 }
 
 interface Outside {

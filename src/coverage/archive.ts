@@ -33,21 +33,36 @@ interface Message {
 }
 
 interface Content {
+  readonly mimeType?: string;
   readonly text?: string;
   readonly encoding?: string;
+  /** Playwright keeps bodies in files beside the archive (`content: 'attach'`). */
+  readonly _file?: string;
 }
+
+/** Reads a file beside an archive; undefined where that is not possible. */
+export type ReadAttachment = (name: string) => string | undefined;
 
 /**
  * Reads HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Entries without a response are left out.
  *
- * `source`: names the archive in errors.
- *
+ * @param source names the archive in errors.
  * @throws UnmeasurableError if it is something else.
  */
-export function readArchive(text: string, source: string): Exchange[] {
+export function readArchive(
+  text: string,
+  source: string,
+  attachment: ReadAttachment = () => undefined,
+): Exchange[] {
   let entries: unknown;
+  if (text.startsWith('PK\u0003\u0004')) {
+    throw new UnmeasurableError(
+      `${source}: expected an HTTP Archive (HAR), got a ZIP file: unpack it, and name the .har in it`,
+    );
+  }
   try {
-    entries = JSON.parse(text)?.log?.entries;
+    // HAR 1.2: readers support a byte order mark.
+    entries = JSON.parse(text.replace(/^\uFEFF/, ''))?.log?.entries;
   } catch (cause) {
     throw new UnmeasurableError(`${source}: expected an HTTP Archive (HAR), got text that is not JSON`, {
       cause,
@@ -55,11 +70,11 @@ export function readArchive(text: string, source: string): Exchange[] {
   }
   if (!Array.isArray(entries))
     throw new UnmeasurableError(`${source}: expected an HTTP Archive with \`log.entries\``);
-  return entries.flatMap(exchangeOf);
+  return entries.flatMap((entry) => exchangeOf(entry, attachment));
 }
 
 /** The exchange of an entry of an archive; none for an entry without a response. */
-export function exchangeOf(value: unknown): Exchange[] {
+export function exchangeOf(value: unknown, attachment: ReadAttachment = () => undefined): Exchange[] {
   const entry = (value ?? {}) as Entry;
   const { request, response } = entry;
   const { method, url = '' } = request ?? {};
@@ -72,9 +87,9 @@ export function exchangeOf(value: unknown): Exchange[] {
       method: method.toUpperCase(),
       path: new URL(url).pathname,
       requestHeaders: new Map((request?.headers ?? []).map(({ name, value }) => [name.toLowerCase(), value])),
-      requestBody: parsed(request?.postData),
+      requestBody: parsed(request?.postData, attachment),
       status,
-      responseBody: parsed(response?.content),
+      responseBody: parsed(response?.content, attachment),
       authorizedBy: entry._authorizedBy ?? [],
       allowedBy: entry._allowedBy ?? [],
       events: entry._events ?? [],
@@ -84,11 +99,18 @@ export function exchangeOf(value: unknown): Exchange[] {
 }
 
 /** Undefined for a body that is not JSON. */
-function parsed({ text, encoding }: Content = {}): unknown {
+function parsed(content: Content | undefined, attachment: ReadAttachment): unknown {
+  const text = textOf(content ?? {}, attachment);
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(encoding === 'base64' ? Buffer.from(text, 'base64').toString('utf8') : text);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+function textOf({ mimeType = 'json', text, encoding, _file: file }: Content, attachment: ReadAttachment) {
+  if (text !== undefined) return encoding === 'base64' ? Buffer.from(text, 'base64').toString('utf8') : text;
+  // A browser's archive is full of pictures and scripts.
+  return typeof file === 'string' && /json/i.test(mimeType) ? attachment(file) : undefined;
 }

@@ -30,7 +30,7 @@ export function answerError(error: unknown, exchange: RefusedExchange, log: Log)
   return {
     status: error.status,
     body: refusalBody(error, exchange),
-    headers: { ...headersFor(error.status, exchange), ...error.headers },
+    headers: { ...refusalHeaders(error.status, exchange), ...error.headers },
   };
 }
 
@@ -64,10 +64,12 @@ function unavailable(message: string): ApiError {
 }
 
 /**
+ * The headers that every refusal of a status has.
+ *
  * CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401.
  * Only browsers send `sec-fetch-site`; other clients also send the mode.
  */
-function headersFor(status: number, { headers }: RefusedExchange): Record<string, string> {
+export function refusalHeaders(status: number, { headers }: RefusedExchange): Record<string, string> {
   if (status === 401) return isScript(headers) ? {} : challenge;
   return status === 409 ? dontRetry : {};
 }

@@ -1,6 +1,7 @@
 import { compareAnswers } from './compare-answers.ts';
+import { decodeContent } from './decode-content.ts';
 import type { Finding, SeenExchange } from './judge-exchange.ts';
-import { openUpstream, type Upstream } from './proxy.ts';
+import { defaultLimits, openUpstream, type Upstream } from './proxy.ts';
 
 /** Sends requests to a sandbox as well, and reports where its answers differ. */
 export interface Comparison {
@@ -74,10 +75,12 @@ async function compare(
   const place = `${operation} ${status}`;
   try {
     const answer = await sandbox.request({ method, target, headers, body });
+    const encoding = answer.headers['content-encoding'];
+    const content = await decodeContent(answer.body, encoding, defaultLimits.decodedBytes);
     return compareAnswers(
       place,
       { status, body: parsedBody(responseBody) },
-      { status: answer.status, body: parsedBody(answer.body) },
+      { status: answer.status, body: parsedBody(content.body) },
     );
   } catch (error) {
     const message = `the sandbox did not answer: ${(error as Error).message}`;

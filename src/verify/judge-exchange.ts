@@ -21,7 +21,10 @@ export interface SeenExchange {
   readonly requestBody: Buffer;
   readonly status: number;
   readonly responseHeaders: IncomingHttpHeaders;
+  /** Without its content coding. */
   readonly responseBody: Buffer;
+  /** Why the body could not be decoded; it is then as received. */
+  readonly contentFault?: string | undefined;
 }
 
 /** The ways in which a server or its client can break the contract. */
@@ -32,6 +35,7 @@ export const verifyRules = {
   'status-undocumented': 'The contract does not document this status of the operation.',
   'code-undocumented': 'The contract does not document this error code of the status.',
   'response-invalid': 'The response does not have the schema of the contract.',
+  'header-missing': 'The response lacks a header that clients need, or has another one.',
   'sandbox-differs': 'A sandbox answers the same request differently.',
   'sandbox-skipped': 'A sandbox was not asked the same, because too many requests wait for it.',
   'target-unreachable': 'The server did not answer.',
@@ -87,7 +91,7 @@ function judgeExchange(exchange: SeenExchange, codes: ReadonlyMap<string, Readon
   const { method, target, status } = exchange;
   const route = findRoute(exchange);
   if (route === undefined) {
-    if (status === 404 || status === 405) return [];
+    if (isPreflight(exchange) || refusals.has(status)) return [];
     const place = `${method} ${target.split('?')[0]}`;
     const message = `expected 404 or 405 for what is no operation, got ${status}`;
     return [{ rule: 'undocumented-path', severity: 'error', place, message }];
@@ -101,8 +105,18 @@ function judgeExchange(exchange: SeenExchange, codes: ReadonlyMap<string, Readon
   return [...findings, ...judgeResponse(exchange, { operation, codes, read })];
 }
 
+/** A browser's question before a request of a page of another origin. It is no operation, and any answer is right. */
+function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
+  return (
+    method === 'OPTIONS' && 'origin' in requestHeaders && 'access-control-request-method' in requestHeaders
+  );
+}
+
+/** Of unknown paths: a server may ask for credentials first, so as not to reveal which paths exist. */
+const refusals: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 503]);
+
 function judgeRequest(
-  { status }: SeenExchange,
+  { status, responseHeaders }: SeenExchange,
   { fault, place, body }: { fault: string | undefined; place: string; body: unknown },
 ): Finding[] {
   if (fault !== undefined && status < 400) {
@@ -110,6 +124,8 @@ function judgeRequest(
   }
   const { code, error } = (body ?? {}) as { code?: unknown; error?: unknown };
   if (fault !== undefined || code !== 'invalid_data') return [];
+  // RFC 7240 §3: the client has asked for this refusal, of a mock.
+  if (/^(code|example)=/.test(String(responseHeaders['preference-applied'] ?? ''))) return [];
   return [{ rule: 'request-refused', severity: 'notice', place, message: String(error) }];
 }
 
@@ -175,8 +191,12 @@ function judgeResponse(
   }
   // The response to HEAD has no content.
   if (method === 'HEAD') return [];
+  const findings = judgeHeaders(exchange, operation);
+  if (exchange.contentFault !== undefined) {
+    const message = exchange.contentFault;
+    return [...findings, { rule: 'response-invalid', severity: 'error', place, message }];
+  }
   const body = read(bodyOf(exchange, operation));
-  const findings: Finding[] = [];
   if (!validate(body)) {
     const { pointer, message } = describeFault(validate.errors ?? []);
     findings.push({
@@ -194,4 +214,33 @@ function judgeResponse(
     findings.push({ rule: 'code-undocumented', severity: 'error', place, message });
   }
   return findings;
+}
+
+/**
+ * The contract describes no headers of responses: these are the ones that HTTP requires (RFC 9110 §15.5.2), or without
+ * which a client cannot read the body or cannot know when to try again.
+ */
+function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
+  const { status, requestHeaders, responseHeaders, responseBody } = exchange;
+  const faults: string[] = [];
+  if (responseBody.length > 0) {
+    const isFile = operation.fileType !== undefined && status === operation.successStatus;
+    const expected = isFile ? operation.fileType : 'application/json';
+    const [type = ''] = (responseHeaders['content-type'] ?? '').split(';');
+    if (type.trim().toLowerCase() !== expected) {
+      const got = type === '' ? 'none' : `\`${type.slice(0, 100)}\``;
+      faults.push(`content-type: expected \`${expected}\`, got ${got}`);
+    }
+  }
+  // A browser would ask the user of a page for a password.
+  const isScript = requestHeaders['sec-fetch-mode'] === 'cors';
+  if (status === 401 && !isScript && responseHeaders['www-authenticate'] === undefined) {
+    faults.push('www-authenticate: expected the scheme of the credentials, got none');
+  }
+  const waiting = ['retry-after', 'retry-after-ms', 'x-ratelimit-reset'];
+  if (status === 429 && waiting.every((name) => responseHeaders[name] === undefined)) {
+    faults.push(`${waiting[0]}: expected it, or ${waiting.slice(1).join(' or ')}, got none`);
+  }
+  const place = `${operation.id} ${status}`;
+  return faults.map((message) => ({ rule: 'header-missing', severity: 'error', place, message }));
 }

@@ -7,6 +7,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { decodeContent } from './decode-content.ts';
 import type { SeenExchange } from './judge-exchange.ts';
 
 /** A server that requests are passed to. */
@@ -41,11 +42,18 @@ export interface ExchangeTiming {
 
 export interface ProxyLimits {
   readonly bodyBytes: number;
+  /** What a body may decode to. */
+  readonly decodedBytes: number;
   readonly timeoutMs: number;
   readonly connections: number;
 }
 
-const defaultLimits: ProxyLimits = { bodyBytes: 64 * 1024 * 1024, timeoutMs: 60_000, connections: 200 };
+export const defaultLimits: ProxyLimits = {
+  bodyBytes: 64 * 1024 * 1024,
+  decodedBytes: 64 * 1024 * 1024,
+  timeoutMs: 60_000,
+  connections: 200,
+};
 
 export interface RunningProxy {
   readonly port: number;
@@ -72,10 +80,11 @@ const hopByHop = new Set([
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const limits = { ...defaultLimits, ...options.limits };
   const send = openUpstream(options.upstream, limits);
+  const judging = new Set<Promise<void>>();
   const server = createTlsServer(
     { ...options.tls, requestTimeout: limits.timeoutMs },
     (request, response) => {
-      void pass(request, response, { options, limits, send });
+      void pass(request, response, { options, limits, send, judging });
     },
   );
   server.maxConnections = limits.connections;
@@ -92,7 +101,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
       new Promise((resolve) => {
         server.close(() => {
           send.close();
-          resolve();
+          void Promise.allSettled(judging).then(() => resolve());
         });
         server.closeIdleConnections();
         // What is still open after a second is cut.
@@ -105,12 +114,14 @@ interface Passing {
   readonly options: ProxyOptions;
   readonly limits: ProxyLimits;
   readonly send: ReturnType<typeof openUpstream>;
+  /** What has been answered but not shown yet. */
+  readonly judging: Set<Promise<void>>;
 }
 
 async function pass(
   request: IncomingMessage,
   response: ServerResponse,
-  { options, limits, send }: Passing,
+  { options, limits, send, judging }: Passing,
 ): Promise<void> {
   const { method = 'GET', url: target = '/', headers } = request;
   const startedMs = performance.now();
@@ -128,13 +139,13 @@ async function pass(
     });
     response.end(answer.body);
     const durationMs = performance.now() - startedMs;
-    options.onExchange(
-      {
-        ...{ method, target, requestHeaders: headers, requestBody },
-        ...{ status: answer.status, responseHeaders: answer.headers, responseBody: answer.body },
-      },
-      { rawHeaders: request.rawHeaders, startedMs: performance.timeOrigin + startedMs, durationMs },
-    );
+    const timing = {
+      ...{ rawHeaders: request.rawHeaders, durationMs },
+      startedMs: performance.timeOrigin + startedMs,
+    };
+    const shown = show({ method, target, headers, body: requestBody }, answer, { timing, options, limits });
+    judging.add(shown);
+    await shown.finally(() => judging.delete(shown));
   } catch (error) {
     const message = failureText(error as NodeJS.ErrnoException);
     options.onFailure({ method, target }, message);
@@ -142,6 +153,23 @@ async function pass(
     if (response.headersSent) response.destroy();
     else response.writeHead(502, { 'content-type': 'application/json' }).end(text);
   }
+}
+
+async function show(
+  { method, target, headers, body }: Sent,
+  answer: UpstreamAnswer,
+  { timing, options, limits }: Pick<Passing, 'options' | 'limits'> & { readonly timing: ExchangeTiming },
+): Promise<void> {
+  const encoding = answer.headers['content-encoding'];
+  const content = await decodeContent(answer.body, encoding, limits.decodedBytes);
+  options.onExchange(
+    {
+      ...{ method, target, requestHeaders: headers, requestBody: body },
+      ...{ status: answer.status, responseHeaders: answer.headers },
+      ...{ responseBody: content.body, contentFault: content.fault },
+    },
+    timing,
+  );
 }
 
 function failureText({ code = '', message }: NodeJS.ErrnoException): string {

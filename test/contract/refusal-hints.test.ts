@@ -50,6 +50,17 @@ async function send(path: string, { method = 'GET' as 'GET' | 'POST' | 'DELETE',
 }
 
 describe('the hint of a refusal', () => {
+  test('names the encoding of a body that is not read', async () => {
+    const hint = async (headers: Record<string, string>) =>
+      (await hintOf('createWallet', { body: { chain_type: 'ethereum' } }, { headers })).hint;
+    expect(await hint({ 'content-encoding': 'gzip' })).toContain('without the header `content-encoding`');
+    const latin = { 'content-type': 'application/json; charset=iso-8859-1' };
+    expect(await hint(latin)).toContain('`application/json; charset=iso-8859-1` names another charset');
+    expect(await hint({ 'content-type': 'text/plain' })).toBe(
+      'send the header `content-type: application/json`',
+    );
+  });
+
   test('names the option for clients of another brand', async () => {
     const headers = { 'service-app-id': undefined, 'acme-app-id': sandbox.appId };
     expect(await hintOf('listWallets', {}, { headers })).toMatchObject({

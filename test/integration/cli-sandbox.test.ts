@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
@@ -11,6 +11,7 @@ import {
   runCustos,
   type ServingCustos,
   serveCustos,
+  startCustos,
   temporaryFolder,
   waitFor,
 } from '../support/run-custos.ts';
@@ -64,6 +65,38 @@ test('the ready file is written when the server is reachable, and deleted when i
   expect(code).toBe(0);
   expect(existsSync(custos.readyFile)).toBe(false);
 });
+
+/** Sends SIGTERM to the process in the moment in which its ready file appears. */
+const SIGNAL_AT_ONCE = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, existsSync } = fs;
+  const file = process.argv[process.argv.indexOf('--ready-file') + 1];
+  fs.renameSync = (from, to) => {
+    if (to === file && existsSync(file)) console.error('the stale file is still there');
+    renameSync(from, to);
+    if (to === file) process.kill(process.pid, 'SIGTERM');
+  };
+  syncBuiltinESMExports();
+`;
+
+test.each(['mock', 'sandbox'])(
+  '%s: a signal as soon as the ready file is there ends it well, and the file goes',
+  async (command) => {
+    const file = join(temporaryFolder(), 'ready.json');
+    // A process that was killed has left its file.
+    const { pid } = spawnSync('true');
+    writeFileSync(file, JSON.stringify({ base_url: 'https://127.0.0.1:1', pid }));
+    const custos = await startCustos([command, '--port', '0', '--ready-file', file, '--quiet'], {
+      // Holds the process where it has written the file.
+      nodeOptions: ['--import', `data:text/javascript,${encodeURIComponent(SIGNAL_AT_ONCE)}`],
+    });
+    const { code, stderr } = await custos.ended();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(existsSync(file)).toBe(false);
+    rmSync(dirname(file), { recursive: true });
+  },
+);
 
 test('the curl of the banner works when pasted', async () => {
   await using custos = await serveCustos(['sandbox']);

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startMock } from '../../src/compose/mock.ts';
+import { contractJudge, type RunningVerifier, startVerifier } from '../../src/compose/verify.ts';
+import { readDocument } from '../ledger/documented.ts';
 import { pauseRecording } from '../ledger/record-answers.ts';
 import { createJudge } from '../support/document-judge.ts';
 import type { OpenApiDocument } from '../support/sandbox.ts';
@@ -60,6 +62,8 @@ const operations: Operation[] = Object.entries(document.paths).flatMap(([path, i
 );
 const judge = createJudge(document as unknown as OpenApiDocument);
 
+// `custos verify` is in front of the mock, and judges what it answers, too.
+let verifier: RunningVerifier;
 let mock: Awaited<ReturnType<typeof startMock>>;
 let agent: Agent;
 
@@ -68,11 +72,16 @@ pauseRecording();
 
 beforeAll(async () => {
   mock = await startMock({ port: 0, logLevel: 'silent' });
-  agent = new Agent({ connect: { ca: mock.caPem } });
+  verifier = await startVerifier({
+    ...{ host: '127.0.0.1', port: 0, judge: contractJudge(readDocument()), sandbox: undefined },
+    target: { url: new URL(mock.baseUrl), ca: mock.caPem, host: undefined },
+  });
+  agent = new Agent({ connect: { ca: [mock.caPem, readFileSync(verifier.caFile, 'utf8')] } });
 });
 
 afterAll(async () => {
   await agent.destroy();
+  await verifier.close();
   await mock.close();
 });
 
@@ -109,7 +118,7 @@ interface CallOptions {
 async function call(operation: Operation, { body, headers }: CallOptions = {}) {
   const sent = body ?? Object.values(examplesOf(operation.requestBody))[0]?.value;
   const answer = await agent.request({
-    origin: mock.baseUrl,
+    origin: verifier.url,
     path: targetOf(operation),
     method: operation.method as 'GET',
     headers: {
@@ -187,6 +196,9 @@ describe('Prefer', () => {
         expect(`${operation.id} ${status}`).toBe(`${operation.id} ${code}`);
       }
     }
+    const { judged, findings } = verifier.verification();
+    expect(findings).toEqual([]);
+    expect(judged).toBeGreaterThan(1_000);
   });
 
   test('example=name selects the example and its status', async () => {
@@ -236,4 +248,34 @@ describe('requests are validated', () => {
     expect(without.statusCode).toBe(401);
     await without.body.dump();
   });
+});
+
+describe('web pages', () => {
+  const send = async (path: string, headers: Record<string, string>, method: 'GET' | 'OPTIONS' = 'GET') => {
+    const answer = await agent.request({ origin: mock.baseUrl, path, method, headers });
+    await answer.body.dump();
+    return { status: answer.statusCode, allowed: answer.headers['access-control-allow-origin'] };
+  };
+  const origin = 'http://localhost:3000';
+  const user = { authorization: 'Bearer token', 'service-app-id': 'any' };
+
+  test('of this machine may read what needs no app secret, as from a sandbox', async () => {
+    const preflight = { origin, 'access-control-request-method': 'GET' };
+    expect(await send('/v1/intents', preflight, 'OPTIONS')).toEqual({ status: 204, allowed: origin });
+    expect(await send('/v1/intents', { origin, ...user })).toEqual({ status: 200, allowed: origin });
+    const app = { origin, authorization: 'Basic YTpi', 'service-app-id': 'any' };
+    expect(await send('/v1/intents', app)).toEqual({ status: 200, allowed: undefined });
+  });
+
+  test('of other sites may not', async () => {
+    const foreign = { origin: 'https://site.example', ...user };
+    expect(await send('/v1/intents', foreign)).toEqual({ status: 403, allowed: undefined });
+  });
+});
+
+test('refusals have the headers that those of a sandbox have', async () => {
+  const headersOf = async (code: number) =>
+    (await call(find('getWallet'), { headers: { prefer: `code=${code}` } })).headers;
+  expect(await headersOf(401)).toMatchObject({ 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' });
+  expect(await headersOf(429)).toMatchObject({ 'retry-after': '1' });
 });

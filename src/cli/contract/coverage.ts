@@ -1,7 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, resolve, sep } from 'node:path';
 import { Command } from 'commander';
 import type { SandboxClient } from '../../client/sandbox-client.ts';
 import { ConfigError } from '../../config.ts';
+import type { Exchange } from '../../coverage/archive.ts';
 import type { Threshold } from '../../coverage/judge.ts';
 import type { Measured, Recorded } from '../../coverage/measure.ts';
 import { UnmeasurableError } from '../../start-error.ts';
@@ -82,7 +84,7 @@ export function coverageCommand(): Command {
 async function record(flags: CoverageFlags): Promise<Recorded> {
   const { readArchive } = await import('../../coverage/archive.ts');
   if (flags.har !== undefined) {
-    return { exchanges: flags.har.flatMap((file) => readArchive(readText(file), file)) };
+    return { exchanges: flags.har.flatMap((file) => readHar(file, readArchive)) };
   }
   try {
     return await withSandbox(flags, async (client) => {
@@ -93,6 +95,43 @@ async function record(flags: CoverageFlags): Promise<Recorded> {
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     throw new UnmeasurableError((cause as Error).message, { cause });
+  }
+}
+
+const MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024;
+
+/** Reads an archive with the bodies that are in files beside it, and says which of them could not be read. */
+function readHar(
+  file: string,
+  readArchive: typeof import('../../coverage/archive.ts').readArchive,
+): Exchange[] {
+  const absent: string[] = [];
+  const exchanges = readArchive(readText(file), file, (name) => {
+    const body = readBeside(file, name);
+    if (body === undefined) absent.push(name);
+    return body;
+  });
+  const [first = ''] = absent;
+  if (absent.length > 0) {
+    const named = JSON.stringify(first.slice(0, 200));
+    console.error(
+      `custos: ${file}: ${absent.length} of its bodies are missing and not counted, the first of them ${named}: expected files in the folder of the archive`,
+    );
+  }
+  return exchanges;
+}
+
+/** Undefined for what cannot be read, is too large, or is not in the folder of the archive: others may have written it. */
+function readBeside(archive: string, name: string): string | undefined {
+  try {
+    const folder = realpathSync(dirname(archive));
+    const file = realpathSync(resolve(folder, name));
+    const stats = statSync(file);
+    if (!file.startsWith(`${folder}${sep}`) || !stats.isFile() || stats.size > MAX_ATTACHMENT_BYTES)
+      return undefined;
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,6 +6,7 @@ import type { VerifyOptions } from '../../compose/verify.ts';
 import { cacheFolder } from '../../config-client.ts';
 import { packageRoot } from '../../package-root.ts';
 import { UnmeasurableError } from '../../start-error.ts';
+import { removeStaleReadyFile, writeReadyFile } from '../ready-file.ts';
 import { collect, invalidOption, readHttpUrl } from '../sandbox-options.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { readReportTargets, writeReports } from './report-options.ts';
@@ -70,6 +71,7 @@ async function verify(flags: VerifyFlags): Promise<void> {
   const targets = readReportTargets(flags.format ?? ['text'], formats);
   const options = { ...readOptions(flags), judge: await readJudge(flags.document) };
   const stop = stopSignal();
+  if (flags.readyFile !== undefined) removeStaleReadyFile(flags.readyFile);
   const [{ startVerifier }, { renderVerification }] = await Promise.all([
     import('../../compose/verify.ts'),
     import('../../verify/verify-report.ts'),
@@ -80,7 +82,7 @@ async function verify(flags: VerifyFlags): Promise<void> {
   );
   if (flags.readyFile !== undefined) {
     const ready = { base_url: verifier.url, ca_file: verifier.caFile, pid: process.pid };
-    writeFileSync(flags.readyFile, `${JSON.stringify(ready)}\n`);
+    writeReadyFile(flags.readyFile, ready);
   }
   await new Promise<void>((resolve) => {
     if (stop.aborted) resolve();

@@ -25,9 +25,9 @@ const challenge = { 'www-authenticate': 'Basic realm="control token", charset="U
 export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
   return (caller) => {
-    const { host: named = '', origin, authorization } = caller.headers;
-    const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
-    if (!isForeignPage && controlToken !== undefined) {
+    const { host: named = '', authorization } = caller.headers;
+    const isForeign = isForeignPage(caller.headers);
+    if (!isForeign && controlToken !== undefined) {
       if (authorization !== undefined && isEqual(sentToken(authorization), controlToken)) return;
       if (!isLoopback(caller.remoteAddress)) {
         throw new ApiError(
@@ -37,10 +37,15 @@ export function requireLocalCaller(names: OwnNames, controlToken?: string): (cal
         );
       }
     }
-    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`) || isForeignPage) {
+    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`) || isForeign) {
       throw new ApiError('not_found');
     }
   };
+}
+
+/** Whether a web page of another site sent the request. */
+export function isForeignPage({ host = '', origin }: Caller['headers']): boolean {
+  return origin !== undefined && origin.replace(/^https?:\/\//, '') !== host;
 }
 
 function sentToken(authorization: string): string {

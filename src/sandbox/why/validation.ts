@@ -8,9 +8,12 @@ interface Issue {
 }
 
 const MAX_NAMES = 10;
+const MAX_HEADER = 100;
 
 /** Requests that do not match the contract. */
-export function whyInvalid({ code, message, data, body, path }: RefusedRequest): Why | undefined {
+export function whyInvalid(refused: RefusedRequest): Why | undefined {
+  const { code, message, data, body, path } = refused;
+  if (code === 'unsupported_media_type') return whyMediaType(refused);
   if (code !== 'invalid_data') return undefined;
   const reused = whyIdempotency(message);
   if (reused !== undefined) return reused;
@@ -70,6 +73,26 @@ function nearestValue(
   if (typeof given !== 'string' || given.length > SHOWN_VALUE) return undefined;
   const value = nearestName(given, allowed);
   return value === undefined ? undefined : { given, value };
+}
+
+/** A body in a coding or a type that is not read. */
+function whyMediaType({ headers }: RefusedRequest): Why | undefined {
+  const encoding = headers['content-encoding'];
+  const type = String(headers['content-type'] ?? '').slice(0, MAX_HEADER);
+  const isJson = /^application\/json *(;|$)/i.test(type);
+  if (isJson && encoding !== undefined && encoding !== 'identity') {
+    return {
+      kind: 'validation',
+      hint: 'send the body as it is, without the header `content-encoding`: compressed requests are not read',
+      evidence: { content_encoding: String(encoding).slice(0, MAX_HEADER) },
+    };
+  }
+  if (!isJson) return undefined;
+  return {
+    kind: 'validation',
+    hint: `send \`content-type: application/json\` and the text as UTF-8: \`${type}\` names another charset`,
+    evidence: { content_type: type },
+  };
 }
 
 // The exact texts that published clients expect.

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { Agent } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
@@ -78,10 +79,23 @@ const found = (verifier: RunningVerifier) =>
   verifier.verification().findings.map(({ rule, place, message }) => `${rule} ${place}: ${message}`);
 
 /** A server that answers everything alike. */
-async function startLiar(status: number, body: unknown, path = ''): Promise<VerifyOptions['target']> {
+function startLiar(status: number, body: unknown, path = ''): Promise<VerifyOptions['target']> {
+  const headers = {
+    ...{ 'content-type': 'application/json', 'www-authenticate': 'Basic' },
+    'retry-after': '1',
+  };
+  return startServer(status, headers, Buffer.from(JSON.stringify(body)), path);
+}
+
+async function startServer(
+  status: number,
+  headers: Record<string, string>,
+  body: Buffer,
+  path = '',
+): Promise<VerifyOptions['target']> {
   const server: Server = createServer((request, response) => {
     request.resume();
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    response.writeHead(status, headers).end(body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closing.push(() => new Promise((resolve) => server.close(resolve)));
@@ -167,6 +181,108 @@ describe('a server that breaks the contract', () => {
       'sandbox-differs getWallet 404: the status is 404, in the sandbox 200',
     );
   });
+});
+
+describe('a response in a content coding', () => {
+  const wallet = { error: 'Wallet not found', code: 'not_found' };
+  const plain = Buffer.from(JSON.stringify(wallet));
+  const answer = async (encoding: string, body: Buffer) => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
+    const started = await verify({ target: await startServer(404, headers, body) });
+    const got = await started.dispatcher.request({
+      ...{ origin: started.verifier.url, path: '/v1/wallets/w', method: 'GET' },
+      headers: { authorization: 'Basic YTpi', 'service-app-id': 'a', 'accept-encoding': 'gzip' },
+    });
+    const bytes = Buffer.from(await got.body.arrayBuffer());
+    await started.verifier.close();
+    return { found: found(started.verifier), headers: got.headers, bytes };
+  };
+
+  test.each<[string, Buffer]>([
+    ['gzip', gzipSync(plain)],
+    ['X-GZIP', gzipSync(plain)],
+    ['br', brotliCompressSync(plain)],
+    ['zstd', zstdCompressSync(plain)],
+    ['deflate', deflateSync(plain)],
+    // Without the zlib format around it, as some servers send it.
+    ['deflate', deflateRawSync(plain)],
+    ['identity', plain],
+    ['br, gzip', gzipSync(brotliCompressSync(plain))],
+  ])('%s is decoded before it is judged, and passed on as it is', async (encoding, body) => {
+    const { found: findings, headers, bytes } = await answer(encoding, body);
+    expect(findings).toEqual([]);
+    expect(headers['content-encoding']).toBe(encoding);
+    expect(bytes).toEqual(body);
+  });
+
+  test.each<[string, Buffer, RegExp]>([
+    ['gzip', plain, /^response-invalid getWallet 404: expected a body in the coding gzip: /],
+    ['gzip', gzipSync(plain).subarray(0, 20), /expected a body in the coding gzip: /],
+    ['compress', plain, /expected one of gzip, .*, got `compress`$/],
+    ['constructor', plain, /got `constructor`$/],
+    ['gzip, gzip, gzip, gzip', plain, /expected at most 3 codings, got 4$/],
+    // 100 MB of zeros in 100 KB.
+    ['gzip', gzipSync(Buffer.alloc(100_000_000)), /expected a body of at most 67108864 bytes after gzip$/],
+  ])('%s that cannot be decoded is a finding, and passed on as it is', async (encoding, body, finding) => {
+    const { found: findings, bytes } = await answer(encoding, body);
+    expect(findings).toEqual([expect.stringMatching(finding)]);
+    expect(bytes).toEqual(body);
+  });
+});
+
+describe('headers', () => {
+  const answered = async (status: number, headers: Record<string, string>, code: string, sent = {}) => {
+    const body = Buffer.from(JSON.stringify({ error: 'no', code }));
+    const started = await verify({ target: await startServer(status, headers, body) });
+    await started.dispatcher
+      .request({ origin: started.verifier.url, path: '/v1/wallets/w', method: 'GET', headers: sent })
+      .then((response) => response.body.dump());
+    return found(started.verifier);
+  };
+  const json = { 'content-type': 'application/json; charset=utf-8' };
+
+  test.each<[string, number, Record<string, string>, string, RegExp]>([
+    ['no challenge', 401, json, 'missing_or_invalid_token', /401: www-authenticate: expected the scheme/],
+    [
+      'no time to wait',
+      429,
+      json,
+      'too_many_requests',
+      /429: retry-after: expected it, or retry-after-ms or/,
+    ],
+    ['no type', 404, {}, 'not_found', /404: content-type: expected `application\/json`, got none/],
+    ['another type', 404, { 'content-type': 'text/html' }, 'not_found', /got `text\/html`/],
+  ])('%s is a finding', async (_name, status, headers, code, finding) => {
+    expect(await answered(status, headers, code)).toEqual([expect.stringMatching(finding)]);
+    expect((await answered(status, headers, code))[0]).toMatch(/^header-missing getWallet/);
+  });
+
+  test('that are there, or that a browser must not get, are no finding', async () => {
+    const token = 'missing_or_invalid_token';
+    expect(await answered(401, { ...json, 'www-authenticate': 'Basic realm="x"' }, token)).toEqual([]);
+    expect(await answered(401, json, token, { 'sec-fetch-mode': 'cors' })).toEqual([]);
+    expect(await answered(429, { ...json, 'x-ratelimit-reset': '1' }, 'too_many_requests')).toEqual([]);
+  });
+});
+
+test("a browser's preflight, and what needs credentials before its path is known, have no findings", async () => {
+  const { verifier, dispatcher } = await verify({});
+  const preflight = (path: string) =>
+    dispatcher.request({
+      ...{ origin: verifier.url, path, method: 'OPTIONS' },
+      headers: {
+        ...{ origin: 'http://localhost:3000', 'access-control-request-method': 'GET' },
+        'access-control-request-headers': 'authorization,service-app-id',
+      },
+    });
+  const opened = await preflight('/v1/cards');
+  await opened.body.dump();
+  expect(opened.statusCode).toBe(204);
+  for (const path of ['/v1/wallets', '/nothing']) await (await preflight(path)).body.dump();
+  const unknown = await dispatcher.request({ origin: verifier.url, path: '/v1/nothing', method: 'GET' });
+  await unknown.body.dump();
+  expect(unknown.statusCode).toBe(401);
+  expect(found(verifier)).toEqual([]);
 });
 
 test('a sandbox is asked in the order of the requests, and what waits for it has a bound', async () => {

@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -112,6 +120,38 @@ describe('custos coverage', () => {
     writeFileSync(har, JSON.stringify((await control(sandbox, 'GET', '/_sandbox/requests.har')).body));
     const ofFile = await runCommand(['coverage', '--har', har, '--format', 'json']);
     expect(JSON.parse(ofFile.stdout)).toEqual(JSON.parse((await coverage('--json')).stdout));
+  });
+
+  test('reads archives with a byte order mark, and bodies in files beside them, as Playwright writes them', async () => {
+    const place = join(folder, 'playwright');
+    mkdirSync(place);
+    const har = join(place, 'recorded.har');
+    const body = (name: string, mimeType = 'application/json') => ({ mimeType, size: 10, _file: name });
+    const refusal = JSON.stringify({ error: 'no', code: 'invalid_data' });
+    writeFileSync(join(place, 'a1b2.json'), refusal);
+    writeFileSync(join(folder, 'outside.json'), refusal);
+    symlinkSync(join(folder, 'outside.json'), join(place, 'link.json'));
+    const measure = async (...contents: object[]) => {
+      const entries = contents.map((content) => ({
+        request: { method: 'GET', url: 'https://wallets.example.com/v1/wallets/w', headers: [] },
+        response: { status: 400, headers: [], content },
+      }));
+      writeFileSync(har, `\uFEFF${JSON.stringify({ log: { version: '1.2', entries } })}`);
+      const { stdout, stderr } = await runCommand(['coverage', '--har', har, '--format', 'json']);
+      return { covered: coveredIn(JSON.parse(stdout)).includes('getWallet 400 invalid_data'), stderr };
+    };
+    expect(await measure(body('a1b2.json'), body('absent.png', 'image/png'))).toEqual({
+      covered: true,
+      stderr: '',
+    });
+    for (const name of ['../outside.json', join(folder, 'outside.json'), 'link.json', '.', 'absent.json']) {
+      const { covered, stderr } = await measure(body(name));
+      expect(covered).toBe(false);
+      expect(stderr).toContain(`recorded.har: 1 of its bodies are missing and not counted`);
+      expect(stderr).toContain(JSON.stringify(name));
+    }
+    writeFileSync(har, Buffer.from('504b030414000000', 'hex'));
+    expect((await runCommand(['coverage', '--har', har])).stderr).toContain('got a ZIP file');
   });
 
   test('fails below a threshold, and by a baseline that only shrinks', async () => {

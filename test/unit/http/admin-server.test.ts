@@ -1,3 +1,4 @@
+import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { startAdminServer } from '../../../src/admin/admin-server.ts';
 import { inFlight } from '../../../src/metrics/gauges.ts';
@@ -10,6 +11,7 @@ async function start(checkReady: () => Promise<void> = async () => undefined) {
   const server = await startAdminServer({ host: '127.0.0.1', port: 0, metrics, checkReady, log: keptLog() });
   return {
     metrics,
+    port: server.port,
     async get(path: string, method = 'GET') {
       const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, { method });
       return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() };
@@ -59,4 +61,21 @@ test('other paths are not found', async () => {
     type,
     text: '{"error":"method not allowed"}',
   });
+});
+
+test('pages of other sites get nothing; scrapers dial it by any name', async () => {
+  await using admin = await start();
+  const status = async (path: string, headers: Record<string, string>) => {
+    const { statusCode, body } = await request(`http://127.0.0.1:${admin.port}${path}`, { headers });
+    await body.dump();
+    return statusCode;
+  };
+  for (const path of ['/healthz', '/readyz', '/metrics']) {
+    for (const origin of ['https://site.example', 'http://localhost:3000', 'null']) {
+      expect(await status(path, { origin })).toBe(404);
+    }
+    expect(await status(path, { host: 'site.example', origin: 'http://other.example' })).toBe(404);
+    expect(await status(path, { host: 'custos-1.internal:9464' })).toBe(200);
+    expect(await status(path, { origin: `http://127.0.0.1:${admin.port}` })).toBe(200);
+  }
 });
