@@ -4889,6 +4889,8 @@ export type PasswordlessAuthenticateResponse = {
 export type PayoutDestination = {
   /** Id of an external fiat account of the user or organization that the wallet belongs to. */
   fiat_account_id: string;
+  /** How the bank is paid; one of those of its account type. US accounts are paid by `ach` unless this says otherwise, accounts with an IBAN by `sepa`, British ones by `faster_payments`, and Brazilian ones by `pix`. */
+  payment_rail?: "ach" | "ach_same_day" | "wire" | "fednow" | "sepa" | "faster_payments" | "pix" | undefined;
 };
 
 /** A wallet action that pays out to a bank account. */

@@ -22738,7 +22738,7 @@ function validatePayoutDestination(data, { instancePath = "", parentData, parent
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "fiat_account_id")) {
+     if (!(key0 === "fiat_account_id" || key0 === "payment_rail")) {
       validatePayoutDestination.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -22764,6 +22764,26 @@ function validatePayoutDestination(data, { instancePath = "", parentData, parent
         return false;
        }
       }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.payment_rail !== void 0) {
+       let data1 = data.payment_rail;
+       const _errs4 = errors;
+       if (typeof data1 !== "string") {
+        validatePayoutDestination.errors = [{ instancePath: instancePath + "/payment_rail", schemaPath: "#/properties/payment_rail/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       if (!(data1 === "ach" || data1 === "ach_same_day" || data1 === "wire" || data1 === "fednow" || data1 === "sepa" || data1 === "faster_payments" || data1 === "pix")) {
+        validatePayoutDestination.errors = [{ instancePath: instancePath + "/payment_rail", schemaPath: "#/properties/payment_rail/enum", keyword: "enum", params: { allowedValues: schemaPayoutDestination.properties.payment_rail.enum }, message: "must be equal to one of the allowed values" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
      }
     }
    }
@@ -22776,6 +22796,7 @@ function validatePayoutDestination(data, { instancePath = "", parentData, parent
  return errors === 0;
 }
 
+const schemaPayoutDestination = { "$id": "PayoutDestination", "type": "object", "required": ["fiat_account_id"], "additionalProperties": false, "properties": { "fiat_account_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "payment_rail": { "type": "string", "enum": ["ach", "ach_same_day", "wire", "fednow", "sepa", "faster_payments", "pix"] } } };
 function validateOrchestrationProvider(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -175,7 +175,7 @@ export interface PayoutOrder {
     readonly address: string;
   };
   readonly rawAmount: bigint;
-  /** `ach`, `sepa`, `faster_payments`, `pix` or `swift`. */
+  /** `ach`, `ach_same_day`, `wire`, `fednow`, `sepa`, `faster_payments`, `pix` or `swift`. */
   readonly rail: string;
   /** ISO 4217 in lower case. */
   readonly currency: string;

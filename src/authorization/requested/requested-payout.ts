@@ -28,5 +28,6 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
   const { source, destination } = body;
   if (!hasOnly(body, ['source', 'destination', ...ofActions])) return false;
-  return areTexts(source, ['asset', 'chain', 'amount']) && areTexts(destination, ['fiat_account_id']);
+  if (!areTexts(source, ['asset', 'chain', 'amount'])) return false;
+  return areTexts(destination, ['fiat_account_id'], ['payment_rail']);
 }

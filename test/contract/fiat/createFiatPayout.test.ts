@@ -48,6 +48,51 @@ async function ticks(count: number): Promise<void> {
 const actionOf = async ({ id }: PayoutResponse) =>
   (await call(sandbox, 'getWalletAction', { path: { wallet_id: wallet.id, action_id: id } })).body;
 
+test('a bank account is paid by the rail of the request, and by none that does not reach it', async () => {
+  const { body } = await call(sandbox, 'createUserExternalFiatAccount', {
+    path: { user_id },
+    body: {
+      ...{ provider: 'bridge', environment: 'sandbox', account_owner_name: 'Alice Example', currency: 'usd' },
+      account: { type: 'us', account_number: '987650004321', routing_number: '021000021' },
+      address: { street_line_1: '123 Main Street', city: 'Austin', country: 'USA' },
+    },
+  });
+  const fiat_account_id = body.external_fiat_account.id;
+  const { path, body: order } = payout('10');
+  const railsOfEvents = async () => {
+    const rows = await sandbox.database.orm.em
+      .fork()
+      .execute<{ payload: string }[]>(
+        "select payload from outbox_events where type = 'wallet_action.payout.created' order by sequence",
+      );
+    return rows.map(({ payload }) => JSON.parse(payload).destination_payment_rail as string);
+  };
+  const rails = ['ach', 'ach_same_day', 'wire', 'fednow'] as const;
+  for (const payment_rail of rails) {
+    const destination = { fiat_account_id, payment_rail };
+    const paid = await call(sandbox, 'createFiatPayout', { path, body: { ...order, destination } });
+    expect(paid.body.destination).toEqual(destination);
+  }
+  const plain = { path, body: { ...order, destination: { fiat_account_id } } };
+  expect((await call(sandbox, 'createFiatPayout', plain)).body.destination).toEqual({ fiat_account_id });
+  expect(await railsOfEvents()).toEqual([...rails, 'ach']);
+  for (const [id, payment_rail] of [
+    [fiat_account_id, 'sepa'],
+    [accountId, 'wire'],
+    [accountId, 'swift'],
+  ] as const) {
+    const destination = { fiat_account_id: id, payment_rail };
+    expect(
+      await refusal(sandbox, 'createFiatPayout', { path, body: { ...order, destination } }),
+    ).toMatchObject({
+      ...{
+        status: 400,
+        body: { code: 'invalid_data', error: expect.stringContaining('/destination/payment_rail') },
+      },
+    });
+  }
+});
+
 test.each([
   ['processed', 'succeeded', undefined],
   ['returned', 'failed', 'The payout provider gave the deposit back: the bank returned the payment.'],

@@ -61,7 +61,7 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
         path: { wallet_id: owned.id },
         body: {
           source: { asset: 'usdc', chain: 'base', amount },
-          destination: { fiat_account_id: accountId },
+          destination: { fiat_account_id: accountId, payment_rail: 'sepa' },
         },
         signWith: [privateKey],
       });

@@ -33,14 +33,26 @@ export interface PayoutPlan {
   cancel(): void;
 }
 
-/** The payment rail of each account type. */
-const rails: Readonly<Record<string, string>> = {
-  us: 'ach',
-  iban: 'sepa',
-  gb: 'faster_payments',
-  pix: 'pix',
-  swift: 'swift',
+/** The payment rails of each account type. The first one is used unless the request names another. */
+const rails: Readonly<Record<string, readonly string[]>> = {
+  us: ['ach', 'ach_same_day', 'wire', 'fednow'],
+  iban: ['sepa'],
+  gb: ['faster_payments'],
+  pix: ['pix'],
+  swift: ['swift'],
 };
+
+/** @throws ApiError invalid_data for a rail that does not reach the account. */
+function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined): string {
+  const known = rails[accountType] ?? [accountType];
+  if (wanted === undefined) return known[0]!;
+  if (known.includes(wanted)) return wanted;
+  const expected = known.map((rail) => `\`${rail}\``).join(', ');
+  throw invalidField(
+    '/destination/payment_rail',
+    `a bank account of the type \`${accountType}\` is paid by ${expected}, got \`${wanted}\``,
+  );
+}
 
 /**
  * Opens a payout at the provider, and queries the chain for what its deposit needs. Call it outside any database
@@ -59,6 +71,7 @@ export async function preparePayout(
   const terms = readPayout(wallet, body);
   const { asset, rawAmount } = terms;
   const account = await requireOwnAccount(context, wallet, terms.accountId);
+  const rail = railOf(account, body.destination.payment_rail);
   const provider = findProvider(context, placeOf(account));
   requireNetwork(provider, asset.chain, '/source/chain');
   const { customerId } = await requireCustomer(context, customerOf(account));
@@ -72,7 +85,6 @@ export async function preparePayout(
     const payer = { caip2: asset.chain.caip2, address: wallet.address, tokenAddress: asset.tokenAddress };
     throw insufficientFunds({ ...payer, needed: rawAmount, balance });
   }
-  const rail = rails[account.accountType] ?? account.accountType;
   const opened = await open(provider, {
     key: keyOf(context, wallet, body),
     customerId,
