@@ -133,6 +133,15 @@ describe('lint', () => {
       },
     ],
     [
+      'a DENY on transfers of a token beside typed data of one contract',
+      'ethereum',
+      [
+        deny('eth_signTransaction', calldata('transfer.to', 'eq', evil)),
+        allow('eth_signTypedData_v4', when('ethereum_typed_data_domain', 'verifyingContract', 'eq', friend)),
+      ],
+      {},
+    ],
+    [
       'a DENY on one receiver',
       'ethereum',
       [
@@ -207,6 +216,18 @@ describe('lint', () => {
       'solana',
       [allow('signTransaction', when('system', 'current_unix_timestamp', 'lt', '4000000000'))],
       { lasting_transaction: 'signTransaction' },
+    ],
+    [
+      'payments of Solana for some time, without durable nonces',
+      'solana',
+      [
+        allow('signTransaction', when('system', 'current_unix_timestamp', 'lt', '4000000000')),
+        deny(
+          'signTransaction',
+          when('solana_system_program_instruction', 'instructionName', 'eq', 'AdvanceNonceAccount'),
+        ),
+      ],
+      {},
     ],
     [
       'payments to a friend on Solana',

@@ -52,7 +52,6 @@ test('each row of the table is about operations that the signer compares, and ea
   const methods = (Object.keys(chains) as ChainType[]).flatMap((chainType) => rpcMethodsOf(chainType));
   const known = new Set([...paths, ...sendingMethods, ...Object.keys(automatingPaths), ...methods, 'PATCH']);
   const explained = Object.values(rows).flat();
-  // Those of Spark that read nothing from the key.
   expect([...known].filter((name) => !explained.includes(name))).toEqual(KEYLESS);
   expect(explained.filter((name) => !known.has(name))).toEqual([]);
   expect(new Set(explained).size).toBe(explained.length);
