@@ -2,9 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../client/replay.ts';
 import { findRunningSandbox } from '../client/running-sandboxes.ts';
+import { locateSandbox } from '../client/sandbox-address.ts';
 import { ConfigError, type DatabaseConfig, readDatabaseConfig, readOperatorSecret } from '../config.ts';
 
 interface TargetFlags {
+  url?: string;
   readyFile?: string;
   adminUrl?: string;
   data?: string;
@@ -19,9 +21,9 @@ interface ReplayFlags extends TargetFlags {
 }
 
 const examples = `
-Uses a running sandbox (--ready-file), the admin port of a running server
-(--admin-url, as the operator whose secret is in CUSTOS_OPERATOR_SECRET), or the
-database directly: a sandbox's data folder with --data, or the one in
+Uses a running sandbox (--url or --ready-file), the admin port of a running
+server (--admin-url, as the operator whose secret is in CUSTOS_OPERATOR_SECRET),
+or the database directly: a sandbox's data folder with --data, or the one in
 DATABASE_URL. Without all of them, the running sandbox.
 
 The draft is the body of createPolicy; version and name are optional. It is
@@ -49,6 +51,7 @@ export function policyCommand(): Command {
       .requiredOption('--wallet <id>', 'the wallet')
       .option('--since <time>', 'evaluate requests from this time on, ISO 8601')
       .option('--app <id>', 'the app of the wallet; needed when --wallet is an external id of several apps')
+      .option('--url <url>', 'use the sandbox at this address')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
       .option('--admin-url <url>', 'use the admin port of a server')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
@@ -68,6 +71,7 @@ export function policyCommand(): Command {
       .option('--wallet <id>', 'the wallet that the requests are from')
       .option('--strict', 'evaluate as with the app setting strict_methods')
       .option('--app <id>', 'the app of the policy; needed for a file when there are several apps')
+      .option('--url <url>', 'use the sandbox at this address')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
       .option('--admin-url <url>', 'use the admin port of a server')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
@@ -176,9 +180,16 @@ function readDraft(file: string, given = '--draft'): { chain_type: never; rules:
   return parsed as { chain_type: never; rules: never[] };
 }
 
-function readTarget({ readyFile, adminUrl, data }: TargetFlags): Target {
-  const given = [readyFile, adminUrl, data].filter((flag) => flag !== undefined);
-  if (given.length > 1) throw invalidOption('expected only one of --ready-file, --admin-url and --data');
+function readTarget({ url, readyFile, adminUrl, data }: TargetFlags): Target {
+  const given = [url, readyFile, adminUrl, data].filter((flag) => flag !== undefined);
+  if (given.length > 1) {
+    throw invalidOption('expected only one of --url, --ready-file, --admin-url and --data');
+  }
+  if (url !== undefined) {
+    if (!URL.canParse(url) || !/^https?:/.test(url))
+      throw invalidOption(`--url: expected an http(s) URL, got \`${url}\``);
+    return { kind: 'sandbox', ...locateSandbox({ url }) };
+  }
   if (readyFile !== undefined) return { kind: 'ready_file', file: readyFile };
   if (adminUrl === undefined) return data === undefined ? defaultTarget() : databaseAt({ data });
   if (!URL.canParse(adminUrl) || !/^https?:/.test(adminUrl))

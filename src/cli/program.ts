@@ -68,6 +68,9 @@ function makeProgram(): Command {
     .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError('(see --help)')
     .configureHelp({ helpWidth: 80, minWidthToWrap: 20 })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'custos: ')),
+    })
     .addHelpText('after', helpTail);
   const commands = [
     sandboxCommand(),

@@ -12,7 +12,12 @@ export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
   /** A running sandbox. */
-  | { readonly kind: 'sandbox'; readonly url: string; readonly caFile: string }
+  | {
+      readonly kind: 'sandbox';
+      readonly url: string;
+      readonly caFile?: string;
+      readonly controlToken?: string;
+    }
   /** The admin port of a running server. */
   | { readonly kind: 'url'; readonly url: string; readonly operatorSecret: string | undefined };
 
@@ -42,7 +47,9 @@ async function requestAnalysis(
     }
     case 'sandbox': {
       const url = `${target.url}/_sandbox/policies/${question}`;
-      return post(url, input, { ca: readFileSync(target.caFile, 'utf8') });
+      const { caFile, controlToken: operatorSecret } = target;
+      const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
+      return post(url, input, { ca, operatorSecret });
     }
     case 'url':
       return post(`${target.url.replace(/(?<!\/)\/+$/, '')}/policies/${question}`, input, target);
@@ -60,7 +67,7 @@ function readReadyFile(file: string): { readonly base_url: string; readonly ca_f
 function post(
   url: string,
   input: object,
-  { ca, operatorSecret }: { ca?: string; operatorSecret?: string | undefined },
+  { ca, operatorSecret }: { ca?: string | undefined; operatorSecret?: string | undefined },
 ): Promise<unknown> {
   const body = JSON.stringify(input);
   const options = {

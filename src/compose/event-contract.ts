@@ -4,6 +4,7 @@ import type { Brand } from '../http/brand.ts';
 import { describeFault } from '../http/validation-issues.ts';
 import { packageRoot } from '../package-root.ts';
 import type { EventContract } from '../sandbox/control-plane.ts';
+import { nearestName } from '../sandbox/why/nearest.ts';
 
 /** The part of the document that is read here. */
 interface WebhookDocument {
@@ -48,9 +49,13 @@ export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | und
   };
 }
 
-/** Lists the known types with the same prefix, or all of them if there are none with it. */
+/** Names the known type that is most like it, otherwise those with the same prefix, or where all of them are. */
 function describeUnknown(type: string, known: readonly string[]): string {
-  const alike = known.filter((name) => name.split('.')[0] === type.split('.')[0]);
-  const meant = alike.length > 0 ? alike : known;
+  const nearest = nearestName(type, known);
+  if (nearest !== undefined) return `the contract has no event \`${type}\`: did you mean \`${nearest}\`?`;
+  const meant = known.filter((name) => name.split('.')[0] === type.split('.')[0]);
+  if (meant.length === 0) {
+    return `the contract has no event \`${type}\`; /docs lists all ${known.length}, such as \`${known[0]}\``;
+  }
   return `the contract has no event \`${type}\`, only ${meant.map((name) => `\`${name}\``).join(', ')}`;
 }

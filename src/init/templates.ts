@@ -42,12 +42,12 @@ export const templates: readonly Template[] = [
   {
     name: 'express',
     summary: 'an endpoint that verifies webhooks, with express',
-    next: `npm install express standardwebhooks && ${webhookSecret} node webhooks/express.ts`,
+    next: `npm install express standardwebhooks && ${webhookSecret} npx node webhooks/express.mts`,
   },
   {
     name: 'fastify',
     summary: 'the same with fastify',
-    next: `npm install fastify standardwebhooks && ${webhookSecret} node webhooks/fastify.ts`,
+    next: `npm install fastify standardwebhooks && ${webhookSecret} npx node webhooks/fastify.mts`,
   },
   {
     name: 'next',

@@ -50,15 +50,25 @@ export function matchersFor(prefix: string) {
       where: NonNullable<EventFilter['where']> = {},
     ): Promise<Verdict> {
       const found = await received.events(type, { where });
+      const others = found.length > 0 ? [] : await received.events(type);
       return {
         pass: found.length > 0,
         message: () =>
           found.length > 0
             ? `expected no event \`${type}\`, got ${found.map(({ id }) => id).join(', ')}`
-            : `expected an event \`${type}\` with ${JSON.stringify(where)}, got none`,
+            : `expected an event \`${type}\` with ${JSON.stringify(where)}, got ${nearMisses(others)}`,
       };
     },
   };
+}
+
+const SHOWN_EVENTS = 3;
+
+/** The latest events of the type, which have other values. */
+function nearMisses(others: readonly { readonly payload: unknown }[]): string {
+  if (others.length === 0) return 'none of this type';
+  const shown = others.slice(-SHOWN_EVENTS).map(({ payload }) => JSON.stringify(payload));
+  return `${others.length} of this type with other values: ${shown.join(', ')}`;
 }
 
 /** `fetch` has a `Response` of its own in every package. */

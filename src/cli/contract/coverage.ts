@@ -181,8 +181,9 @@ function readThreshold(text: string): Threshold {
   ];
   const [, dimension = 'all', digits] = /^(?:([a-z]+)=)?(\d{1,3}(?:\.\d{1,3})?)$/.exec(text) ?? [];
   if (digits === undefined || Number(digits) > 100 || !known.includes(dimension)) {
+    const names = known.filter((name) => name !== 'all').join(', ');
     throw invalidOption(
-      `--fail-under: expected a percentage such as \`80\` or \`operations=80\`, got \`${text}\``,
+      `--fail-under: expected a percentage such as \`80\` or \`operations=80\`, of ${names}, got \`${text}\``,
     );
   }
   return { dimension: dimension as Threshold['dimension'], percent: Number(digits) };

@@ -82,7 +82,7 @@ function search(operations: readonly Described[], text: string, limit: number): 
   const words = text
     .toLowerCase()
     .split(/[^a-z0-9_]+/)
-    .filter((word) => word !== '');
+    .filter((word) => word !== '' && !emptyWords.has(word));
   return operations
     .map((operation) => ({ operation, score: scoreOf(operation, words) }))
     .filter(({ score }) => score > 0)
@@ -93,19 +93,52 @@ function search(operations: readonly Described[], text: string, limit: number): 
     }));
 }
 
+/** Words that say nothing about an operation. */
+const emptyWords = new Set([
+  'a',
+  'an',
+  'and',
+  'by',
+  'for',
+  'in',
+  'of',
+  'on',
+  'or',
+  'per',
+  'the',
+  'to',
+  'with',
+]);
+
+/** The words of a text or an id in lower case, without the `s` of plurals. */
+function wordsIn(text: string): Set<string> {
+  const spaced = text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+  return new Set(spaced.split(/[^a-z0-9]+/).map(singular));
+}
+
+function singular(word: string): string {
+  return word.length > 3 ? word.replace(/(?:ies|y|s)$/, '') : word;
+}
+
 /** What most of the id consists of counts most, a word in the description least. */
 function scoreOf({ path, object }: Described, words: readonly string[]): number {
-  const id = object.operationId.toLowerCase();
-  const inId = words.filter((word) => id.includes(word)).join('').length / id.length;
+  const wanted = words.flatMap((word) => word.split('_')).map(singular);
+  const exact = words.includes(object.operationId.toLowerCase()) ? 1 : 0;
+  const id = wordsIn(object.operationId);
+  const inId = Math.max(exact, wanted.filter((word) => id.has(word)).length / id.size);
   const texts: readonly [string, number][] = [
     [object.summary ?? '', 4],
     [`${path} ${object.tags?.join(' ')}`, 3],
     [object.description ?? '', 1],
   ];
-  const inTexts = texts.map(
-    ([text, weight]) => weight * words.filter((word) => text.toLowerCase().includes(word)).length,
-  );
-  return inTexts.reduce((sum, score) => sum + score, 20 * inId);
+  const inTexts = texts.map(([text, weight]) => {
+    const found = wordsIn(text);
+    return weight * wanted.filter((word) => found.has(word)).length;
+  });
+  // An operation with all the words comes before one that has a word in a better place.
+  const everything = wordsIn([object.operationId, ...texts.map(([text]) => text)].join(' '));
+  const anywhere = wanted.filter((word) => everything.has(word)).length;
+  return inTexts.reduce((sum, score) => sum + score, 20 * inId + 5 * anywhere);
 }
 
 function describe({ method, path, object, components }: Described): object {

@@ -266,7 +266,7 @@ describe('custos listen', () => {
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr:
-        'custos: the sandbox refused the request:\n  - type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`\n',
+        'custos: the sandbox refused the request:\n  - type: the contract has no event `mfa.enabeld`: did you mean `mfa.enabled`?\n',
     });
   });
 });
@@ -315,7 +315,7 @@ describe('custos trigger', () => {
       ['wallet.archived', '--set', 'type=wallet.restored'],
       'event `wallet.archived` /type: must be wallet.archived',
     ],
-    [['mfa.enabeld'], '/type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`'],
+    [['mfa.enabeld'], '/type: the contract has no event `mfa.enabeld`: did you mean `mfa.enabled`?'],
   ])('%j is refused with the pointer', async (args, fault) => {
     expect(await custos('trigger', ...args)).toEqual({
       code: 2,

@@ -1,10 +1,20 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCommand } from '../../support/run-custos.ts';
 
-const templates = join(import.meta.dirname, '..', '..', '..', 'templates');
+const root = join(import.meta.dirname, '..', '..', '..');
+const templates = join(root, 'templates');
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'custos-init-'));
@@ -38,8 +48,8 @@ describe('custos init', () => {
       'playwright.config.ts',
       'test/custos.test.cjs',
       'test/custos.test.ts',
-      'webhooks/express.ts',
-      'webhooks/fastify.ts',
+      'webhooks/express.mts',
+      'webhooks/fastify.mts',
     ]);
     // The tests below, and this one's neighbours in `templates/`, run the templates where they are.
     for (const file of ['test/custos.test.ts', 'e2e/custos.spec.ts']) {
@@ -74,3 +84,35 @@ describe('custos init', () => {
     expect(written()).toEqual([]);
   });
 });
+
+test.each(['express', 'fastify'])(
+  'the endpoint of %s runs in a new project, which npm makes CommonJS',
+  async (name) => {
+    const { stdout } = await init(name);
+    expect(stdout).toContain(`npx node webhooks/${name}.mts`);
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'commonjs' }));
+    mkdirSync(join(folder, 'node_modules', 'fastify'), { recursive: true });
+    for (const each of ['express', 'standardwebhooks'])
+      symlinkSync(join(root, 'node_modules', each), join(folder, 'node_modules', each));
+    // Fastify is no dependency of ours: the stub has what the template calls.
+    const stub = 'module.exports = () => ({ register: async () => {}, listen: async () => {} });';
+    writeFileSync(join(folder, 'node_modules', 'fastify', 'index.js'), stub);
+    const secret = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString('base64')}`;
+    const child = spawn(process.execPath, [`webhooks/${name}.mts`], {
+      cwd: folder,
+      env: { ...process.env, WEBHOOK_SECRET: secret, PORT: '0' },
+    });
+    let output = '';
+    const isOver = new Promise((resolve) => child.once('exit', resolve));
+    const listens = new Promise<void>((resolve) => {
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk: Buffer) => {
+          output += chunk.toString();
+          if (output.includes('listens on')) resolve();
+        });
+    });
+    await Promise.race([listens, isOver]);
+    child.kill();
+    expect(output).toContain('listens on http://127.0.0.1:0/webhooks/custos');
+  },
+);

@@ -133,8 +133,8 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
       'test/custos.test.ts',
       'e2e/custos.spec.ts',
       'playwright.config.ts',
-      'webhooks/express.ts',
-      'webhooks/fastify.ts',
+      'webhooks/express.mts',
+      'webhooks/fastify.mts',
       'app/api/webhooks/custos/route.ts',
     ];
     // Libraries are checked as well, so that our declarations are complete.

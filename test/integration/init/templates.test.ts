@@ -189,7 +189,8 @@ describe('webhook endpoints', () => {
     vi.stubEnv('WEBHOOK_SECRET', endpoint.secret);
     vi.stubEnv('PORT', '0');
     const handled = vi.spyOn(console, 'log').mockReturnValue();
-    const { server } = await import('../../../templates/express/webhooks/express.ts');
+    const started = vi.spyOn(console, 'info').mockReturnValue();
+    const { server } = await import('../../../templates/express/webhooks/express.mts');
     vi.unstubAllEnvs();
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks/custos`;
     try {
@@ -206,6 +207,8 @@ describe('webhook endpoints', () => {
       expect(handled).toHaveBeenCalledTimes(1);
       expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
     } finally {
+      expect(started).toHaveBeenCalledTimes(1);
+      started.mockRestore();
       handled.mockRestore();
       await new Promise((resolve) => server.close(resolve));
     }

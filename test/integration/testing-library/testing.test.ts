@@ -84,6 +84,9 @@ describe('a sandbox of the testing library', () => {
     expect((await waiting).payload).toMatchObject({ type: 'user.created' });
     await expect(sandbox).toHaveEvent('user.created');
     await expect(sandbox).not.toHaveEvent('wallet.archived');
+    await expect(expect(sandbox).toHaveEvent('user.created', { type: 'other' })).rejects.toThrow(
+      /of this type with other values: /,
+    );
     await expect(sandbox.waitForEvent('wallet.archived', { timeoutMs: 50 })).rejects.toThrow(
       'no event `wallet.archived` within 50 ms',
     );

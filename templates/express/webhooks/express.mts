@@ -36,4 +36,6 @@ app.post('/webhooks/custos', express.raw({ type: '*/*', limit: '1mb' }), async (
   response.status(204).end();
 });
 
-export const server = app.listen(Number(PORT));
+export const server = app.listen(Number(PORT), () => {
+  console.info(`listens on http://127.0.0.1:${PORT}/webhooks/custos`);
+});

@@ -43,3 +43,4 @@ await app.register(async (endpoint) => {
 });
 
 await app.listen({ port: Number(PORT) });
+console.info(`listens on http://127.0.0.1:${PORT}/webhooks/custos`);
