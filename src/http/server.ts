@@ -30,6 +30,8 @@ export interface ServerOptions {
   /** How long a stop waits for requests in progress. */
   readonly graceMs?: number;
   readonly connections?: ConnectionLimits | undefined;
+  /** How long a client may leave a response unread. */
+  readonly unreadMs?: number;
 }
 
 /** The maximum of open connections. Further ones are closed immediately. */
@@ -62,6 +64,12 @@ export interface RunningServer {
 const TLS_HANDSHAKE = 0x16;
 const FIRST_BYTE_MS = 10_000;
 const DEFAULT_GRACE_MS = 10_000;
+
+/**
+ * CHOICE: how long a client may take nothing of what was sent to it before its connection ends, since unread responses,
+ * and those to the requests after them, stay in memory. A client that reads slowly makes progress.
+ */
+const UNREAD_MS = 30_000;
 
 const timeouts = {
   headersTimeout: 20_000,
@@ -112,6 +120,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   limitConnections(server, options.connections ?? defaultConnectionLimits);
   answerBrokenRequests(server, pending, options.newRequestId);
   answerConnect(server, pending, options.newRequestId);
+  endUnread(server, options.unreadMs ?? UNREAD_MS);
 
   const stop = async (lingerMs: number): Promise<void> => {
     isStopping = true;
@@ -256,6 +265,16 @@ function trackRequests(): PendingRequests {
       if (known !== undefined) known.isClosing = true;
     },
   };
+}
+
+/** Ends connections whose client reads nothing of what was sent to it. */
+function endUnread(server: HttpServer, unreadMs: number): void {
+  server.timeout = unreadMs;
+  // Without a listener, Node would also end those whose handler is still at work, which have other limits.
+  server.on('timeout', (socket: Socket) => {
+    const isKeptAlive = socket.timeout !== unreadMs;
+    if (isKeptAlive || socket.writableLength > 0) socket.destroy();
+  });
 }
 
 function limitConnections(server: HttpServer, { total, perAddress }: ConnectionLimits): void {

@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { dirname } from 'node:path';
 import { systemClock } from '../../adapters/clock.ts';
 import type { ServeConfig } from '../../config.ts';
+import type { EcBackend } from '../../crypto/secp256k1.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 
 const DAY_MS = 86_400_000;
@@ -105,6 +106,16 @@ export function checkProcess(
     );
   if (findings.length === 0) findings.push(ok('Node flags', 'none that weaken the server'));
   return [...findings, ...fileLimit(config), ...keyFile(env)];
+}
+
+/** The library of the curve with which Ethereum, Bitcoin and most other chains sign. */
+export function checkCurve({ name }: Pick<EcBackend, 'name'>): Finding {
+  if (name === 'native') return ok('secp256k1', 'libsecp256k1 signs');
+  return warning(
+    'secp256k1',
+    'libsecp256k1 does not load here, so signing in JavaScript takes 2.4 times the CPU',
+    'use a platform with a binary of the npm package `secp256k1`, and install optional dependencies',
+  );
 }
 
 function fileLimit({ connections }: Pick<ServeConfig, 'connections'>): Finding[] {

@@ -1,9 +1,17 @@
 import type { ServeConfig } from '../../config.ts';
 import type { VaultSettings } from '../../config-signer.ts';
+import { ecBackend } from '../../crypto/secp256k1.ts';
 import type { Finding } from '../../reports/finding.ts';
 import { checkDatabase } from './check-database.ts';
 import { checkEgress, checkNodes } from './check-network.ts';
-import { checkCheckpoint, checkDisk, checkProcess, checkPublicUrls, checkTls } from './check-surroundings.ts';
+import {
+  checkCheckpoint,
+  checkCurve,
+  checkDisk,
+  checkProcess,
+  checkPublicUrls,
+  checkTls,
+} from './check-surroundings.ts';
 
 /** Checks what `custos serve` needs, side by side. Changes nothing. */
 export async function examineProduction(
@@ -27,6 +35,7 @@ export async function examineProduction(
     checkProcess(config, outside),
     checkDisk(outside.folder),
     checkCheckpoint(config),
+    checkCurve(ecBackend),
   ]);
   return findings.flat();
 }

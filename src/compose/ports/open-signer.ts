@@ -10,15 +10,20 @@ import { namedContracts } from '../../authorization/requested/building-settings.
 import { ConfigError, type ServeConfig } from '../../config.ts';
 import type { OwnSignerSettings, SignerSettings } from '../../config-signer.ts';
 import { packageRoot } from '../../package-root.ts';
+import { StartError } from '../../start-error.ts';
 
 type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 'rewards'>;
 
 /**
  * Starts the signer of a production server, or connects to it.
  *
+ * @param waitMs how long to wait for `custos signer`.
  * @throws ConfigError when the signer refuses its settings; StartError when it cannot be reached.
  */
-export async function openSigner({ signer: settings, ...config }: OwnSettings): Promise<SignerVault> {
+export async function openSigner(
+  { signer: settings, ...config }: OwnSettings,
+  waitMs = SIGNER_START_MS,
+): Promise<SignerVault> {
   const log = logOf(config);
   const { swapRouters, rewards } = config;
   const contracts = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
@@ -26,14 +31,18 @@ export async function openSigner({ signer: settings, ...config }: OwnSettings): 
     const variables = settings.exposed.join(', ');
     log.warn({ variables }, 'secrets in the environment stay in the memory of this process; use files');
   }
-  const untilMs = performance.now() + SIGNER_START_MS;
+  const untilMs = performance.now() + waitMs;
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await openSignerVault(() => linkTo(settings), { log, contracts });
     } catch (error) {
       if (error instanceof SignerRefusedError)
         throw new ConfigError('the server cannot start with these settings:', error.faults);
-      if (settings.kind === 'child' || !isAway(error) || performance.now() >= untilMs) throw error;
+      if (settings.kind === 'child' || !isAway(error)) throw error;
+      if (performance.now() >= untilMs) {
+        const message = `expected a signer at \`${settings.path}\` within ${waitMs / 1000} s, none listened`;
+        throw new StartError(`${message}; start \`custos signer\` first`, { cause: error });
+      }
       if (isFirst) log.warn({ socket: settings.path }, 'no signer listens yet; the server waits for it');
       await pause(RETRY_MS);
     }

@@ -1,6 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { get } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate, type ServerCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
@@ -301,5 +303,59 @@ describe('a stop', () => {
   test('can be called twice', async () => {
     const { server } = await start(tellTransport);
     await Promise.all([server.close(), server.close()]);
+  });
+});
+
+describe('a client that does not read', () => {
+  const UNREAD_MS = 200;
+  const page = Buffer.alloc(4_000_000, 'a');
+
+  async function startShort(handler: RequestListener) {
+    const server = await startServer({
+      ...{ handler, tls: certificate, host: '127.0.0.1', port: 0 },
+      ...{ log: keptLog(), newRequestId: () => '', unreadMs: UNREAD_MS },
+    });
+    open.push(server);
+    return server;
+  }
+  const clients = {
+    plain: (port: number) => connect(port, '127.0.0.1'),
+    tls: (port: number): Socket => connectTls({ port, host: '127.0.0.1', ca: certificate.ca }),
+  };
+  const requests = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(50);
+
+  test.each(Object.entries(clients))(
+    '%s: its connection ends, with the requests after the unread response',
+    async (_, dial) => {
+      const server = await startShort((_request, response) => void response.end(page));
+      const socket = dial(server.port).on('error', () => undefined);
+      socket.pause();
+      const beganMs = performance.now();
+      socket.write(requests);
+      await expect.poll(server.inFlight).toBeGreaterThan(0);
+      await expect.poll(server.inFlight, { timeout: 5_000 }).toBe(0);
+      expect(performance.now() - beganMs).toBeGreaterThan(UNREAD_MS);
+      socket.destroy();
+    },
+  );
+
+  test('one that reads slowly gets the whole response', async () => {
+    const server = await startShort((_request, response) => void response.end(page));
+    const socket = clients.plain(server.port);
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    let bytes = 0;
+    for await (const chunk of socket) {
+      bytes += (chunk as Buffer).length;
+      // For longer than the limit in all.
+      await pause(4);
+    }
+    expect(bytes).toBeGreaterThan(page.length);
+  });
+
+  test('a handler may take longer than the limit', async () => {
+    const server = await startShort((_request, response) => {
+      setTimeout(() => response.end('late'), 3 * UNREAD_MS);
+    });
+    expect(await raw(server.port, ['GET / HTTP/1.1\r\nhost: x\r\n\r\n'], 5 * UNREAD_MS)).toMatch(/late/);
   });
 });
