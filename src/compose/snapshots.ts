@@ -4,6 +4,7 @@ import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/sna
 import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { SandboxConfig } from '../config.ts';
 import { masterKeyCheckBinding } from '../domain/base/sealed-keys/seal-bindings.ts';
+import { entities } from '../domain/tables.ts';
 import { ApiError, notFound } from '../errors.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
 import {
@@ -17,11 +18,20 @@ import {
 import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
 import { StartError } from '../start-error.ts';
 import { damageOfImage, masterKeyChecksIn } from '../storage/images/check-image.ts';
+import { jsonColumnsOf } from '../storage/json-text.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
 import { schema, type WholeState } from './whole-state.ts';
 
 /** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
 const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
+
+/** What entities declare as JSON, and text that operations parse themselves. */
+const jsonColumns = jsonColumnsOf(entities, [
+  ['wallets', 'additional_signers'],
+  ['users', 'mfa_methods'],
+  ['users', 'custom_metadata'],
+  ['policies', 'rules'],
+]);
 
 const migrationSteps = migrations.map(({ sqlite }) => sqlite);
 
@@ -125,7 +135,7 @@ function hasSchema(snapshot: Snapshot): boolean {
 /** Checksums say that a snapshot is whole, not that a sandbox can run on it: it may come from elsewhere. */
 async function damageText({ database, chains, state }: Snapshot): Promise<string | undefined> {
   const damage =
-    damageOfImage(database, migrationSteps) ??
+    damageOfImage(database, migrationSteps, jsonColumns) ??
     (chains === undefined ? undefined : damageOfImage(chains, chainStoreSteps));
   if (damage !== undefined) return `a database in the snapshot cannot be used: ${damage}`;
   const vault = sandboxVault(state.masterKeyHex);

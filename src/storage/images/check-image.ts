@@ -10,17 +10,25 @@ const storageClasses: Readonly<Record<string, string>> = {
   REAL: "'real', 'integer'",
 };
 
+/** Columns of text that contain JSON, by table. */
+export type JsonColumns = ReadonlyMap<string, readonly string[]>;
+
 /**
  * Why a server of this version could not run on the image of a database that comes from elsewhere; undefined if it can.
  *
  * @param steps SQL of the schema that it must have, oldest first.
  */
-export function damageOfImage(image: Buffer, steps: readonly string[]): string | undefined {
+export function damageOfImage(
+  image: Buffer,
+  steps: readonly string[],
+  jsonColumns: JsonColumns = new Map(),
+): string | undefined {
   return reading(image, (handle) => {
     // The schema first: reading a table runs expressions that its schema contains.
     if (schemaOf(handle) !== expectedSchema(steps)) return 'its schema is not that of this version';
     const found = handle.pragma('integrity_check(1)', { simple: true });
-    return found === 'ok' ? wrongValueOf(handle) : String(found).slice(0, 200);
+    if (found !== 'ok') return String(found).slice(0, 200);
+    return wrongValueOf(handle) ?? wrongJsonOf(handle, jsonColumns);
   });
 }
 
@@ -79,6 +87,19 @@ function wrongValueOf(handle: SqliteHandle): string | undefined {
     });
     if (handle.prepare(`select 1 from "${table}" where ${wrong.join(' or ')} limit 1`).get() !== undefined) {
       return `a row of \`${table}\` has a value of another type than its column`;
+    }
+  }
+  return undefined;
+}
+
+/** One row whose JSON cannot be parsed makes every request fail that reads it. */
+function wrongJsonOf(handle: SqliteHandle, jsonColumns: JsonColumns): string | undefined {
+  for (const [table, columns] of jsonColumns) {
+    for (const column of columns) {
+      const wrong = `"${column}" is not null and not json_valid("${column}")`;
+      if (handle.prepare(`select 1 from "${table}" where ${wrong} limit 1`).get() !== undefined) {
+        return `a row of \`${table}\` has text in \`${column}\` that is not JSON`;
+      }
     }
   }
   return undefined;

@@ -331,6 +331,8 @@ describe('a snapshot that is whole, but made by hand', () => {
       /its schema is not/,
     ],
     ['a value of another type', sql("update wallets set created_at_ms = 'soon'"), /a row of `wallets`/],
+    ['settings that are no JSON', sql("update apps set settings = '{'"), /`apps` has text in `settings`/],
+    ['signers that are no JSON', sql("update wallets set additional_signers = ''"), /`additional_signers`/],
     ['bytes in place of text', sql("update wallets set address = x'00'"), /a row of `wallets`/],
     ['a torn page', () => withImage(content, (bytes) => bytes.fill(0xff, 8_192, 12_288)), /cannot be used/],
     ['no database', () => withImage(content, (bytes) => bytes.fill(0)), /cannot be used/],
