@@ -5,6 +5,8 @@ export interface Job {
   readonly name: string;
   /** The pause after a batch that found nothing more to do, ms of real time. */
   readonly everyMs: number;
+  /** Whether it is tried again at this pace when it fails, because all else waits for it. Others pause for longer. */
+  readonly keepsPace?: boolean;
   /**
    * Runs one bounded batch in its own transactions. Several processes may run the same job at once, so it claims what
    * it works on. Result: whether there is more to do right away.
@@ -117,7 +119,9 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   };
   // A job that is woken by every request must not ask a database that is away as often.
   const pauseMs = (): number =>
-    Math.max(job.everyMs, Math.min(job.everyMs * 2 ** (failures - 1), MAX_PAUSE_MS));
+    job.keepsPace === true
+      ? job.everyMs
+      : Math.max(job.everyMs, Math.min(job.everyMs * 2 ** (failures - 1), MAX_PAUSE_MS));
   function wake(): void {
     isWoken = true;
     if (failures < 2) rest(0);

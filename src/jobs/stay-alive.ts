@@ -97,6 +97,8 @@ export function stayAlive({ services, inUnit }: JobContext): StayAlive {
   return {
     name: 'stay-alive',
     everyMs: EVERY_MS,
+    // A process whose beats stand still loses its work to the others.
+    keepsPace: true,
     async run() {
       const others = await beatOnce();
       const nowMs = machine.now();

@@ -289,6 +289,8 @@ export function watchRestores({
   return {
     name: 'watch-restores',
     everyMs: EVERY_MS,
+    // Changes are refused until it has looked at the database that answers after an outage.
+    keepsPace: true,
     async run(again) {
       wakeUp = again;
       try {

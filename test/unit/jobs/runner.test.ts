@@ -223,3 +223,23 @@ test('a job that keeps failing is tried less and less often, also if it is woken
     vi.useRealTimers();
   }
 });
+
+test('a job that all else waits for keeps its pace while it fails, and the others pause for longer', async () => {
+  vi.useFakeTimers();
+  try {
+    const runs = { patient: 0, steady: 0 };
+    const failing = (name: keyof typeof runs, keepsPace: boolean): Job => ({
+      ...{ name, everyMs: 1_000, keepsPace },
+      async run() {
+        runs[name] += 1;
+        throw new Error('the database is away');
+      },
+    });
+    const jobs = startJobs([failing('patient', false), failing('steady', true)], silentLog);
+    await vi.advanceTimersByTimeAsync(60_500);
+    expect(runs).toEqual({ patient: 6, steady: 60 });
+    await jobs.stop();
+  } finally {
+    vi.useRealTimers();
+  }
+});
