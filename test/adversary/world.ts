@@ -19,7 +19,7 @@ const CHAIN = 'eip155:8453';
 const PUBLIC_URL = 'https://api.acme.example';
 
 /** Of a web page from which users of the honest app log in. */
-export const PAGE_ORIGIN = 'https://app.acme.example';
+const PAGE_ORIGIN = 'https://app.acme.example';
 /** Its code is what the outsider guesses. */
 const account = { email: 'a@example.com', phone_number: '+15555550100', otp_code: '847261' };
 

@@ -5,11 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { adjustableClock, systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-<<<<<<< HEAD
-import { checkCheckpoint } from '../../../src/admin/doctor/check-surroundings.ts';
-=======
-import { checkCurve } from '../../../src/admin/doctor/check-surroundings.ts';
->>>>>>> b432d8fe (fix(server): end connections whose client reads nothing)
+import { checkCheckpoint, checkCurve } from '../../../src/admin/doctor/check-surroundings.ts';
 import { examineProduction } from '../../../src/admin/doctor/examine-production.ts';
 import { readKeysConfig, readServeConfig } from '../../../src/config.ts';
 import { nobleBackend } from '../../../src/crypto/secp256k1.ts';
@@ -64,10 +60,8 @@ describe('custos doctor --serve', () => {
     expect(of('connections')).toEqual([expect.stringMatching(/^ok: 14 connections for 1 process/)]);
     expect(of('Node flags')).toEqual(['ok: none that weaken the server']);
     expect(of('disk')).toEqual([expect.stringMatching(/MB are free/)]);
-<<<<<<< HEAD
     expect(of('one server')).toEqual(['ok: 4 connections lead to one server and see its locks']);
     expect(of('audit log')).toEqual([`ok: its last checkpoint is kept in \`${join(folder, 'checkpoint')}\``]);
-=======
     expect(of('secp256k1')).toEqual(['ok: libsecp256k1 signs']);
   });
 
@@ -76,7 +70,6 @@ describe('custos doctor --serve', () => {
       state: 'warning',
       text: 'libsecp256k1 does not load here, so signing in JavaScript takes 2.4 times the CPU',
     });
->>>>>>> b432d8fe (fix(server): end connections whose client reads nothing)
   });
 
   test('finds settings of the database with which acknowledged payments are lost', async () => {

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { createBodyReader, MAX_BODY_BYTES } from '../../../src/http/read-body.ts';
-import { appHeaders, startToyServer, type ToyServer, toyOperations, toyValidators } from './toy-server.ts';
+import { createBodyReader, MAX_BODY_BYTES } from '../../../../src/http/read-body.ts';
+import { appHeaders, startToyServer, type ToyServer, toyOperations, toyValidators } from '../toy-server.ts';
 
 const json = { ...appHeaders, 'content-type': 'application/json' };
 const plainHeaders = Object.entries(json).map(([name, value]) => `${name}: ${value}`);
