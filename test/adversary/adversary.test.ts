@@ -13,4 +13,5 @@ test('an honest client is not harmed by five attackers at once', async () => {
     ...{ floorMs: 5_000, workers: 1 },
   });
   expect(faults, `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
-}, 90_000);
+  // A test that times out leaves its processes behind, so the limit is far above the twenty seconds it takes.
+}, 300_000);
