@@ -90,8 +90,8 @@ test('all invalid options are reported at once', async () => {
       '  - --public-url: expected an http(s) URL without a query, got `ftp://acme.example`',
       '  - --rate-limit: expected a whole number from 0 to 1000000, got `fast`',
       '  - --log-level: expected one of debug, info, warn, error, silent, got `loud`',
-      '  - --jwt-key: cannot read `/nowhere/key.pem` (ENOENT)',
       '  - --app-secret: expected 8 to 256 printable ASCII characters without spaces',
+      '  - --jwt-key: cannot read `/nowhere/key.pem` (ENOENT)',
       '',
     ].join('\n'),
   );

@@ -62,8 +62,8 @@ describe('the clock', () => {
     expect({ status, frozen: body.frozen }).toEqual({ status: 200, frozen: false });
     const wallet = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     expect(wallet.body.created_at).toBeGreaterThanOrEqual(latestMs);
-    const proposal = { path: { wallet_id: wallet.body.id }, body: { display_name: 'Far ahead' } };
-    await call(sandbox, 'updateWallet', proposal, { idempotencyKey: 'far-ahead' });
+    const path = { wallet_id: wallet.body.id };
+    await call(sandbox, 'archiveWallet', { path }, { idempotencyKey: 'far-ahead' });
     for (const beyond of [{ now_ms: 253_402_300_799_999 }, { advance_ms: 1 }, { now_ms: latestMs + 1 }]) {
       const refused = await control('PUT', '/clock', { frozen: true, ...beyond });
       expect(refused.status).toBe(400);

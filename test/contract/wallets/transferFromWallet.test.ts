@@ -103,7 +103,8 @@ test('a token transfer is pending, reaches the chain, succeeds, and records its 
       type: 'wallet_action.transfer.succeeded',
       ...reported,
       status: 'succeeded',
-      completed_at: new Date(sandbox.clock.now()).toISOString(),
+      // In the next block of Base.
+      completed_at: new Date(Date.parse(at) + 2_000).toISOString(),
       steps,
     },
   ]);
