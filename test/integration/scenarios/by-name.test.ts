@@ -92,5 +92,8 @@ test('custos scenario lists and runs them', async () => {
   expect(output).toContain('4. It is asked to sign one of 1 ETH');
   expect(output).toContain('policy_violation');
   expect(output).toMatch(/\$ custos why [0-9a-f-]{36}/);
-  expect(await scenario('run', 'sunshine')).toMatchObject({ code: 1, errors: expect.stringMatching(/^custos: Scenario not found: expected one of `[a-z-]+`, /) });
+  expect(await scenario('run', 'sunshine')).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(/^custos: Scenario not found: expected one of `[a-z-]+`, /),
+  });
 });
