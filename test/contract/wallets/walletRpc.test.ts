@@ -219,9 +219,9 @@ test.each([
     error: /^\/params\/transaction: /,
   },
   {
-    what: 'a signature of a smart account',
+    what: 'a signature of a smart account that the wallet does not have',
     path: acme,
-    body: { ...hello, signature_options: { type: 'erc1271' } },
+    body: { ...hello, caip2: 'eip155:8453', signature_options: { type: 'erc1271' } },
     code: 'not_supported',
     error: /no smart account/,
   },
