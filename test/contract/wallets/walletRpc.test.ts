@@ -223,7 +223,7 @@ test.each([
     path: acme,
     body: { ...hello, caip2: 'eip155:8453', signature_options: { type: 'erc1271' } },
     code: 'not_supported',
-    error: /no smart account/,
+    error: /create_smart_wallet/,
   },
 ])('refuses $what', async ({ path, body, code, error }) => {
   await using sandbox = await startSandbox();
