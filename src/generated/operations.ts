@@ -2757,7 +2757,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: false,
     expiry: false,
-    idempotent: false,
+    idempotent: true,
     security: "app",
   },
   getAccount: {

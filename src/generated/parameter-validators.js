@@ -8898,7 +8898,52 @@ function validateFreezeUser(data, { instancePath = "", parentData, parentDataPro
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-idempotency-key"] !== void 0) {
+          let data4 = data3["service-idempotency-key"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateFreezeUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-idempotency-key"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateFreezeUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateFreezeUser.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           }
+          }
+         }
+        } else {
          validateFreezeUser.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
