@@ -170,17 +170,22 @@ describe('unrecognized instructions', () => {
   const transfer = toWeb3(cases[0]?.[1] as Instruction);
 
   test.each([
-    ['with more data than its layout', Buffer.concat([transfer.data, Buffer.alloc(1)])],
-    ['with less data than its layout', transfer.data.subarray(0, 11)],
-    ['with an unknown discriminator', Buffer.of(99, 0, 0, 0)],
-    ['without a discriminator', Buffer.alloc(0)],
-  ])('an instruction %s has no name', (_what, data) => {
+    [
+      'with more data than its layout',
+      Buffer.concat([transfer.data, Buffer.alloc(1)]),
+      'Transfer with other data or accounts',
+    ],
+    ['with less data than its layout', transfer.data.subarray(0, 11), 'Transfer with other data or accounts'],
+    ['with an unknown discriminator', Buffer.of(99, 0, 0, 0), '99'],
+    ['without a discriminator', Buffer.alloc(0), undefined],
+  ])('an instruction %s has no name', (_what, data, unread) => {
     const [read] = decode(new TransactionInstruction({ ...transfer, data: Buffer.from(data) }));
     expect(read).toEqual({
       programId: account(0),
       program: 'system',
       instructionName: undefined,
       fields: undefined,
+      unread,
     });
   });
 
