@@ -41,7 +41,9 @@ test('a key signs only as its purpose says', async () => {
   const { sealed: tokenKey, publicKey } = await vault.createTokenKey(tokens);
   const task = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
   await expect(vault.signToken(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
-  await expect(vault.signWithWallet(tokenKey, tokens, task)).rejects.toThrow('binding of a wallet');
+  await expect(vault.signWithWallet(tokenKey, tokens, task)).rejects.toThrow(
+    "expected the purpose of a wallet's key",
+  );
   await expect(vault.fingerprint(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
   const signature = await vault.signToken(tokenKey, tokens, 'hello');
   const key = { key: publicKey, format: 'der', type: 'spki', encoding: 'base64' } as const;

@@ -1,6 +1,7 @@
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { noteChange } from '../../base/events/stored-effects.ts';
 import type { Tables } from '../../tables.ts';
 import { type Doubt, writeDoubt } from './doubt.ts';
 import { recordFunds } from './record-funds.ts';
@@ -87,8 +88,12 @@ export async function advanceTransaction(
     .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
-  for (const type of way.flatMap((status) => events[status] ?? [])) {
-    await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
+  for (const status of way) {
+    const type = events[status];
+    // A state without an event is a change for the audit log, too.
+    if (type === undefined) noteChange(em, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
+    else
+      await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
   }
   if (inclusion !== undefined && way.length > 0)
     await recordGasCost(context, { ...row, ...changed }, inclusion);
