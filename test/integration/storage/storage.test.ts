@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { entities } from '../../../src/domain/tables.ts';
+import { isUnavailable } from '../../../src/errors.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { migrate, pendingMigrations } from '../../../src/storage/migrate.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
@@ -182,6 +183,22 @@ test('connections that PostgreSQL drops are replaced, also within a transaction'
   await operator.orm.em.fork().execute('select pg_terminate_backend(?)', [idle?.pid]);
   await expect.poll(() => heard.length).toBeGreaterThan(0);
   expect(await database.orm.em.fork().execute('select 1 as one')).toEqual([{ one: 1 }]);
+});
+
+test('every statement after a connection has broken is reported as unavailable, not as a bug', async () => {
+  const url = await freshPostgres();
+  await using database = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 2 }));
+  await using operator = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
+  const broken: boolean[] = [];
+  const cut = database.orm.em.fork().transactional(async (em) => {
+    const [row] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
+    await operator.orm.em.fork().execute('select pg_terminate_backend(?)', [row?.pid]);
+    const later = await Promise.allSettled([em.execute('select 1'), em.execute('select 2')]);
+    broken.push(...later.map((each) => each.status === 'rejected' && isUnavailable(each.reason)));
+    throw new Error('cut');
+  });
+  await expect(cut).rejects.toThrow();
+  expect(broken).toEqual([true, true]);
 });
 
 function closing<T extends { close(): Promise<void> }>(database: T): T & AsyncDisposable {
