@@ -243,7 +243,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     ...inspector.inputs,
   ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
-  // Of earlier builds.
+  // Remove the files that earlier builds left.
   rmSync(join(out, 'cache'), { recursive: true, force: true });
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));

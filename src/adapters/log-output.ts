@@ -120,7 +120,7 @@ function openOutput(descriptor: Descriptor): LogOutput {
   function fail(): void {
     state = 'idle';
     isFailing = true;
-    // The note is tried again with the count of then.
+    // The next attempt writes the note with the count at that time.
     if (batchIs === 'lines') dropped += linesIn(batch);
     batch = NOTHING;
     dropped += linesIn(waiting);

@@ -28,7 +28,7 @@ interface Sent {
   readonly hasOwnLane: boolean;
 }
 
-/** What one node says about a transaction. */
+/** One node's answer about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Included; readonly finalBlock: bigint }
   /** In its pool, or in a block whose receipt it lacks. */
@@ -203,7 +203,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Included | undefin
   };
 }
 
-/** The newest final block; negative if there is none yet. */
+/** The newest final block number; negative while the chain has no final block. */
 async function finalBlockOf(read: Read, head: bigint): Promise<bigint> {
   try {
     const block = await read('eth_getBlockByNumber', 'finalized', false);

@@ -63,12 +63,12 @@ interface Sending {
   readonly isAlreadyKnown: (refusal: NodeError) => boolean;
 }
 
-/** What the nodes did with signed bytes. */
+/** The result of sending signed bytes to the nodes of a chain. */
 type SendOutcome =
   | { readonly isAccepted: true }
   | {
       readonly isAccepted: false;
-      /** Of the first node that refused. */
+      /** The error of the first node that refused the bytes. */
       readonly refusal: NodeError;
       /** Whether every configured node has refused. */
       readonly isByAll: boolean;

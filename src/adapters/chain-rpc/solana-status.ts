@@ -23,10 +23,10 @@ const LAG_SLOTS = 150n;
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 /** SystemInstruction::AdvanceNonceAccount. */
 const ADVANCE_NONCE = 4;
-/** Of the stored blockhash in a nonce account: version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
+/** The offset of the stored blockhash in a nonce account, which is version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
 const NONCE_OFFSET = 40;
 
-/** What one node says about a transaction. */
+/** One node's answer about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Inclusion; readonly failure: unknown; isFinal: boolean }
   | { readonly kind: 'known'; readonly slot: bigint }
