@@ -98,7 +98,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     if (isStopping) response.setHeader('connection', 'close');
   };
   const refuse = (response: ServerResponse, status: number, message: string): void => {
-    const { head, body } = refusal(message, options.newRequestId());
+    const { head, body } = refusal(status, message, options.newRequestId());
     response.writeHead(status, head).end(body);
   };
   const listener: RequestListener = (request, response) => {
@@ -335,14 +335,19 @@ function answerConnect(server: HttpServer, pending: PendingRequests, newRequestI
 
 /** A whole response, after which the connection closes. */
 function closingResponse(statusLine: string, requestId: string, more: Record<string, string> = {}): string {
-  const { head, body } = refusal(statusLine.slice('400 '.length), requestId);
+  const { head, body } = refusal(Number.parseInt(statusLine, 10), statusLine.slice('400 '.length), requestId);
   const lines = Object.entries({ ...head, ...more }).map(([name, value]) => `${name}: ${value}`);
   return `HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
 /** Headers and body of an error response to a request that does not reach the pipeline. It closes the connection. */
-function refusal(message: string, requestId: string): { head: Record<string, string>; body: string } {
-  const body = JSON.stringify({ error: message });
+function refusal(
+  status: number,
+  message: string,
+  requestId: string,
+): { head: Record<string, string>; body: string } {
+  // The contract lists a code for each 400.
+  const body = JSON.stringify({ error: message, ...(status === 400 && { code: 'invalid_data' }) });
   const head = {
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(body)),

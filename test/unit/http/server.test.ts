@@ -111,7 +111,7 @@ describe('one port', () => {
     const answer = await raw(server.port, ['HELLO\r\n\r\n']);
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(answer).toMatch(/\r\nx-request-id: request-1\r\n/);
-    expect(answer).toMatch(/\r\n\r\n\{"error":"Bad Request"\}$/);
+    expect(answer).toMatch(/\r\n\r\n\{"error":"Bad Request","code":"invalid_data"\}$/);
   });
 
   test('answers oversized headers in JSON', async () => {
@@ -137,22 +137,27 @@ describe('one port', () => {
   });
 
   test.each([
-    ['HTTP/1.1 without host', 'GET / HTTP/1.1\r\n\r\n', '400 Bad Request', 'expected the header `host`'],
+    [
+      'HTTP/1.1 without host',
+      'GET / HTTP/1.1\r\n\r\n',
+      '400 Bad Request',
+      { error: 'expected the header `host`', code: 'invalid_data' },
+    ],
     [
       'an unknown expectation',
       'GET / HTTP/1.1\r\nhost: x\r\nexpect: 200-maybe\r\n\r\n',
       '417 Expectation Failed',
-      'expected no `expect` or `100-continue`, got `200-maybe`',
+      { error: 'expected no `expect` or `100-continue`, got `200-maybe`' },
     ],
     [
       'CONNECT',
       'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n',
       '405 Method Not Allowed',
-      'Method Not Allowed',
+      { error: 'Method Not Allowed' },
     ],
   ])(
     'answers %s in JSON, on a connection of its own and after other requests',
-    async (_what, request, statusLine, error) => {
+    async (_what, request, statusLine, expected) => {
       const { server } = await start(tellTransport);
       for (const pieces of [[request], [plainGet, request]]) {
         const answers = (await raw(server.port, pieces, 1_000)).split(/(?=HTTP\/1\.1 )/);
@@ -162,7 +167,7 @@ describe('one port', () => {
         expect(head.split('\r\n')[0]).toBe(`HTTP/1.1 ${statusLine}`);
         expect(head.toLowerCase()).toContain('\r\ncontent-type: application/json; charset=utf-8\r\n');
         expect(head).toContain('\r\nx-request-id: request-1\r\n');
-        expect(JSON.parse(body)).toEqual({ error });
+        expect(JSON.parse(body)).toEqual(expected);
       }
     },
   );
