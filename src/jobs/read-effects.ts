@@ -36,7 +36,7 @@ export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
     subjectOf: ({ caip2 }: UnreadStep) => caip2,
     claim(busy, limit) {
       const claimant = { owner: services.processId, nowMs: clock.now() };
-      return inUnit((em) => claimUnreadSteps(em, claimant, { busy, limit }));
+      return openUnit((em) => claimUnreadSteps(em, claimant, { busy, limit }));
     },
     async work(due) {
       const nowMs = clock.now();
