@@ -10,6 +10,8 @@ export interface WalletSecret {
 
 const LAYOUT = 1;
 const HEAD_BYTES = 2;
+/** On every chain. */
+const KEY_BYTES = 32;
 
 /** 0x01 || length of the entropy (one byte, 0 = none) || entropy || private key */
 export function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: WalletSecret): Uint8Array {
@@ -24,7 +26,8 @@ export function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: 
 export function decodeWalletSecret(bytes: Uint8Array): WalletSecret {
   assert(bytes[0] === LAYOUT && bytes[1] !== undefined, 'a sealed wallet secret has another layout');
   const keyAt = HEAD_BYTES + bytes[1];
-  assert(bytes.length > keyAt, 'a sealed wallet secret is cut short');
+  // INVARIANT: no other secret of a vault is read as one, such as the 32 bytes of a key that decrypts an import.
+  assert(bytes.length === keyAt + KEY_BYTES, 'a sealed wallet secret has another length');
   const privateKey = bytes.subarray(keyAt);
   return bytes[1] === 0 ? { privateKey } : { privateKey, entropy: bytes.subarray(HEAD_BYTES, keyAt) };
 }

@@ -41,12 +41,14 @@ describe('rows sealed by an earlier version', () => {
     readFileSync(join(import.meta.dirname, '../vectors/sealed-rows.json'), 'utf8'),
   ) as { master_key_hex: string; rows: readonly Record<string, string>[] };
   const before = localMasterKey('before', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
-  const vault = createMasterKeyVault({ masterKeys: [latter, before], entropy: systemEntropy });
+  const keys = { masterKeys: [latter, before] as const, entropy: systemEntropy };
+  const [envelopes, vault] = [createMasterKeyVault({ ...keys }), createKeyVault({ ...keys })];
 
   const bindings: Record<string, (row: never) => SealBinding> = {
     wallet_keys: ({ wallet_id: id, ...row }: { wallet_id: string; app_id: string; chain_type: string }) =>
       walletKeyBinding({ ...row, id }),
-    wallet_imports: walletImportBinding,
+    // The purpose of a wallet's key, which imports of earlier versions have.
+    wallet_imports: walletKeyBinding,
     app_signing_keys: signingKeyBinding,
     webhook_secrets: webhookSecretBinding,
     master_key_checks: () => masterKeyCheckBinding,
@@ -60,9 +62,12 @@ describe('rows sealed by an earlier version', () => {
       masterKeyId: row.master_key_id!,
     };
     const open = (each: SealedKey) =>
-      vault.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
+      envelopes.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
     expect(await open(sealed)).toBe(row.secret_hex);
-    const moved = await vault.rewrap(sealed, binding);
+    const moved = await vault.rewrap(
+      sealed,
+      table === 'wallet_imports' ? walletImportBinding(row as never) : binding,
+    );
     expect(moved.masterKeyId).toBe('latter');
     expect(await open(moved)).toBe(row.secret_hex);
   });

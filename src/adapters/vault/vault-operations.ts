@@ -15,7 +15,7 @@ import {
 } from '../../authorization/wallet-authority.ts';
 import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
 import { base58ToBytes, bytesToHex } from '../../crypto/encoding.ts';
-import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../crypto/hpke.ts';
+import { sealHpke } from '../../crypto/hpke.ts';
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Entropy } from '../../ports/entropy.ts';
@@ -33,6 +33,7 @@ import {
 import { decodeWalletSecret } from '../../signing/wallet-secret.ts';
 import { systemClock } from '../clock.ts';
 import { systemEntropy } from '../entropy.ts';
+import { importOperations } from './import-operations.ts';
 import type { UserLogin } from './login-token.ts';
 import type { PhraseKeys } from './prepared-keys.ts';
 import { QUORUM_CHANGES, requireSeenChanges, sealOpener } from './seal-opener.ts';
@@ -132,6 +133,7 @@ export function vaultOn(
     requireSeenChanges(quorums, appId, open);
   const spent =
     most === undefined ? undefined : createSpentRequests({ most, recorded: journal?.recorded ?? [] });
+  const imports = importOperations(envelopes, entropy);
   const vouchers = voucherOperations(envelopes, { logins, clock });
 
   return {
@@ -146,7 +148,7 @@ export function vaultOn(
     },
     // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
-    rewrap: envelopes.rewrap,
+    rewrap: imports.rewrap,
     async open(sealed, binding) {
       return envelopes.withSecret(sealed, requirePlain(binding), (secret) => secret.slice());
     },
@@ -265,21 +267,11 @@ export function vaultOn(
       return sealAndWipe(systemEntropy.bytes(POLICY_SECRET_BYTES), { ...binding, authority });
     },
 
-    async createImportKey(binding) {
-      const seed = entropy.bytes(EPHEMERAL_SEED_BYTES);
-      const pair = await hpkeRecipientFromSeed(seed).finally(() => seed.fill(0));
-      chainTypeOf(binding);
-      const sealed = await sealAndWipe(pair.privateKeyBytes, bindingUnder(binding, undefined));
-      return { sealed, publicKey: pair.publicKeyBytes };
-    },
+    createImportKey: imports.createKey,
     async importWalletKey(importKey, importBinding, submitted, walletBinding, authority) {
-      const { parameters, form, index, ...message } = submitted;
+      const { form, index } = submitted;
       const chainType = chainTypeOf(walletBinding);
-      const content = await envelopes.withSecret(
-        importKey,
-        bindingUnder(importBinding, undefined),
-        (recipientPrivateKeyBytes) => openHpke({ recipientPrivateKeyBytes, ...message }, parameters),
-      );
+      const content = await imports.open(importKey, importBinding, submitted);
       const material = await importedWalletKey(chainType, content, { form, index });
       return sealWalletKey(material, bindingUnder(walletBinding, authority));
     },

@@ -1,9 +1,12 @@
 import { createVerify, randomBytes } from 'node:crypto';
+import { p256 } from '@noble/curves/nist.js';
+import { privateKeyToAddress } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { hpkeRecipientFromSeed, sealHpke } from '../../../src/crypto/hpke.ts';
 import * as bindings from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
 import type { SigningMethod, SigningTask } from '../../../src/signing/sign-with-key.ts';
 
@@ -51,6 +54,66 @@ test('a key signs only as its purpose says', async () => {
     .update('hello')
     .verify({ ...key, key: Buffer.from(publicKey, 'base64'), dsaEncoding: 'ieee-p1363' }, signature);
   expect(verified).toBe(true);
+});
+
+describe('the key of an import', () => {
+  const [wallet, begun] = [bindings.walletKeyBinding(row), bindings.walletImportBinding(row)];
+  const asWallet = [wallet, begun, { ...begun, purpose: 'wallet-import-solana' }];
+  const recipient = new Uint8Array(Buffer.from(p256.getPublicKey(randomBytes(32), false)));
+  const what = { form: 'private-key', recipient } as const;
+  const task = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
+
+  test('is not a wallet: it neither signs nor is exported', async () => {
+    const { sealed } = await vault.createImportKey(begun);
+    for (const binding of asWallet) {
+      await expect(vault.exportWalletKey(sealed, binding, what)).rejects.toThrow();
+      await expect(vault.signWithWallet(sealed, binding, task)).rejects.toThrow();
+      await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
+      await expect(
+        vault.sealUnderAuthority(sealed, binding, { owner: null, signers: [], isAutomated: false }),
+      ).rejects.toThrow();
+    }
+  });
+
+  // One of some 2,200 random keys begins as a wallet's secret does.
+  test.each([0, 16])(
+    'of an earlier version is none either, if it begins with %i bytes of a phrase',
+    async (size) => {
+      const key = Uint8Array.of(1, size, ...randomBytes(30));
+      const sealed = await envelopes.seal(key, wallet);
+      await expect(vault.exportWalletKey(sealed, wallet, what)).rejects.toThrow('another length');
+      await expect(vault.signWithWallet(sealed, wallet, task)).rejects.toThrow('another length');
+    },
+  );
+
+  test('of an earlier version decrypts its import, also under another master key', async () => {
+    const privateKey = randomBytes(32);
+    const pair = await hpkeRecipientFromSeed(randomBytes(32));
+    const sealed = await envelopes.seal(pair.privateKeyBytes, wallet);
+    const seeds = { recipientPublicKeyBytes: pair.publicKeyBytes, ephemeralSeed: randomBytes(32) };
+    const sent = await sealHpke({ ...seeds, plaintext: privateKey });
+    const submitted = { ...sent, parameters: {}, form: 'private-key' } as const;
+    const expected = privateKeyToAddress(`0x${privateKey.toString('hex')}`);
+    for (const binding of [begun, wallet]) {
+      for (const each of [sealed, await vault.rewrap(sealed, begun)]) {
+        const imported = await vault.importWalletKey(each, binding, submitted, wallet);
+        expect(imported.address).toBe(expected);
+      }
+    }
+  });
+
+  test('is not that of a wallet', async () => {
+    const { sealed } = await vault.createWalletKey(wallet);
+    const submitted = {
+      ...({ form: 'private-key', parameters: {} } as const),
+      ...{ encapsulatedKey: recipient, ciphertext: randomBytes(48) },
+    };
+    for (const binding of [begun, wallet]) {
+      await expect(vault.importWalletKey(sealed, binding, submitted, wallet)).rejects.toThrow(
+        'expected the key of an import',
+      );
+    }
+  });
 });
 
 test('inherited members of the table of methods sign nothing: some would return the key', async () => {

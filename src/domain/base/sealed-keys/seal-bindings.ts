@@ -12,9 +12,9 @@ export function walletKeyBinding(wallet: SealingRow & { readonly chain_type: str
   return { purpose: wallet.chain_type, rowId: wallet.id, appId: wallet.app_id };
 }
 
-/** The binding of the private key that decrypts an import. */
+/** The binding of the private key that decrypts an import. Imports of earlier versions have that of a wallet's key. */
 export function walletImportBinding(begun: SealingRow & { readonly chain_type: string }): SealBinding {
-  return { purpose: begun.chain_type, rowId: begun.id, appId: begun.app_id };
+  return { purpose: `wallet-import-${begun.chain_type}`, rowId: begun.id, appId: begun.app_id };
 }
 
 /** The binding of an app's private signing key. */
