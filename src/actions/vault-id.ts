@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { assetAtAddress } from '../assets/known-assets.ts';
+import { chainOfCaip2 } from '../assets/known-chains.ts';
 
 /** What the id of a vault says of it. */
 export interface VaultPlace {
@@ -8,25 +10,62 @@ export interface VaultPlace {
   readonly address: string;
 }
 
-/** ERC-20 declares `decimals` a uint8. */
-const MOST_DECIMALS = 255;
-
-/**
- * The id of an app's vault. It follows from the contract and the decimals of its asset, so that a request which names
- * the id names the contract: 'v' || the last 23 digits of SHA-256(app id, chain, address, decimals) in base 36, 119 bits.
- */
-export function vaultIdOf({ appId, caip2, address }: VaultPlace, decimals: number): string {
-  const text = JSON.stringify(['vault', appId, caip2, address.toLowerCase(), decimals]);
-  return `v${BigInt(`0x${hash('sha256', text)}`)
-    .toString(36)
-    .slice(-23)
-    .padStart(23, '0')}`;
+/** The token that a vault accepts. */
+export interface VaultAsset {
+  /** 0x hex in any case. */
+  readonly address: string;
+  readonly decimals: number;
 }
 
-/** The decimals of the asset of the vault that has this id; undefined if the id is not one of this contract. */
-export function decimalsOfVault(id: string, place: VaultPlace): number | undefined {
-  for (let decimals = 0; decimals <= MOST_DECIMALS; decimals += 1) {
-    if (vaultIdOf(place, decimals) === id) return decimals;
-  }
-  return undefined;
+/** ERC-20 declares `decimals` a uint8. */
+const MOST_DECIMALS = 255;
+const RADIX = 36;
+/** Digits of 160, 8 and 256 bits. */
+const [ADDRESS_DIGITS, DECIMALS_DIGITS, DIGEST_DIGITS] = [31, 2, 50];
+
+/**
+ * The id of an app's vault. It follows from the contract and its asset, so that a request which names the id names both:
+ * 'v' || asset || its decimals || SHA-256(app id, chain, contract, asset, decimals), each in base 36.
+ */
+export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
+  const { appId, caip2, address } = place;
+  const token = asset.address.toLowerCase();
+  const text = JSON.stringify(['vault', appId, caip2, address.toLowerCase(), token, asset.decimals]);
+  const parts = [
+    digits(BigInt(token), ADDRESS_DIGITS),
+    digits(BigInt(asset.decimals), DECIMALS_DIGITS),
+    digits(BigInt(`0x${hash('sha256', text)}`), DIGEST_DIGITS),
+  ];
+  return `v${parts.join('')}`;
+}
+
+/**
+ * The asset of the vault that has this id, its address in lower case; undefined if the id is not one of this contract,
+ * or gives an asset with a name in the contract other decimals than it has.
+ */
+export function assetOfVault(id: string, place: VaultPlace): VaultAsset | undefined {
+  const read = /^v([0-9a-z]{31})([0-9a-z]{2})[0-9a-z]{50}$/.exec(id);
+  if (read === null) return undefined;
+  const [, token, decimals] = read as unknown as [string, string, string];
+  const address = numberOf(token);
+  const asset = {
+    address: `0x${address.toString(16).padStart(40, '0')}`,
+    decimals: Number(numberOf(decimals)),
+  };
+  if (address >> 160n !== 0n || asset.decimals > MOST_DECIMALS || vaultIdOf(place, asset) !== id)
+    return undefined;
+  const chain = chainOfCaip2(place.caip2);
+  const known = chain && assetAtAddress(chain, asset.address);
+  return known === undefined || known.decimals === asset.decimals ? asset : undefined;
+}
+
+function digits(value: bigint, count: number): string {
+  return value.toString(RADIX).padStart(count, '0');
+}
+
+function numberOf(text: string): bigint {
+  return [...text].reduce(
+    (value, digit) => value * BigInt(RADIX) + BigInt(Number.parseInt(digit, RADIX)),
+    0n,
+  );
 }

@@ -51,7 +51,9 @@ const swap: AskedRequest = {
   },
 };
 const vault = `0x${'33'.repeat(20)}`;
-const vaultId = vaultIdOf({ appId: 'acme', caip2: 'eip155:8453', address: vault }, 6);
+const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const vaultPlace = { appId: 'acme', caip2: 'eip155:8453', address: vault };
+const vaultId = vaultIdOf(vaultPlace, { address: usdc, decimals: 6 });
 const deposit: AskedRequest = {
   ...{ path: '/v1/wallets/wallet/earn/ethereum/deposit', expiryMs },
   body: { vault_id: vaultId, amount: '1000' },
@@ -148,11 +150,15 @@ const forgedCases: readonly ForgedCase[] = [
   },
   {
     ...{ subject: 'an approval of more than the deposit', evidence: signed(deposit) },
-    task: onBase(thief, tokenCall('approve', vault, 1_000_000_001n)),
+    task: onBase(usdc, tokenCall('approve', vault, 1_000_000_001n)),
+  },
+  {
+    ...{ subject: 'an approval of another token than the vault takes', evidence: signed(deposit) },
+    task: onBase(thief, tokenCall('approve', vault, 1_000_000_000n)),
   },
   {
     ...{ subject: 'an approval for another spender', evidence: signed(deposit) },
-    task: onBase(thief, tokenCall('approve', thief, 1_000_000_000n)),
+    task: onBase(usdc, tokenCall('approve', thief, 1_000_000_000n)),
   },
   {
     ...{ subject: 'a deposit for another account', evidence: signed(deposit) },

@@ -1,5 +1,5 @@
 import { claimAction, earnAction, feeCollectionAction, readEarnAmount } from '../../actions/earn-terms.ts';
-import { decimalsOfVault } from '../../actions/vault-id.ts';
+import { assetOfVault, type VaultAsset } from '../../actions/vault-id.ts';
 import { chainNamed } from '../../assets/known-chains.ts';
 import { equalBytes } from '../../crypto/encoding.ts';
 import type { EarnRequest } from '../../generated/schemas.ts';
@@ -13,8 +13,8 @@ import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fiel
 import type { SignTask } from './requested-task.ts';
 import { type SignedCalls, signedCalls } from './signed-calls.ts';
 
-// Calls of vaults and of the distributor of rewards, compared with the body. The id of a vault follows from its contract,
-// and all that is paid out goes to the wallet.
+// Calls of vaults and of the distributor of rewards, compared with the body. The id of a vault follows from its contract
+// and its asset, and all that is paid out goes to the wallet.
 
 interface AskedOf extends Pick<BuildingSettings, 'rewardDistributors'> {
   readonly appId: string;
@@ -66,9 +66,11 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
   if (vault === undefined || approvals.length > MOST_APPROVALS) return undefined;
   const asked = askedAmount(body, { appId, caip2, address: vault });
   if (asked === undefined) return undefined;
-  const { rawAmount } = asked;
+  const { rawAmount, asset } = asked;
   const isApproval = (approval: (typeof approvals)[number]): boolean =>
-    approval?.spender === vault.toLowerCase() && [0n, rawAmount].includes(approval.amount);
+    approval?.spender === vault.toLowerCase() &&
+    approval.token === asset.address &&
+    [0n, rawAmount].includes(approval.amount);
   if (!approvals.every(isApproval)) return undefined;
   if (deposit !== undefined && BigInt(deposit[0] as bigint) !== rawAmount) return undefined;
   return {
@@ -80,9 +82,16 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
 
 const MOST_APPROVALS = 2;
 
-function readApproval({ value, data }: BatchCall): { spender: string; amount: bigint } | undefined {
+interface Approval {
+  /** In lower case, as `spender`. */
+  readonly token: string;
+  readonly spender: string;
+  readonly amount: bigint;
+}
+
+function readApproval({ to, value, data }: BatchCall): Approval | undefined {
   const call = decodeTokenCall(data);
-  return call?.name === 'approve' && value === 0n ? call : undefined;
+  return call?.name === 'approve' && value === 0n ? { ...call, token: to.toLowerCase() } : undefined;
 }
 
 /** The amount to the wallet, or all shares of the wallet. */
@@ -163,22 +172,23 @@ interface VaultCall {
 function askedAmount(
   body: Fields,
   vault: VaultCall,
-): { readonly rawAmount: bigint; readonly decimals: number } | undefined {
-  const decimals = requireVault(body, vault);
+): { readonly rawAmount: bigint; readonly decimals: number; readonly asset: VaultAsset } | undefined {
+  const asset = requireVault(body, vault);
+  const { decimals } = asset;
   const { amount, raw_amount: raw } = body;
   const isText = (text: unknown): boolean => text === undefined || typeof text === 'string';
   if (!isText(amount) || !isText(raw) || (typeof raw === 'string' && !/^[0-9]{1,78}$/.test(raw))) {
     return undefined;
   }
   const asked = acceptedTerms(() => readEarnAmount(body as EarnRequest, decimals));
-  return asked && { rawAmount: asked.rawAmount, decimals };
+  return asked && { rawAmount: asked.rawAmount, decimals, asset };
 }
 
-/** Requires that the body names this vault. Result: the decimals of its asset. */
-function requireVault(body: Fields, vault: VaultCall): number {
-  const decimals = decimalsOfVault(String(body.vault_id), vault);
-  if (decimals !== undefined) return decimals;
+/** Requires that the body names this vault. Result: its asset. */
+function requireVault(body: Fields, vault: VaultCall): VaultAsset {
+  const asset = assetOfVault(String(body.vault_id), vault);
+  if (asset !== undefined) return asset;
   throw new NotComparableError(
-    `the vault \`${body.vault_id}\` is not the contract \`${vault.address}\` on \`${vault.caip2}\`, or was set up before ids followed from contracts; nothing was signed`,
+    `the vault \`${body.vault_id}\` is not the contract \`${vault.address}\` on \`${vault.caip2}\`, or was set up before ids followed from contracts and assets; nothing was signed`,
   );
 }

@@ -18,8 +18,10 @@ const somethingElse = 'asks for something else';
 const caip2 = 'eip155:8453';
 const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const [vault, thief] = [`0x${'a7'.repeat(20)}`, `0x${'22'.repeat(20)}`];
-const idOf = (place: object = {}, decimals = 6) =>
-  vaultIdOf({ appId: 'acme', caip2, address: vault, ...place }, decimals);
+/** A token without a name in the contract, so that the id alone says how many decimals it has. */
+const unnamed = `0x0${'5'.repeat(39)}`;
+const idOf = (place: object = {}, asset: object = {}) =>
+  vaultIdOf({ appId: 'acme', caip2, address: vault, ...place }, { address: usdc, decimals: 6, ...asset });
 const units = 1_500_000n;
 
 let server: CompromisedServer;
@@ -55,8 +57,8 @@ async function expectRefused(
 
 const deposits = (amount = units, to = wallet.address, at = vault) =>
   onBase({ to: at, data: vaultCall('deposit', amount, to) });
-const approves = (amount: bigint, spender = vault) =>
-  onBase({ to: usdc, data: tokenCall('approve', spender, amount) });
+const approves = (amount: bigint, spender = vault, token = usdc) =>
+  onBase({ to: token, data: tokenCall('approve', spender, amount) });
 
 describe('a deposit', () => {
   const bodies = [
@@ -74,6 +76,9 @@ describe('a deposit', () => {
         'another amount': deposits(units + 1n),
         'the decimals of another asset': deposits(units * 10n),
         'an approval of more': approves(units + 1n),
+        'an approval of another token': approves(units, vault, unnamed),
+        'one of nothing, of another token': approves(0n, vault, unnamed),
+        'an approval of the shares': approves(units, vault, vault),
         'a value beside an approval': onBase({
           ...{ to: usdc, data: tokenCall('approve', vault, units), value: '0x1' },
         }),
@@ -108,15 +113,25 @@ describe('a deposit', () => {
       'of another chain': idOf({ caip2: 'eip155:1' }),
       'of another contract': idOf({ address: thief }),
       'of before ids followed from contracts': 'qrvc27mg0z2zii6xo0k3z34h',
+      // 'v' || the last 23 digits of SHA-256(app id, chain, contract, 6).
+      'of before ids followed from assets': 'vpkyurhivdzyx5oxzcedo2wp',
+      'with the asset of another one': `${idOf({}, { address: unnamed }).slice(0, 32)}${idOf().slice(32)}`,
+      'with the decimals of another one': `${idOf().slice(0, 32)}0i${idOf().slice(34)}`,
+      'of other decimals than the asset has': idOf({}, { decimals: 18 }),
+      'in another spelling': idOf().toUpperCase(),
+      'with more after it': `${idOf()}0`,
     };
     for (const [what, id] of Object.entries(ids)) {
       const body = { vault_id: id, amount: '1.5' };
       await expectRefused(asking('deposit', body), { [what]: deposits() }, 'is not the contract');
     }
     expect(idOf({ address: `0x${'A7'.repeat(20)}` })).toBe(idOf());
+    expect(idOf({}, { address: `0x${usdc.slice(2).toUpperCase()}` })).toBe(idOf());
     // The id says how many decimals the asset has, so that the server does not say what an amount is.
-    const asEther = asking('deposit', { vault_id: idOf({}, 18), amount: '1.5' });
+    const ether = { vault_id: idOf({}, { address: unnamed, decimals: 18 }), amount: '1.5' };
+    const asEther = asking('deposit', ether);
     await expectRefused(asEther, { 'six decimals': deposits() });
+    await expect(asEther(approves(units * 10n ** 12n, vault, unnamed))).resolves.toBeDefined();
     await expect(asEther(deposits(units * 10n ** 12n))).resolves.toBeDefined();
   });
 
@@ -125,7 +140,7 @@ describe('a deposit', () => {
       [0, '1500000'],
       [255, `0.${'0'.repeat(248)}15`],
     ] as const) {
-      const signs = asking('deposit', { vault_id: idOf({}, decimals), amount });
+      const signs = asking('deposit', { vault_id: idOf({}, { address: unnamed, decimals }), amount });
       await expect(signs(deposits()), amount).resolves.toBeDefined();
     }
   });
@@ -145,6 +160,7 @@ describe('a deposit', () => {
         { to: usdc, data: tokenCall('approve', thief, units) },
         deposit,
       ]),
+      'an approval of another token': batch([{ ...approve(units), to: unnamed }, deposit]),
       'an approval after it': batch([deposit, approve(units)]),
     });
     await expectRefused(

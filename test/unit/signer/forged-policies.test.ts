@@ -366,7 +366,8 @@ test('a call to itself is judged by the calls in it', async () => {
 
 describe('what the server builds', () => {
   const vault = `0x${'a7'.repeat(20)}`;
-  const body = { vault_id: vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6), amount: '10' };
+  const place = { appId: 'acme', caip2: 'eip155:1', address: vault };
+  const body = { vault_id: vaultIdOf(place, { address: thief, decimals: 6 }), amount: '10' };
   const ofBody = { field_source: 'action_request_body', field: 'amount' };
   const most = (value: string) => ({ ...ofBody, operator: 'lte', value }) as const;
   const rule = (method: string, conditions: Rule['conditions'], action: Rule['action'] = 'ALLOW'): Rule => ({
@@ -523,7 +524,8 @@ describe('what the server builds', () => {
 test('a body with fields that no server accepts is refused: policies would judge them', async () => {
   const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
   const [euro, vault] = [`0x${'e1'.repeat(20)}`, `0x${'a7'.repeat(20)}`];
-  const id = vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6);
+  const place = { appId: 'acme', caip2: 'eip155:1', address: vault };
+  const id = vaultIdOf(place, { address: usdc, decimals: 6 });
   const ends = (own: string) => [[euro, usdc], own, 2_000_000_000n];
   const sale = (own: string) => routerCall('swapExactTokensForTokens', 5n, 1n, ...ends(own));
   const swap = {

@@ -211,7 +211,8 @@ test('the approvals of a swap are counted apart from it, and as often as it need
 
 test('those of a deposit are counted so too', async () => {
   const vault = `0x${'a7'.repeat(20)}`;
-  const vault_id = vaultIdOf({ appId: 'acme', caip2: 'eip155:1', address: vault }, 6);
+  const place = { appId: 'acme', caip2: 'eip155:1', address: vault };
+  const vault_id = vaultIdOf(place, { address: friend, decimals: 6 });
   const evidence = asks({ path: '/earn/ethereum/deposit', body: { vault_id, raw_amount: '1' } });
   const approves = (n: number, amount: bigint) =>
     plain(n, { to: friend, value: '0x0', data: tokenCall('approve', vault, amount) });

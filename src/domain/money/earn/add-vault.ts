@@ -13,7 +13,7 @@ type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
-  /** Default: the one that follows from the contract. Another one is not recognized by a signer. */
+  /** Default: the one that follows from the contract and its asset. Another one is not recognized by a signer. */
   readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;
@@ -49,8 +49,9 @@ export async function addVault(
   }
   const adminAddress = await adminAddressOf(em, appId, adminWalletId);
   const place = { appId, caip2: chain.caip2, address: vault.address };
+  const asset = { address: facts.assetAddress, decimals: facts.assetDecimals };
   const row: EarnVault = {
-    ...{ id: vault.id ?? vaultIdOf(place, facts.assetDecimals), ...place, provider, ...facts },
+    ...{ id: vault.id ?? vaultIdOf(place, asset), ...place, provider, ...facts },
     ...{ name: vault.name ?? `${facts.assetSymbol} on ${chain.name}`, adminWalletId, adminAddress, feeBps },
     createdAtMs: nowMs,
   };
