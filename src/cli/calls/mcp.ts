@@ -3,8 +3,8 @@ import { packageVersion } from '../../package-root.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
 const help = `
-Speaks the Model Context Protocol (2025-06-18) on standard input and output, for
-programs that use language models. Tools: search_contract, describe_operation,
+Speaks the Model Context Protocol on standard input and output, for programs
+that use language models. Tools: search_contract, describe_operation,
 call_operation, explain_request, list_requests, list_events, clock, snapshot,
 explain_policy. Works with a sandbox only, never with another server.
 
@@ -26,16 +26,17 @@ export function mcpCommand(): Command {
     .addHelpText('after', help)
     .action((flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const [{ serveProtocol }, { sandboxTools }] = await Promise.all([
-          import('../../client/mcp/serve-protocol.ts'),
+        const [{ serveTools }, { sandboxTools }] = await Promise.all([
+          import('../../client/mcp/serve-tools.ts'),
           import('../../client/mcp/tools.ts'),
         ]);
-        await serveProtocol({
+        await serveTools({
           input: process.stdin,
-          write: (line) => void process.stdout.write(`${line}\n`),
+          output: process.stdout,
           tools: sandboxTools(client),
           version: packageVersion(),
           instructions,
+          onError: ({ message }) => void process.stderr.write(`custos mcp: ${message}\n`),
         });
       }),
     );

@@ -4,9 +4,36 @@ import type { CallInput } from '../calls/call-input.ts';
 import { type CallableOperation, findOperation, pathParametersOf } from '../calls/find-operation.ts';
 import { seededKey } from '../calls/signing-keys.ts';
 import type { SandboxClient } from '../sandbox-client.ts';
-import { faultOf, type PropertySchema } from './check-arguments.ts';
 import { type Contract, openContract } from './search-contract.ts';
-import { INVALID_PARAMS, ProtocolError, type Tool, type ToolResult } from './serve-protocol.ts';
+
+/** A tool's result: JSON, and whether the tool failed. */
+interface ToolResult {
+  readonly content: unknown;
+  readonly isError?: boolean;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly inputSchema: {
+    readonly type: 'object';
+    readonly properties: Record<string, PropertySchema>;
+    readonly required: string[];
+    readonly additionalProperties: false;
+  };
+  /** True if the tool changes nothing. */
+  readonly readOnly: boolean;
+  /** The arguments must match `inputSchema`. */
+  run(input: Readonly<Record<string, unknown>>): Promise<ToolResult>;
+}
+
+interface PropertySchema {
+  readonly type: 'string' | 'integer' | 'boolean' | 'array' | 'object';
+  readonly description: string;
+  readonly items?: { readonly type: 'string' };
+  readonly enum?: readonly string[];
+}
 
 type Input = Readonly<Record<string, unknown>>;
 
@@ -14,8 +41,8 @@ interface Definition {
   readonly name: string;
   readonly description: string;
   readonly readOnly: boolean;
-  readonly properties: Readonly<Record<string, PropertySchema>>;
-  readonly required?: readonly string[];
+  readonly properties: Record<string, PropertySchema>;
+  readonly required?: string[];
   run(input: Input, contract: () => Contract): ToolResult | Operation;
 }
 
@@ -183,12 +210,12 @@ export function sandboxTools(client: SandboxClient): Tool[] {
     return opened;
   };
   return definitions.map(({ name, description, readOnly, properties, required = [], run }) => {
-    const inputSchema = { type: 'object', properties, required, additionalProperties: false } as const;
     return {
-      ...{ name, description, readOnly, inputSchema },
+      name,
+      description,
+      readOnly,
+      inputSchema: { type: 'object', properties, required, additionalProperties: false },
       async run(input) {
-        const fault = faultOf(input, inputSchema);
-        if (fault !== undefined) throw new ProtocolError(INVALID_PARAMS, fault);
         try {
           const result = run(input, contract);
           return 'operation' in result ? await callOperation(client, result) : result;

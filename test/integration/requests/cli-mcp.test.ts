@@ -1,120 +1,140 @@
 import { createServer } from 'node:http';
-import { PassThrough } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { EmptyResultSchema, InitializeResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { verifyMessage } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { serveProtocol } from '../../../src/client/mcp/serve-protocol.ts';
+import { serveTools } from '../../../src/client/mcp/serve-tools.ts';
 import { sandboxTools } from '../../../src/client/mcp/tools.ts';
 import { openSandboxClient, type SandboxClient } from '../../../src/client/sandbox-client.ts';
 import { call } from '../../support/call.ts';
+import { startCustos } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 let sandbox: TestSandbox;
 let sandboxClient: SandboxClient;
-let client: ReturnType<typeof connect>;
+let client: Awaited<ReturnType<typeof connect>>;
 beforeAll(async () => {
   sandbox = await startSandbox({ hints: true });
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
-beforeEach(() => {
+beforeEach(async () => {
   sandboxClient = openSandboxClient({ url: sandbox.baseUrl, caFile: sandbox.caFile });
-  client = connect(sandboxClient);
+  client = await connect(sandboxClient);
 });
 afterEach(async () => {
-  await client.close();
+  client.raw.end();
+  await client.serving;
   sandboxClient.close();
 });
 
-interface Response {
-  readonly id: number | null;
-  readonly result?: Record<string, unknown>;
-  readonly error?: { readonly code: number; readonly message: string };
-}
-
-/** A client that writes lines of JSON-RPC, as the specification shows them. */
-function connect(served: SandboxClient) {
-  const input = new PassThrough();
-  const waiting = new Map<number | null, (response: Response) => void>();
-  let lastId = 0;
-  const serving = serveProtocol({
-    input,
-    write(line) {
-      expect(line).not.toContain('\n');
-      const response = JSON.parse(line) as Response;
-      waiting.get(response.id)?.(response);
-    },
+/** The SDK's own client, connected to the tools. */
+async function connect(served: SandboxClient) {
+  const [toServer, toClient] = [new PassThrough(), new PassThrough()];
+  const errors: string[] = [];
+  const serving = serveTools({
+    input: toServer,
+    output: toClient,
     tools: sandboxTools(served),
     version: '0.1.0',
     instructions: 'A sandbox.',
+    onError: ({ message }) => void errors.push(message),
   });
-  const answerTo = (id: number | null) => new Promise<Response>((resolve) => waiting.set(id, resolve));
-  const request = (method: string, params?: object): Promise<Response> => {
-    lastId += 1;
-    const answered = answerTo(lastId);
-    input.write(`${JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params })}\n`);
-    return answered;
-  };
+  return { ...(await connectTo(toClient, toServer)), raw: toServer, serving, errors };
+}
+
+/** The SDK's transports for standard input and output differ only in who starts whom. */
+async function connectTo(received: Readable, sent: Writable) {
+  const mcp = new Client({ name: 'test', version: '1' });
+  await mcp.connect(new StdioServerTransport(received, sent));
   return {
-    request,
-    answerTo,
-    raw: (line: string) => void input.write(`${line}\n`),
+    mcp,
     /** The content of a tool's result, and whether it failed. */
-    async use(name: string, args: object = {}) {
-      const { result, error } = await request('tools/call', { name, arguments: args });
-      if (result === undefined) throw new Error(JSON.stringify(error));
-      const [{ type, text }] = result.content as [{ type: string; text: string }];
+    async use(name: string, args: Record<string, unknown> = {}) {
+      const { content, isError } = await mcp.callTool({ name, arguments: args });
+      const [{ type, text }] = content as [{ type: string; text: string }];
       expect(type).toBe('text');
-      return { isError: result.isError, content: JSON.parse(text) };
-    },
-    async close() {
-      input.end();
-      await serving;
+      return { isError, content: JSON.parse(text) };
     },
   };
 }
 
 describe('the protocol', () => {
   test('begins with an agreement on the version', async () => {
-    const hello = { capabilities: {}, clientInfo: { name: 'test', version: '1' } };
-    const { result } = await client.request('initialize', { protocolVersion: '2025-06-18', ...hello });
-    expect(result).toEqual({
-      protocolVersion: '2025-06-18',
-      capabilities: { tools: {} },
-      serverInfo: { name: 'custos', version: '0.1.0' },
-      instructions: 'A sandbox.',
-    });
-    client.raw('{"jsonrpc":"2.0","method":"notifications/initialized"}');
-    const older = await client.request('initialize', { protocolVersion: '2024-11-05', ...hello });
-    expect(older.result?.protocolVersion).toBe('2024-11-05');
-    const unknown = await client.request('initialize', { protocolVersion: '1999-01-01', ...hello });
-    expect(unknown.result?.protocolVersion).toBe('2025-06-18');
-    expect((await client.request('ping')).result).toEqual({});
+    expect(client.mcp.getServerVersion()).toEqual({ name: 'custos', version: '0.1.0' });
+    expect(client.mcp.getServerCapabilities()).toEqual({ tools: {} });
+    expect(client.mcp.getInstructions()).toBe('A sandbox.');
+    const agreed = async (protocolVersion: string): Promise<string> => {
+      const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+      const { protocolVersion: version } = await client.mcp.request(
+        { method: 'initialize', params },
+        InitializeResultSchema,
+      );
+      return version;
+    };
+    expect(await agreed('2025-11-25')).toBe('2025-11-25');
+    expect(await agreed('2024-11-05')).toBe('2024-11-05');
+    expect(await agreed('1999-01-01')).toBe('2025-11-25');
+    expect(await client.mcp.ping()).toEqual({});
   });
 
   test('describes each tool by a JSON Schema', async () => {
-    const { result } = await client.request('tools/list');
-    const tools = result?.tools as { name: string; inputSchema: { type: string; required: string[] } }[];
-    expect(tools.map(({ name }) => name)).toContain('call_operation');
-    for (const { inputSchema } of tools) expect(inputSchema.type).toBe('object');
+    const { tools } = await client.mcp.listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      ...['search_contract', 'describe_operation', 'call_operation', 'explain_request', 'list_requests'],
+      ...['list_events', 'clock', 'snapshot', 'explain_policy'],
+    ]);
+    for (const { inputSchema, annotations } of tools) {
+      expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+      expect(annotations).toMatchObject({ openWorldHint: false, readOnlyHint: expect.any(Boolean) });
+    }
   });
 
-  test('refuses what is not JSON-RPC, unknown methods and tools, and wrong arguments', async () => {
-    const broken = client.answerTo(null);
-    client.raw('{broken');
-    expect((await broken).error?.code).toBe(-32700);
-    const empty = client.answerTo(null);
-    client.raw('[]');
-    expect((await empty).error?.code).toBe(-32600);
-    expect((await client.request('resources/list')).error?.code).toBe(-32601);
-    const tool = (name: string, args: unknown) => client.request('tools/call', { name, arguments: args });
-    expect((await tool('shell', {})).error).toEqual({
-      code: -32602,
-      message: 'expected the name of a tool, got `shell`',
+  test('refuses unknown methods and tools', async () => {
+    await expect(client.mcp.request({ method: 'resources/list' }, EmptyResultSchema)).rejects.toMatchObject({
+      code: -32601,
     });
-    expect((await tool('explain_request', {})).error?.message).toBe('request_id: is required');
-    expect((await tool('clock', { now: 1 })).error?.message).toContain('now: expected one of now_ms');
-    expect((await tool('clock', { frozen: 'no' })).error?.message).toContain('a value of type boolean');
-    expect((await tool('list_events', { type: [1] })).error?.message).toContain('a list of values');
-    expect((await tool('clock', [])).error?.message).toBe('expected an object');
+    await expect(client.use('shell')).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('got `shell`'),
+    });
+  });
+
+  // Protocol 2025-11-25, "Error Handling" of tools: invalid input is a result, so that the model can correct itself.
+  test.each([
+    ['explain_request', {}, "arguments: must have required property 'request_id'"],
+    ['clock', { now: 1 }, 'arguments: must NOT have additional properties: now'],
+    ['clock', { frozen: 'no' }, 'frozen: must be boolean'],
+    ['clock', { now_ms: 1.5, frozen: 1 }, 'now_ms: must be integer; frozen: must be boolean'],
+    ['list_events', { type: [1] }, 'type/0: must be string'],
+    ['snapshot', { action: 'drop' }, 'action: must be equal to one of the allowed values: list, save, load'],
+  ])('%s with %j is answered by a result that names the fault', async (name, args, error) => {
+    expect(await client.use(name, args)).toEqual({ isError: true, content: { error } });
+  });
+
+  test('goes on after a line that is not a message', async () => {
+    client.raw.write('{broken\n[]\n');
+    expect((await client.use('clock')).isError).toBe(false);
+    expect(client.errors).toHaveLength(2);
+  });
+
+  test('answers every call before it ends with its input', async () => {
+    const answered = client.use('list_requests', { after: 'now', wait_ms: 300 });
+    client.raw.end();
+    expect((await answered).isError).toBe(false);
+    await client.serving;
+  });
+
+  test('is spoken by the command on its standard input and output', async () => {
+    const place = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+    const command = await startCustos(['mcp', ...place]);
+    const { stdout, stdin } = command.process;
+    const { mcp, use } = await connectTo(stdout!, stdin!);
+    expect(mcp.getInstructions()).toContain('search_contract');
+    expect((await use('clock')).content.status).toBe(200);
+    stdin!.end();
+    expect(await command.ended()).toMatchObject({ code: 0, stderr: '' });
   });
 });
 
@@ -203,9 +223,10 @@ describe('the tools', () => {
     await new Promise<void>((resolve) => production.listen(0, '127.0.0.1', resolve));
     const { port } = production.address() as { port: number };
     const other = openSandboxClient({ url: `http://127.0.0.1:${port}` });
-    const theirs = connect(other);
+    const theirs = await connect(other);
     const { isError, content } = await theirs.use('call_operation', { operation: 'listWallets' });
-    await theirs.close();
+    theirs.raw.end();
+    await theirs.serving;
     other.close();
     await new Promise((resolve) => production.close(resolve));
     expect(isError).toBe(true);
