@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { type BuildRecord, isBuilt, out, readRecord, recordName, stateOf } from './build-record.js';
@@ -143,6 +143,8 @@ const common = {
   legalComments: 'none',
   logLevel: 'warning',
   external: [...external, ...absent],
+  // The main file of the package is a UMD module, whose `require` a bundler cannot follow.
+  alias: { 'jsonc-parser': './node_modules/jsonc-parser/lib/esm/main.js' },
   plugins: [minifyValidators, builtinsAsObjects, withoutUnused],
 } satisfies BuildOptions;
 
