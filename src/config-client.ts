@@ -49,16 +49,3 @@ export function proxyVariables(host: string, env: Environment = process.env): st
   if (exempt.includes('*') || exempt.includes(host)) return [];
   return ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].filter(set);
 }
-
-/** Where this user's programs keep what they can make again (XDG base directories); undefined if it is turned off. */
-export function cacheFolder(env: Environment = process.env): string | undefined {
-  if ((env.NODE_DISABLE_COMPILE_CACHE ?? '') !== '') return undefined;
-  const { XDG_CACHE_HOME: folder = '' } = env;
-  if (isAbsolute(folder)) return join(folder, 'custos');
-  try {
-    return join(homedir(), '.cache', 'custos');
-  } catch {
-    // NOTE: without HOME, it throws for a user id that has no entry in the password file, as in many containers.
-    return undefined;
-  }
-}

@@ -43,7 +43,6 @@ const keyNames = [
   'CUSTOS_KMS_KEY',
   'CUSTOS_KMS_MOUNT',
   'CUSTOS_KMS_NAMESPACE',
-  'CUSTOS_PREPARED_KEYS',
   'CUSTOS_SIGNATURES_PER_REQUEST',
 ] as const;
 /** What limits and names what a server builds. Of the server too, which has them also with a signer that listens. */
@@ -87,7 +86,6 @@ function picked(env: check.Environment): Record<string, string> {
 
 /** The settings of a signer. */
 export interface SignerConfig extends MasterKeySettings {
-  readonly preparedKeys: number;
   /** By app: the logins whose tokens it verifies. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
   /** By chain: what replaces the default ceilings of fees, and the contracts that it signs calls of. */
@@ -101,7 +99,6 @@ export interface SignerConfig extends MasterKeySettings {
 }
 
 export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
-  const count = preparedKeys(faults, 'CUSTOS_PREPARED_KEYS', env.CUSTOS_PREPARED_KEYS ?? '0');
   const entriesOf = (name: string) => ({ entries: check.words(env[name]) });
   const building = {
     feeCeilings: ceilingsByChain(faults, CEILINGS, entriesOf(CEILINGS)),
@@ -118,18 +115,7 @@ export function signerConfig(faults: check.Faults, env: check.Environment): Sign
       ? {}
       : { signaturesPerRequest: check.count(faults, 'CUSTOS_SIGNATURES_PER_REQUEST', text, bounds) };
   const logins = userLogins(faults, env);
-  return { ...masterKeys(faults, env), preparedKeys: count, logins, building, ...signatures };
-}
-
-/**
- * The most wallet keys that are prepared in idle time.
- *
- * CHOICE: a sandbox prepares those of a burst of 500 wallets, in 0.5 MB; at most 10 MB. The signer of a production server
- * prepares none by default: a prepared key is in its memory before any wallet has it, and a copy of the running machine
- * would give it to a wallet too.
- */
-export function preparedKeys(faults: check.Faults, name: string, text: string): number {
-  return check.count(faults, name, text, { least: 0, most: 10_000 });
+  return { ...masterKeys(faults, env), logins, building, ...signatures };
 }
 
 /** Reads what opens sealed keys for a command. */

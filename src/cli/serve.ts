@@ -22,8 +22,6 @@ Settings (environment):
   CUSTOS_PREVIOUS_MASTER_KEYS, CUSTOS_PREVIOUS_MASTER_KEYS_FILE
       previous keys, comma-separated, or a file that contains them, until
       \`custos keys rotate\` has finished
-  CUSTOS_PREPARED_KEYS (default: 0)
-      how many keys of new wallets the signer prepares while it is idle
   CUSTOS_USER_LOGINS_FILE
       JSON file by app id of the logins whose tokens the signer verifies
   CUSTOS_SIGNATURES_PER_REQUEST (default: any number)

@@ -7,8 +7,6 @@ Settings (environment):
   CUSTOS_MASTER_KEY_FILE, CUSTOS_PREVIOUS_MASTER_KEYS_FILE, CUSTOS_KMS_URL, …
       the keys, as for \`custos serve\`, which then has CUSTOS_SIGNER_SOCKET
       instead of them
-  CUSTOS_PREPARED_KEYS
-      how many keys of new wallets to prepare while idle (default: 0)
   CUSTOS_USER_LOGINS_FILE
       JSON file by app id of the logins whose tokens it verifies
   CUSTOS_FEE_CEILINGS

@@ -2,37 +2,31 @@ import type { Duplex } from 'node:stream';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { logOutput } from '../adapters/log-output.ts';
 import { type ServedVault, serveConnection } from '../adapters/signer/serve-connection.ts';
-import { randomPhrases } from '../adapters/vault/phrase-entropy.ts';
-import { preparedKeys } from '../adapters/vault/prepared-keys.ts';
 import { masterKeyIdsOf, productionVault } from '../adapters/vault/production-vault.ts';
 import type { SigningJournal } from '../authorization/spent-requests.ts';
 import type { SignerConfig } from '../config-signer.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 
 export interface SignerParts extends ServedVault {
-  /** Wipes the keys that were prepared, and renews no token any more. */
+  /** Stops renewing the token of the key management service. */
   close(): void;
 }
 
 /** The vault of a signer. Throws when the libraries that sign disagree. */
 export function servedVault(
-  { preparedKeys: count, logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
+  { logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
   journal?: SigningJournal,
 ): SignerParts {
   assertBackendsAgree();
   const ending = new AbortController();
-  const phraseKeys = preparedKeys(randomPhrases(systemEntropy), { count });
   return {
     vault: productionVault(masterKeys, systemEntropy, {
-      ...{ phraseKeys, logins, building, signaturesPerRequest, journal },
+      ...{ logins, building, signaturesPerRequest, journal },
       tokenRenewal: { signal: ending.signal, report },
     }),
     masterKeyIds: masterKeyIdsOf(masterKeys),
     report,
-    close() {
-      ending.abort();
-      phraseKeys.close();
-    },
+    close: () => ending.abort(),
   };
 }
 

@@ -344,7 +344,6 @@ describe('master keys', () => {
     expect(masterKeys).toEqual({
       local: [new Uint8Array(masterKey), other, new Uint8Array(masterKey)],
       transit: undefined,
-      preparedKeys: 0,
       logins: new Map(),
       building: { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() },
     });
@@ -355,11 +354,10 @@ describe('master keys', () => {
     expect(readSignerConfig(setOnly(env))).toEqual({
       local: [other],
       transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
-      preparedKeys: 0,
       logins: new Map(),
       building: { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() },
     });
-    const { preparedKeys: _, logins: __, building: ___, ...masterKeys } = readSignerConfig(setOnly(env));
+    const { logins: _, building: __, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
       vault: { kind: 'local', masterKeys },
@@ -435,18 +433,14 @@ describe('master keys', () => {
     ]);
   });
 
-  test('the signer that a server starts gets the number of keys to prepare', () => {
-    const { signer } = readServeConfig({}, { ...whole, CUSTOS_PREPARED_KEYS: '500' });
-    const environment = signer.kind === 'child' ? signer.environment() : {};
-    expect(readSignerConfig(environment).preparedKeys).toBe(500);
-    expect(readSignerConfig(setOnly(whole)).preparedKeys).toBe(0);
-    for (const text of ['-1', '10001', 'many', '']) {
-      expect(keyFaultsOf({ ...whole, CUSTOS_PREPARED_KEYS: text })).toEqual([
-        `CUSTOS_PREPARED_KEYS: expected a whole number from 0 to 10000, got \`${text}\``,
-      ]);
-    }
+  test('a sandbox prepares the keys of a burst of wallets, unless it is told not to', () => {
     expect(readSandboxConfig({}).preparedKeys).toBe(512);
     expect(readSandboxConfig({ preparedKeys: '0' }).preparedKeys).toBe(0);
+    for (const preparedKeys of ['-1', '10001', 'many', '']) {
+      expect(() => readSandboxConfig({ preparedKeys })).toThrow(
+        `--prepared-keys: expected a whole number from 0 to 10000, got \`${preparedKeys}\``,
+      );
+    }
   });
 
   test('the signer that a server starts gets the number of signatures per request, if one is configured', () => {
