@@ -8,7 +8,6 @@ import { backupCommand, restoreCommand } from './backups/backup.ts';
 import { restoredCommand } from './backups/restored.ts';
 import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
-import { contractCommand } from './contract/contract.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
@@ -82,7 +81,6 @@ function makeProgram(): Command {
     whyCommand(),
     coverageCommand(),
     verifyCommand(),
-    contractCommand(),
     listenCommand(),
     triggerCommand(),
     eventsCommand(),

@@ -6,43 +6,13 @@ import { withdrawReadyFile, writeReadyFile } from './ready-file.ts';
 
 /** Prints that the server is ready, writes the ready file, and returns once the server has stopped. */
 export async function serveUntilStopped(server: RunningSandbox, config: SandboxConfig): Promise<void> {
-  await serveReady(server, config, readiness(server, config), () => banner(server, config));
-}
-
-/** The same for the mock of any document. */
-export async function serveDocument(
-  server: { readonly baseUrl: string; readonly caFile: string; close(): Promise<void> },
-  config: SandboxConfig,
-  {
-    document,
-    operations,
-  }: {
-    readonly document: { readonly info: { readonly title: string; readonly version: string } };
-    readonly operations: readonly unknown[];
-  },
-): Promise<void> {
-  const ready = { base_url: server.baseUrl, ca_file: server.caFile, pid: process.pid };
-  const { title, version } = document.info;
-  await serveReady(
-    server,
-    config,
-    ready,
-    () =>
-      `A mock of ${title} ${version}, with ${operations.length} operations, is ready at ${server.baseUrl}\nCertificate authority: ${server.caFile}\nPress Ctrl-C to stop.`,
-  );
-}
-
-async function serveReady(
-  server: { close(): Promise<void> },
-  { readyFile, json, quiet }: SandboxConfig,
-  ready: object,
-  text: () => string,
-): Promise<void> {
+  const { readyFile, json, quiet } = config;
+  const ready = readiness(server, config);
   const stopping = catchSignals();
   try {
     if (readyFile !== undefined) writeReadyFile(readyFile, ready);
     if (json && !quiet) print(JSON.stringify({ msg: 'ready', ...ready }));
-    else if (!quiet) print(text());
+    else if (!quiet) print(banner(server, config));
   } catch (error) {
     stopping.ignore();
     await server.close();

@@ -10,7 +10,13 @@ import { httpArchiveOf } from '../sandbox/requests/http-archive.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import { parsedBody, startComparison } from '../verify/comparison.ts';
-import { type Judge, judgeContract, prefixOf, type SeenExchange } from '../verify/judge-exchange.ts';
+import {
+  type DocumentedCodes,
+  judgeExchange,
+  operationIdOf,
+  prefixOf,
+  type SeenExchange,
+} from '../verify/judge-exchange.ts';
 import { type ExchangeTiming, startProxy, type Upstream } from '../verify/proxy.ts';
 import { collectFindings, type Verification } from '../verify/verify-report.ts';
 
@@ -20,12 +26,8 @@ export interface VerifyOptions {
   readonly target: Upstream;
   /** A sandbox that gets the same requests; its answers are compared and thrown away. */
   readonly sandbox: Upstream | undefined;
-  readonly judge: Judge;
-}
-
-/** Compares exchanges with our contract. */
-export function contractJudge(document: ContractDocument): Judge {
-  return judgeContract(documentedCodes(document));
+  /** The contract. */
+  readonly document: ContractDocument;
 }
 
 export interface RunningVerifier {
@@ -39,7 +41,8 @@ export interface RunningVerifier {
 
 /** Starts a proxy in front of a server that compares every exchange with the contract. */
 export async function startVerifier(options: VerifyOptions): Promise<RunningVerifier> {
-  const { host, port, target, judge } = options;
+  const { host, port, target } = options;
+  const codes = documentedCodes(options.document);
   const certificate = await loadOrCreateCertificate(temporaryCertificateFolder(), {
     clock: systemClock,
     entropy: systemEntropy,
@@ -50,11 +53,11 @@ export async function startVerifier(options: VerifyOptions): Promise<RunningVeri
   const comparison = options.sandbox === undefined ? undefined : startComparison(options.sandbox, found.add);
   let prefix = 'service';
   const onExchange = (exchange: SeenExchange, timing: ExchangeTiming): void => {
-    const operation = judge.operationOf(exchange);
+    const operation = operationIdOf(exchange);
     const example = `${exchange.method} ${exchange.target}`;
     prefix = prefixOf(exchange.requestHeaders);
     log.record(answeredOf(exchange, timing, operation));
-    found.add(judge.judge(exchange), example, operation !== undefined);
+    found.add(judgeExchange(exchange, codes), example, operation !== undefined);
     if (operation !== undefined) comparison?.add(exchange, operation);
   };
   const proxy = await startProxy({
@@ -86,8 +89,7 @@ export async function startVerifier(options: VerifyOptions): Promise<RunningVeri
   };
 }
 
-/** The documented error codes by `<operation> <status>`. */
-function documentedCodes(document: ContractDocument): ReadonlyMap<string, ReadonlySet<string>> {
+function documentedCodes(document: ContractDocument): DocumentedCodes {
   const codes = new Map<string, Set<string>>();
   for (const { name, kind } of combinationsOf(document)) {
     if (kind !== 'error') continue;

@@ -50,12 +50,8 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Compares exchanges with a contract. */
-export interface Judge {
-  /** The id of the operation of a request; undefined for any other request. */
-  operationOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined;
-  judge(exchange: SeenExchange): Finding[];
-}
+/** The documented error codes by `<operation> <status>`. */
+export type DocumentedCodes = ReadonlyMap<string, ReadonlySet<string>>;
 
 const routes = createRouteIndex(Object.values(operations));
 
@@ -78,16 +74,13 @@ export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   return 'service';
 }
 
-/** Compares exchanges with our contract. `codes`: the documented error codes by `<operation> <status>`. */
-export function judgeContract(codes: ReadonlyMap<string, ReadonlySet<string>>): Judge {
-  return {
-    operationOf: (exchange) => findRoute(exchange)?.operation.id,
-    judge: (exchange) => judgeExchange(exchange, codes),
-  };
+/** The id of the operation of a request; undefined for any other request. */
+export function operationIdOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined {
+  return findRoute(exchange)?.operation.id;
 }
 
 /** Compares an exchange with the contract, error responses included. */
-function judgeExchange(exchange: SeenExchange, codes: ReadonlyMap<string, ReadonlySet<string>>): Finding[] {
+export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): Finding[] {
   const { method, target, status } = exchange;
   const route = findRoute(exchange);
   if (route === undefined) {
@@ -177,7 +170,7 @@ function judgeResponse(
     read,
   }: {
     operation: Operation;
-    codes: ReadonlyMap<string, ReadonlySet<string>>;
+    codes: DocumentedCodes;
     read: (body: unknown) => unknown;
   },
 ): Finding[] {

@@ -13,7 +13,6 @@ const read = (path: string): Document => ({ path, text: readFileSync(join(root, 
 const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/*.md'], { cwd: root })
   .sort()
   .map(read);
-const written = documents.filter(({ text }) => !text.startsWith('<!-- generated'));
 
 /** Whether a path contains a name to be filled in, or is created at run time outside version control. */
 const isPlaceholder = (path: string): boolean => /[<>…]|^bench\/(results|node_modules)\b/.test(path);
@@ -85,36 +84,3 @@ test('each decision has a number, a title of that number, its three parts and a 
   });
   expect(faults).toEqual([]);
 });
-
-// Words that turned out to be obscure here, in texts that users and contributors read.
-const obscure =
-  /\b(told|tells|nobody|nobody's|somebody|whoever|anybody|suffices|is gone|stands? for|beside the|at hand|anew|speaks? for|comes to be|what becomes of|the like|told apart|a stranger)\b/i;
-
-test('documents and the texts of the contract avoid words that readers stumbled over', () => {
-  const texts = [
-    ...written.flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line }))),
-    ...['openapi/openapi.json', 'openapi/control-plane.json'].flatMap((path) =>
-      contractTexts(JSON.parse(read(path).text)).map((line) => ({ path, line })),
-    ),
-  ];
-  const found = texts.flatMap(({ path, line }) => {
-    const match = obscure.exec(line);
-    return match === null ? [] : [`${path}: \`${match[0]}\` in ${line.trim().slice(0, 100)}`];
-  });
-  expect(found).toEqual([]);
-});
-
-/** Every summary, description and default error message below a node, examples' values aside. */
-function contractTexts(node: unknown): string[] {
-  if (Array.isArray(node)) return node.flatMap(contractTexts);
-  if (typeof node !== 'object' || node === null) return [];
-  return Object.entries(node).flatMap(([key, value]) => {
-    if (typeof value === 'string') return /^(summary|description|error)$/.test(key) ? [value] : [];
-    return key === 'value' || key === 'example' ? errorText(value) : contractTexts(value);
-  });
-}
-
-function errorText(value: unknown): string[] {
-  const { error } = (value ?? {}) as { error?: unknown };
-  return typeof error === 'string' ? [error] : [];
-}

@@ -13,7 +13,6 @@ const allowedImports: Record<string, string[]> = {
     'config',
     'contract',
     'coverage',
-    'documents',
     'init',
     'package-root',
     'pure',
@@ -25,8 +24,6 @@ const allowedImports: Record<string, string[]> = {
   // Holds the master keys: no database, no HTTP.
   signer: ['adapters', 'config', 'pure', 'start-error'],
   contract: ['package-root', 'reports', 'start-error'],
-  // Any OpenAPI document, answered and judged by the same rules as the contract.
-  documents: ['generated', 'http', 'mock', 'package-root', 'start-error', 'type verify'],
   init: ['contract', 'generated', 'make-folder', 'mocks', 'package-root'],
   reports: [],
   verify: ['errors', 'generated', 'http', 'package-root', 'reports'],
@@ -37,7 +34,6 @@ const allowedImports: Record<string, string[]> = {
     'config',
     'contract',
     'coverage',
-    'documents',
     'domain',
     'errors',
     'generated',

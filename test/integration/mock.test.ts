@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startMock } from '../../src/compose/mock.ts';
-import { contractJudge, type RunningVerifier, startVerifier } from '../../src/compose/verify.ts';
+import { type RunningVerifier, startVerifier } from '../../src/compose/verify.ts';
 import { readDocument } from '../ledger/documented.ts';
 import { pauseRecording } from '../ledger/record-answers.ts';
 import { createJudge } from '../support/document-judge.ts';
@@ -73,7 +73,7 @@ pauseRecording();
 beforeAll(async () => {
   mock = await startMock({ port: 0, logLevel: 'silent' });
   verifier = await startVerifier({
-    ...{ host: '127.0.0.1', port: 0, judge: contractJudge(readDocument()), sandbox: undefined },
+    ...{ host: '127.0.0.1', port: 0, document: readDocument(), sandbox: undefined },
     target: { url: new URL(mock.baseUrl), ca: mock.caPem, host: undefined },
   });
   agent = new Agent({ connect: { ca: [mock.caPem, readFileSync(verifier.caFile, 'utf8')] } });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { listRunningSandboxes } from '../../client/running-sandboxes.ts';
 import type { VerifyOptions } from '../../compose/verify.ts';
-import { cacheFolder } from '../../config-client.ts';
 import { packageRoot } from '../../package-root.ts';
 import { UnmeasurableError } from '../../start-error.ts';
 import { removeStaleReadyFile, writeReadyFile } from '../ready-file.ts';
@@ -22,7 +21,6 @@ interface VerifyFlags {
   sandboxCa?: string;
   readyFile?: string;
   format?: string[];
-  document?: string;
 }
 
 const formats = ['text', 'json', 'junit', 'sarif'] as const;
@@ -31,8 +29,6 @@ const examples = `
 Examples:
   $ custos verify --target https://staging.example.com --rewrite-host
   $ custos verify --target https://127.0.0.1:4010
-  $ custos verify --target https://petstore.example.com --rewrite-host \\
-      --document petstore.yaml
   $ custos verify --target https://staging.example.com \\
       --against-sandbox https://127.0.0.1:4010
 
@@ -50,7 +46,6 @@ export function verifyCommand(): Command {
       'compare requests to a server, and its responses, with the contract, as a proxy in front of it',
     )
     .requiredOption('--target <url>', 'the server')
-    .option('--document <file>', 'compare with this OpenAPI 3.1 document instead, of any API')
     .option(
       '--target-ca <file>',
       'certificate authority of the server (default: that of a sandbox of this machine, or Node.js)',
@@ -69,7 +64,8 @@ export function verifyCommand(): Command {
 
 async function verify(flags: VerifyFlags): Promise<void> {
   const targets = readReportTargets(flags.format ?? ['text'], formats);
-  const options = { ...readOptions(flags), judge: await readJudge(flags.document) };
+  const document = JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'));
+  const options = { ...readOptions(flags), document };
   const stop = stopSignal();
   if (flags.readyFile !== undefined) removeStaleReadyFile(flags.readyFile);
   const [{ startVerifier }, { renderVerification }] = await Promise.all([
@@ -98,19 +94,7 @@ async function verify(flags: VerifyFlags): Promise<void> {
   }
 }
 
-async function readJudge(file: string | undefined): Promise<VerifyOptions['judge']> {
-  if (file === undefined) {
-    const { contractJudge } = await import('../../compose/verify.ts');
-    return contractJudge(JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')));
-  }
-  const [{ openDocument }, { judgeDocument }] = await Promise.all([
-    import('../../documents/open-document.ts'),
-    import('../../documents/judge-document.ts'),
-  ]);
-  return judgeDocument(await openDocument(file, { cacheFolder: cacheFolder() }));
-}
-
-function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'judge'> {
+function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'document'> {
   const { host, rewriteHost, againstSandbox } = flags;
   if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535) {
     throw invalidOption(`--port: expected a port from 0 to 65535, got \`${flags.port}\``);

@@ -7,12 +7,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { Agent } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import {
-  contractJudge,
-  type RunningVerifier,
-  startVerifier,
-  type VerifyOptions,
-} from '../../../src/compose/verify.ts';
+import { type RunningVerifier, startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
 import { startComparison } from '../../../src/verify/comparison.ts';
 import type { SeenExchange } from '../../../src/verify/judge-exchange.ts';
 import { readDocument } from '../../ledger/documented.ts';
@@ -24,7 +19,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 // Some servers here break the contract on purpose.
 pauseRecording();
 
-const judge = contractJudge(readDocument());
+const document = readDocument();
 let sandbox: TestSandbox;
 let folder: string;
 const closing: (() => Promise<unknown>)[] = [];
@@ -44,7 +39,7 @@ const ofSandbox = () => ({ url: new URL(sandbox.baseUrl), ca: sandbox.caPem, hos
 
 async function verify(options: Partial<VerifyOptions>) {
   const verifier = await startVerifier({
-    ...{ host: '127.0.0.1', port: 0, judge, sandbox: undefined },
+    ...{ host: '127.0.0.1', port: 0, document, sandbox: undefined },
     ...{ target: ofSandbox(), ...options },
   });
   const dispatcher = new Agent({ connect: { ca: readFileSync(verifier.caFile, 'utf8') } });

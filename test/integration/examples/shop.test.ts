@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { Agent, fetch as fetchWith } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payOut, type ShopSettings } from '../../../examples/shop/pay-out.ts';
-import { contractJudge, startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
+import { startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
 import { renderVerification } from '../../../src/verify/verify-report.ts';
 import { readDocument } from '../../ledger/documented.ts';
@@ -36,8 +36,8 @@ afterAll(async () => {
 
 /** Pays a refund through the proxy of `custos verify`. */
 async function payThrough(target: VerifyOptions['target']) {
-  const judge = contractJudge(readDocument());
-  const verifier = await startVerifier({ host: '127.0.0.1', port: 0, judge, target, sandbox: undefined });
+  const document = readDocument();
+  const verifier = await startVerifier({ host: '127.0.0.1', port: 0, document, target, sandbox: undefined });
   const dispatcher = new Agent({ connect: { ca: readFileSync(verifier.caFile, 'utf8') } });
   const { appId, appSecret } = sandbox;
   const fetch = ((url: string, init: object) =>
