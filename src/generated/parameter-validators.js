@@ -127,6 +127,14 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -210,6 +218,14 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
               }
              }
             }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             }
+            }
             var valid2 = _errs13 === errors;
            } else {
             var valid2 = true;
@@ -289,9 +305,14 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -404,6 +425,14 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
              }
             }
            }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
@@ -452,6 +481,7 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -476,6 +506,14 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateArchiveWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -537,6 +575,14 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
             data4 = coerced1;
             if (data3 !== void 0) {
              data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
             }
            }
           }
@@ -623,6 +669,14 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
               }
              }
             }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateArchiveWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             }
+            }
             var valid2 = _errs13 === errors;
            } else {
             var valid2 = true;
@@ -672,6 +726,7 @@ function validateAssignWalletEntity(data, { instancePath = "", parentData, paren
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -696,6 +751,14 @@ function validateAssignWalletEntity(data, { instancePath = "", parentData, paren
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -817,6 +880,7 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -841,6 +905,14 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -902,6 +974,14 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
             data4 = coerced1;
             if (data3 !== void 0) {
              data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
             }
            }
           }
@@ -985,6 +1065,14 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
               data6 = coerced3;
               if (data3 !== void 0) {
                data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
               }
              }
             }
@@ -1319,9 +1407,14 @@ function validateAuthorizeIntent(data, { instancePath = "", parentData, parentDa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -1614,6 +1707,7 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -1638,6 +1732,14 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateClaimEthereumEarnIncentive.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -1702,6 +1804,14 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateClaimEthereumEarnIncentive.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -1734,6 +1844,14 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateClaimEthereumEarnIncentive.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -1834,6 +1952,7 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -1858,6 +1977,14 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -1922,6 +2049,14 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -1954,6 +2089,14 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -2300,9 +2443,14 @@ function validateCreateAllowlistEntry(data, { instancePath = "", parentData, par
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -2625,9 +2773,14 @@ function validateCreateCardEphemeralKey(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -2812,6 +2965,7 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -2836,6 +2990,14 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateCreateCryptoDepositAccount.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -2900,6 +3062,14 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateCreateCryptoDepositAccount.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -2932,6 +3102,14 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreateCryptoDepositAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -3140,6 +3318,7 @@ function validateCreateFiatDepositAccount(data, { instancePath = "", parentData,
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -3164,6 +3343,14 @@ function validateCreateFiatDepositAccount(data, { instancePath = "", parentData,
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -3285,6 +3472,7 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -3309,6 +3497,14 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateCreateFiatPayout.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -3373,6 +3569,14 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateCreateFiatPayout.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -3405,6 +3609,14 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreateFiatPayout.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -3751,9 +3963,14 @@ function validateCreateOrganizationExternalFiatAccount(data, { instancePath = ""
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -3860,9 +4077,14 @@ function validateCreateOrganizationSecret(data, { instancePath = "", parentData,
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -4149,6 +4371,14 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -4232,6 +4462,14 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
               }
              }
             }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             }
+            }
             var valid2 = _errs13 === errors;
            } else {
             var valid2 = true;
@@ -4311,9 +4549,14 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -4423,6 +4666,14 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -4612,9 +4863,14 @@ function validateCreateUserExternalFiatAccount(data, { instancePath = "", parent
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -4937,9 +5193,14 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -5052,6 +5313,14 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
              }
             }
            }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
@@ -5130,9 +5399,14 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -5242,6 +5516,14 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -5602,9 +5884,14 @@ function validateDeleteAggregation(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -5669,6 +5956,14 @@ function validateDeleteAggregation(data, { instancePath = "", parentData, parent
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDeleteAggregation.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -5701,6 +5996,14 @@ function validateDeleteAggregation(data, { instancePath = "", parentData, parent
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDeleteAggregation.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -5782,9 +6085,14 @@ function validateDeleteAllowlistEntry(data, { instancePath = "", parentData, par
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteAllowlistEntry.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -5963,6 +6271,14 @@ function validateDeleteConditionSet(data, { instancePath = "", parentData, paren
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDeleteConditionSet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -5995,6 +6311,14 @@ function validateDeleteConditionSet(data, { instancePath = "", parentData, paren
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDeleteConditionSet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -6200,6 +6524,14 @@ function validateDeleteConditionSetItem(data, { instancePath = "", parentData, p
             }
            }
           }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 16384) {
+             validateDeleteConditionSetItem.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs11 === errors;
          } else {
           var valid2 = true;
@@ -6232,6 +6564,14 @@ function validateDeleteConditionSetItem(data, { instancePath = "", parentData, p
              data6 = coerced3;
              if (data4 !== void 0) {
               data4["service-request-expiry"] = coerced3;
+             }
+            }
+           }
+           if (errors === _errs13) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateDeleteConditionSetItem.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -6382,6 +6722,14 @@ function validateDeleteKeyQuorum(data, { instancePath = "", parentData, parentDa
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDeleteKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -6414,6 +6762,14 @@ function validateDeleteKeyQuorum(data, { instancePath = "", parentData, parentDa
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDeleteKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -6496,9 +6852,14 @@ function validateDeleteOrganization(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -6605,9 +6966,14 @@ function validateDeleteOrganizationExternalFiatAccount(data, { instancePath = ""
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -6648,9 +7014,14 @@ function validateDeleteOrganizationExternalFiatAccount(data, { instancePath = ""
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -6833,6 +7204,14 @@ function validateDeletePolicy(data, { instancePath = "", parentData, parentDataP
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDeletePolicy.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -6865,6 +7244,14 @@ function validateDeletePolicy(data, { instancePath = "", parentData, parentDataP
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDeletePolicy.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -7070,6 +7457,14 @@ function validateDeletePolicyRule(data, { instancePath = "", parentData, parentD
             }
            }
           }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 16384) {
+             validateDeletePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs11 === errors;
          } else {
           var valid2 = true;
@@ -7102,6 +7497,14 @@ function validateDeletePolicyRule(data, { instancePath = "", parentData, parentD
              data6 = coerced3;
              if (data4 !== void 0) {
               data4["service-request-expiry"] = coerced3;
+             }
+            }
+           }
+           if (errors === _errs13) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateDeletePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -7183,9 +7586,14 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -7226,9 +7634,14 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -7345,6 +7758,14 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
              }
             }
            }
+           if (errors === _errs13) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs13 === errors;
           } else {
            var valid2 = true;
@@ -7423,9 +7844,14 @@ function validateDeleteUser(data, { instancePath = "", parentData, parentDataPro
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -7532,9 +7958,14 @@ function validateDeleteUserExternalFiatAccount(data, { instancePath = "", parent
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -7575,9 +8006,14 @@ function validateDeleteUserExternalFiatAccount(data, { instancePath = "", parent
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -7658,6 +8094,7 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
        } else {
         if (data0.automation_id !== void 0) {
          let data1 = data0.automation_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -7682,6 +8119,14 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["automation_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateDeleteWalletAutomation.errors = [{ instancePath: instancePath + "/path/automation_id", schemaPath: "#/properties/path/properties/automation_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -7746,6 +8191,14 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDeleteWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -7778,6 +8231,14 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDeleteWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -7859,9 +8320,14 @@ function validateDeleteWebhookEndpoint(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateDeleteWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateDeleteWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -7938,6 +8404,7 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -7962,6 +8429,14 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateDepositEthereumEarn.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -8026,6 +8501,14 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDepositEthereumEarn.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -8058,6 +8541,14 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateDepositEthereumEarn.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -8158,6 +8649,7 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -8182,6 +8674,14 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -8243,6 +8743,14 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
             data4 = coerced1;
             if (data3 !== void 0) {
              data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
             }
            }
           }
@@ -8326,6 +8834,14 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
               data6 = coerced3;
               if (data3 !== void 0) {
                data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
               }
              }
             }
@@ -8441,6 +8957,7 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -8465,6 +8982,14 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateExecuteWalletSwap.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -8529,6 +9054,14 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateExecuteWalletSwap.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -8561,6 +9094,14 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateExecuteWalletSwap.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -8661,6 +9202,7 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -8685,6 +9227,14 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateExportWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -8749,6 +9299,14 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateExportWallet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -8781,6 +9339,14 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateExportWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -8862,9 +9428,14 @@ function validateFreezeUser(data, { instancePath = "", parentData, parentDataPro
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateFreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateFreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateFreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9016,9 +9587,14 @@ function validateGetAccount(data, { instancePath = "", parentData, parentDataPro
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9125,9 +9701,14 @@ function validateGetAccountBalance(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetAccountBalance.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetAccountBalance.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetAccountBalance.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9265,9 +9846,14 @@ function validateGetAggregation(data, { instancePath = "", parentData, parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetAggregation.errors = [{ instancePath: instancePath + "/path/aggregation_id", schemaPath: "#/properties/path/properties/aggregation_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9374,9 +9960,14 @@ function validateGetApp(data, { instancePath = "", parentData, parentDataPropert
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetApp.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetApp.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetApp.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9697,9 +10288,14 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
                  }
                  if (errors === _errs16) {
                   if (typeof data9 === "string") {
-                   if (ucs2length(data9) < 1) {
-                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i2, schemaPath: "#/properties/query/properties/wallet_ids/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                   if (ucs2length(data9) > 256) {
+                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i2, schemaPath: "#/properties/query/properties/wallet_ids/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
                     return false;
+                   } else {
+                    if (ucs2length(data9) < 1) {
+                     validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i2, schemaPath: "#/properties/query/properties/wallet_ids/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                     return false;
+                    }
                    }
                   }
                  }
@@ -9808,9 +10404,14 @@ function validateGetAppJwks(data, { instancePath = "", parentData, parentDataPro
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetAppJwks.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetAppJwks.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetAppJwks.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -9917,9 +10518,14 @@ function validateGetAppTestCredentials(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetAppTestCredentials.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetAppTestCredentials.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetAppTestCredentials.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -10026,9 +10632,14 @@ function validateGetCardConfig(data, { instancePath = "", parentData, parentData
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetCardConfig.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetCardConfig.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetCardConfig.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -10263,9 +10874,14 @@ function validateGetCardStatement(data, { instancePath = "", parentData, parentD
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetCardStatement.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -10774,6 +11390,14 @@ function validateGetCryptoDepositOrder(data, { instancePath = "", parentData, pa
            }
           }
          }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
          var valid1 = _errs3 === errors;
         } else {
          var valid1 = true;
@@ -10806,6 +11430,14 @@ function validateGetCryptoDepositOrder(data, { instancePath = "", parentData, pa
             data2 = coerced1;
             if (data0 !== void 0) {
              data0["order_id"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) > 256) {
+             validateGetCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path/order_id", schemaPath: "#/properties/path/properties/order_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
             }
            }
           }
@@ -10886,6 +11518,7 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -10913,6 +11546,14 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
            }
           }
          }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
         }
        }
       } else {
@@ -10937,6 +11578,7 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
         } else {
          if (data2.chain !== void 0) {
           let data3 = data2.chain;
+          const _errs7 = errors;
           if (typeof data3 !== "string") {
            let dataType1 = typeof data3;
            let coerced1 = void 0;
@@ -10961,6 +11603,14 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
             data3 = coerced1;
             if (data2 !== void 0) {
              data2["chain"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 64) {
+             validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/query/chain", schemaPath: "#/properties/query/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+             return false;
             }
            }
           }
@@ -11023,6 +11673,7 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -11047,6 +11698,14 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -11137,6 +11796,14 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
              }
             }
            }
+           if (errors === _errs9) {
+            if (typeof data4 === "string") {
+             if (ucs2length(data4) > 256) {
+              validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/query/vault_id", schemaPath: "#/properties/query/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs9 === errors;
           } else {
            var valid2 = true;
@@ -11200,6 +11867,7 @@ function validateGetEthereumEarnVault(data, { instancePath = "", parentData, par
        } else {
         if (data0.vault_id !== void 0) {
          let data1 = data0.vault_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -11224,6 +11892,14 @@ function validateGetEthereumEarnVault(data, { instancePath = "", parentData, par
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["vault_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetEthereumEarnVault.errors = [{ instancePath: instancePath + "/path/vault_id", schemaPath: "#/properties/path/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -11328,6 +12004,14 @@ function validateGetFiatDepositAccount(data, { instancePath = "", parentData, pa
            }
           }
          }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetFiatDepositAccount.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
          var valid1 = _errs3 === errors;
         } else {
          var valid1 = true;
@@ -11360,6 +12044,14 @@ function validateGetFiatDepositAccount(data, { instancePath = "", parentData, pa
             data2 = coerced1;
             if (data0 !== void 0) {
              data0["deposit_account_id"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) > 256) {
+             validateGetFiatDepositAccount.errors = [{ instancePath: instancePath + "/path/deposit_account_id", schemaPath: "#/properties/path/properties/deposit_account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
             }
            }
           }
@@ -11470,9 +12162,14 @@ function validateGetIntent(data, { instancePath = "", parentData, parentDataProp
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -11660,6 +12357,7 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -11684,6 +12382,14 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -11742,9 +12448,14 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
           if (errors === _errs7) {
            if (errors === _errs7) {
             if (typeof data3 === "string") {
-             if (!formatDateTime.validate(data3)) {
-              validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+             if (ucs2length(data3) > 64) {
+              validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
               return false;
+             } else {
+              if (!formatDateTime.validate(data3)) {
+               validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+               return false;
+              }
              }
             }
            }
@@ -11902,9 +12613,14 @@ function validateGetOrganization(data, { instancePath = "", parentData, parentDa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -12011,9 +12727,14 @@ function validateGetOrganizationExternalFiatAccount(data, { instancePath = "", p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -12054,9 +12775,14 @@ function validateGetOrganizationExternalFiatAccount(data, { instancePath = "", p
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -12417,6 +13143,7 @@ function validateGetTransaction(data, { instancePath = "", parentData, parentDat
        } else {
         if (data0.transaction_id !== void 0) {
          let data1 = data0.transaction_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -12441,6 +13168,14 @@ function validateGetTransaction(data, { instancePath = "", parentData, parentDat
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["transaction_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetTransaction.errors = [{ instancePath: instancePath + "/path/transaction_id", schemaPath: "#/properties/path/properties/transaction_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -12547,9 +13282,14 @@ function validateGetUser(data, { instancePath = "", parentData, parentDataProper
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -13601,9 +14341,14 @@ function validateGetUserExternalFiatAccount(data, { instancePath = "", parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -13644,9 +14389,14 @@ function validateGetUserExternalFiatAccount(data, { instancePath = "", parentDat
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -13727,6 +14477,7 @@ function validateGetWallet(data, { instancePath = "", parentData, parentDataProp
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -13751,6 +14502,14 @@ function validateGetWallet(data, { instancePath = "", parentData, parentDataProp
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -13883,6 +14642,14 @@ function validateGetWalletAction(data, { instancePath = "", parentData, parentDa
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetWalletAction.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -14055,6 +14822,7 @@ function validateGetWalletAutomation(data, { instancePath = "", parentData, pare
        } else {
         if (data0.automation_id !== void 0) {
          let data1 = data0.automation_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -14079,6 +14847,14 @@ function validateGetWalletAutomation(data, { instancePath = "", parentData, pare
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["automation_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetWalletAutomation.errors = [{ instancePath: instancePath + "/path/automation_id", schemaPath: "#/properties/path/properties/automation_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -14155,6 +14931,7 @@ function validateGetWalletBalance(data, { instancePath = "", parentData, parentD
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -14179,6 +14956,14 @@ function validateGetWalletBalance(data, { instancePath = "", parentData, parentD
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetWalletBalance.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -14638,7 +15423,7 @@ function validateGetWalletBalance(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaGetWalletBalance = { "$id": "inline-getWalletBalance", "type": "object", "properties": { "path": { "type": "object", "properties": { "wallet_id": { "type": "string" } }, "required": ["wallet_id"] }, "query": { "type": "object", "properties": { "asset": { "anyOf": [{ "$ref": "WalletAsset" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "WalletAsset" } }] }, "chain": { "anyOf": [{ "$ref": "WalletAssetChainNameInput" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "WalletAssetChainNameInput" } }] }, "include_archived": { "type": "boolean" }, "include_currency": { "enum": ["usd", "eur"], "type": "string" }, "token": { "anyOf": [{ "$ref": "TransactionTokenAddressInput" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "TransactionTokenAddressInput" } }] } }, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
+const schemaGetWalletBalance = { "$id": "inline-getWalletBalance", "type": "object", "properties": { "path": { "type": "object", "properties": { "wallet_id": { "type": "string", "maxLength": 256 } }, "required": ["wallet_id"] }, "query": { "type": "object", "properties": { "asset": { "anyOf": [{ "$ref": "WalletAsset" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "WalletAsset" } }] }, "chain": { "anyOf": [{ "$ref": "WalletAssetChainNameInput" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "WalletAssetChainNameInput" } }] }, "include_archived": { "type": "boolean" }, "include_currency": { "enum": ["usd", "eur"], "type": "string" }, "token": { "anyOf": [{ "$ref": "TransactionTokenAddressInput" }, { "type": "array", "minItems": 1, "maxItems": 10, "items": { "$ref": "TransactionTokenAddressInput" } }] } }, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
 function validateTransactionTokenAddressInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14714,6 +15499,14 @@ function validateWalletAssetChainNameInput(data, { instancePath = "", parentData
    data = coerced0;
    if (parentData !== void 0) {
     parentData[parentDataProperty] = coerced0;
+   }
+  }
+ }
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateWalletAssetChainNameInput.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
    }
   }
  }
@@ -14845,6 +15638,7 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -14869,6 +15663,14 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -15082,9 +15884,14 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
             }
             if (errors === _errs17) {
              if (typeof data8 === "string") {
-              if (ucs2length(data8) < 1) {
-               validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              if (ucs2length(data8) > 256) {
+               validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
                return false;
+              } else {
+               if (ucs2length(data8) < 1) {
+                validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
               }
              }
             }
@@ -15303,6 +16110,14 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                   }
                  }
                 }
+                if (errors === _errs29) {
+                 if (typeof data13 === "string") {
+                  if (ucs2length(data13) > 256) {
+                   validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/tx_hash", schemaPath: "#/properties/query/properties/tx_hash/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                   return false;
+                  }
+                 }
+                }
                 var valid5 = _errs29 === errors;
                } else {
                 var valid5 = true;
@@ -15495,9 +16310,14 @@ function validateGetWebhookEndpoint(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateGetWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateGetWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -15712,9 +16532,14 @@ function validateInitiateOrganizationKybLinks(data, { instancePath = "", parentD
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateInitiateOrganizationKybLinks.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateInitiateOrganizationKybLinks.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateInitiateOrganizationKybLinks.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -15821,9 +16646,14 @@ function validateInitiateOrganizationKybTos(data, { instancePath = "", parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateInitiateOrganizationKybTos.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateInitiateOrganizationKybTos.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateInitiateOrganizationKybTos.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -15930,9 +16760,14 @@ function validateInitiateUserKycLinks(data, { instancePath = "", parentData, par
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateInitiateUserKycLinks.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateInitiateUserKycLinks.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateInitiateUserKycLinks.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16039,9 +16874,14 @@ function validateInitiateUserKycTos(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateInitiateUserKycTos.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateInitiateUserKycTos.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateInitiateUserKycTos.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16148,9 +16988,14 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateLinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateLinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateLinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16212,6 +17057,14 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
             data4 = coerced1;
             if (data3 !== void 0) {
              data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
             }
            }
           }
@@ -16295,6 +17148,14 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
               data6 = coerced3;
               if (data3 !== void 0) {
                data3["service-request-expiry"] = coerced3;
+              }
+             }
+            }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
               }
              }
             }
@@ -16422,9 +17283,14 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16615,9 +17481,14 @@ function validateListAllowlistEntries(data, { instancePath = "", parentData, par
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListAllowlistEntries.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListAllowlistEntries.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListAllowlistEntries.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16724,9 +17595,14 @@ function validateListCardTransactions(data, { instancePath = "", parentData, par
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListCardTransactions.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListCardTransactions.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListCardTransactions.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -16831,9 +17707,14 @@ function validateListCardTransactions(data, { instancePath = "", parentData, par
            }
            if (errors === _errs11) {
             if (typeof data6 === "string") {
-             if (ucs2length(data6) < 1) {
-              validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             if (ucs2length(data6) > 256) {
+              validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
               return false;
+             } else {
+              if (ucs2length(data6) < 1) {
+               validateListCardTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
@@ -17038,9 +17919,14 @@ function validateListCards(data, { instancePath = "", parentData, parentDataProp
            }
            if (errors === _errs9) {
             if (typeof data5 === "string") {
-             if (ucs2length(data5) < 1) {
-              validateListCards.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             if (ucs2length(data5) > 256) {
+              validateListCards.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
               return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateListCards.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
@@ -17280,9 +18166,14 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs10) {
           if (typeof data5 === "string") {
-           if (ucs2length(data5) < 1) {
-            validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data5) > 256) {
+            validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data5) < 1) {
+             validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -17518,9 +18409,14 @@ function validateListConditionSets(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListConditionSets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListConditionSets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListConditionSets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -17632,6 +18528,7 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -17656,6 +18553,14 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -17744,9 +18649,14 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
          }
          if (errors === _errs10) {
           if (typeof data5 === "string") {
-           if (ucs2length(data5) < 1) {
-            validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data5) > 256) {
+            validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data5) < 1) {
+             validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -17858,6 +18768,7 @@ function validateListFiatDepositAccounts(data, { instancePath = "", parentData, 
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -17882,6 +18793,14 @@ function validateListFiatDepositAccounts(data, { instancePath = "", parentData, 
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateListFiatDepositAccounts.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -18100,9 +19019,14 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListIntents.errors = [{ instancePath: instancePath + "/query/created_by_id", schemaPath: "#/properties/query/properties/created_by_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListIntents.errors = [{ instancePath: instancePath + "/query/created_by_id", schemaPath: "#/properties/query/properties/created_by_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListIntents.errors = [{ instancePath: instancePath + "/query/created_by_id", schemaPath: "#/properties/query/properties/created_by_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -18182,9 +19106,14 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
            }
            if (errors === _errs12) {
             if (typeof data6 === "string") {
-             if (ucs2length(data6) < 1) {
-              validateListIntents.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             if (ucs2length(data6) > 256) {
+              validateListIntents.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
               return false;
+             } else {
+              if (ucs2length(data6) < 1) {
+               validateListIntents.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             }
            }
@@ -18282,9 +19211,14 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
               }
               if (errors === _errs17) {
                if (typeof data9 === "string") {
-                if (ucs2length(data9) < 1) {
-                 validateListIntents.errors = [{ instancePath: instancePath + "/query/pending_member_id", schemaPath: "#/properties/query/properties/pending_member_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                if (ucs2length(data9) > 2048) {
+                 validateListIntents.errors = [{ instancePath: instancePath + "/query/pending_member_id", schemaPath: "#/properties/query/properties/pending_member_id/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
                  return false;
+                } else {
+                 if (ucs2length(data9) < 1) {
+                  validateListIntents.errors = [{ instancePath: instancePath + "/query/pending_member_id", schemaPath: "#/properties/query/properties/pending_member_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                  return false;
+                 }
                 }
                }
               }
@@ -18320,6 +19254,14 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
                  data10 = coerced5;
                  if (data1 !== void 0) {
                   data1["resource_id"] = coerced5;
+                 }
+                }
+               }
+               if (errors === _errs19) {
+                if (typeof data10 === "string") {
+                 if (ucs2length(data10) > 256) {
+                  validateListIntents.errors = [{ instancePath: instancePath + "/query/resource_id", schemaPath: "#/properties/query/properties/resource_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                  return false;
                  }
                 }
                }
@@ -18420,7 +19362,7 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
-const schemaListIntents = { "$id": "inline-listIntents", "type": "object", "properties": { "path": { "type": "object", "properties": {}, "required": [] }, "query": { "type": "object", "properties": { "created_by_id": { "type": "string", "minLength": 1 }, "current_user_has_signed": { "enum": ["true", "false"], "type": "string" }, "cursor": { "type": "string", "minLength": 1 }, "intent_type": { "$ref": "IntentType" }, "limit": { "type": "integer", "minimum": 1, "maximum": 100 }, "pending_member_id": { "type": "string", "minLength": 1 }, "resource_id": { "type": "string" }, "sort_by": { "enum": ["created_at_desc", "expires_at_asc", "updated_at_desc"], "type": "string" }, "status": { "$ref": "IntentStatus" } }, "required": [], "allOf": [{ "properties": { "limit": { "format": "integer-text", "items": { "format": "integer-text" } } } }] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
+const schemaListIntents = { "$id": "inline-listIntents", "type": "object", "properties": { "path": { "type": "object", "properties": {}, "required": [] }, "query": { "type": "object", "properties": { "created_by_id": { "type": "string", "maxLength": 256, "minLength": 1 }, "current_user_has_signed": { "enum": ["true", "false"], "type": "string" }, "cursor": { "type": "string", "maxLength": 256, "minLength": 1 }, "intent_type": { "$ref": "IntentType" }, "limit": { "type": "integer", "minimum": 1, "maximum": 100 }, "pending_member_id": { "type": "string", "maxLength": 2048, "minLength": 1 }, "resource_id": { "type": "string", "maxLength": 256 }, "sort_by": { "enum": ["created_at_desc", "expires_at_asc", "updated_at_desc"], "type": "string" }, "status": { "$ref": "IntentStatus" } }, "required": [], "allOf": [{ "properties": { "limit": { "format": "integer-text", "items": { "format": "integer-text" } } } }] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
 function validateIntentStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -18596,9 +19538,14 @@ function validateListKeyQuorums(data, { instancePath = "", parentData, parentDat
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListKeyQuorums.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -18803,9 +19750,14 @@ function validateListOrganizationExternalFiatAccounts(data, { instancePath = "",
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -18941,9 +19893,14 @@ function validateListOrganizationKyb(data, { instancePath = "", parentData, pare
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19050,9 +20007,14 @@ function validateListOrganizationSecrets(data, { instancePath = "", parentData, 
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListOrganizationSecrets.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListOrganizationSecrets.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListOrganizationSecrets.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19204,9 +20166,14 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListOrganizations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListOrganizations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListOrganizations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19393,9 +20360,14 @@ function validateListPolicies(data, { instancePath = "", parentData, parentDataP
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListPolicies.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListPolicies.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListPolicies.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19651,9 +20623,14 @@ function validateListUserExternalFiatAccounts(data, { instancePath = "", parentD
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19789,9 +20766,14 @@ function validateListUserKyc(data, { instancePath = "", parentData, parentDataPr
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -19943,9 +20925,14 @@ function validateListUsers(data, { instancePath = "", parentData, parentDataProp
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListUsers.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListUsers.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListUsers.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -20057,6 +21044,7 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -20081,6 +21069,14 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateListWalletActions.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -20169,9 +21165,14 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs10) {
           if (typeof data5 === "string") {
-           if (ucs2length(data5) < 1) {
-            validateListWalletActions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data5) > 256) {
+            validateListWalletActions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data5) < 1) {
+             validateListWalletActions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -20409,9 +21410,14 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -20493,6 +21499,14 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
              data6 = coerced2;
              if (data1 !== void 0) {
               data1["wallet_id"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs12) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/wallet_id", schemaPath: "#/properties/query/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -20634,9 +21648,14 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -20718,6 +21737,14 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
              data6 = coerced2;
              if (data1 !== void 0) {
               data1["wallet_id"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs12) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/wallet_id", schemaPath: "#/properties/query/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -20929,9 +21956,14 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
             }
             if (errors === _errs12) {
              if (typeof data7 === "string") {
-              if (ucs2length(data7) < 1) {
-               validateListWallets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              if (ucs2length(data7) > 256) {
+               validateListWallets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
                return false;
+              } else {
+               if (ucs2length(data7) < 1) {
+                validateListWallets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
               }
              }
             }
@@ -20972,9 +22004,14 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
              }
              if (errors === _errs14) {
               if (typeof data8 === "string") {
-               if (ucs2length(data8) < 1) {
-                validateListWallets.errors = [{ instancePath: instancePath + "/query/entity_id", schemaPath: "#/properties/query/properties/entity_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               if (ucs2length(data8) > 256) {
+                validateListWallets.errors = [{ instancePath: instancePath + "/query/entity_id", schemaPath: "#/properties/query/properties/entity_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
                 return false;
+               } else {
+                if (ucs2length(data8) < 1) {
+                 validateListWallets.errors = [{ instancePath: instancePath + "/query/entity_id", schemaPath: "#/properties/query/properties/entity_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                 return false;
+                }
                }
               }
              }
@@ -21144,9 +22181,14 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                  }
                  if (errors === _errs22) {
                   if (typeof data12 === "string") {
-                   if (ucs2length(data12) < 1) {
-                    validateListWallets.errors = [{ instancePath: instancePath + "/query/user_id", schemaPath: "#/properties/query/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                   if (ucs2length(data12) > 256) {
+                    validateListWallets.errors = [{ instancePath: instancePath + "/query/user_id", schemaPath: "#/properties/query/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
                     return false;
+                   } else {
+                    if (ucs2length(data12) < 1) {
+                     validateListWallets.errors = [{ instancePath: instancePath + "/query/user_id", schemaPath: "#/properties/query/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                     return false;
+                    }
                    }
                   }
                  }
@@ -21268,6 +22310,14 @@ function validateAddress(data, { instancePath = "", parentData, parentDataProper
    }
   }
  }
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateAddress.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  }
+ }
  validateAddress.errors = vErrors;
  return errors === 0;
 }
@@ -21324,9 +22374,14 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -21426,9 +22481,14 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
           }
           if (errors === _errs11) {
            if (typeof data6 === "string") {
-            if (ucs2length(data6) < 1) {
-             validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data6) > 256) {
+             validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data6) < 1) {
+              validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -21655,9 +22715,14 @@ function validateListWebhookEndpoints(data, { instancePath = "", parentData, par
          }
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 256) {
+            validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -21799,9 +22864,14 @@ function validatePregenerateUserWallets(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -21986,6 +23056,7 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -22010,6 +23081,14 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateQuoteWalletSwap.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -22074,6 +23153,14 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateQuoteWalletSwap.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -22106,6 +23193,14 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateQuoteWalletSwap.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -22157,6 +23252,7 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -22181,6 +23277,14 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateQuoteWalletTransfer.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -22245,6 +23349,14 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateQuoteWalletTransfer.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -22277,6 +23389,14 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateQuoteWalletTransfer.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -22328,6 +23448,7 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -22352,6 +23473,14 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateRawSignWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -22416,6 +23545,14 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateRawSignWallet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -22448,6 +23585,14 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateRawSignWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -22686,9 +23831,14 @@ function validateRejectIntent(data, { instancePath = "", parentData, parentDataP
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRejectIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRejectIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRejectIntent.errors = [{ instancePath: instancePath + "/path/intent_id", schemaPath: "#/properties/path/properties/intent_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -22840,9 +23990,14 @@ function validateReplaceCard(data, { instancePath = "", parentData, parentDataPr
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateReplaceCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateReplaceCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateReplaceCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -23066,6 +24221,14 @@ function validateReplaceConditionSetItems(data, { instancePath = "", parentData,
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateReplaceConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -23098,6 +24261,14 @@ function validateReplaceConditionSetItems(data, { instancePath = "", parentData,
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateReplaceConditionSetItems.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -23179,9 +24350,14 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -23294,6 +24470,14 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
              }
             }
            }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
@@ -23372,9 +24556,14 @@ function validateReplayWebhookDelivery(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -23415,9 +24604,14 @@ function validateReplayWebhookDelivery(data, { instancePath = "", parentData, pa
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/delivery_id", schemaPath: "#/properties/path/properties/delivery_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/delivery_id", schemaPath: "#/properties/path/properties/delivery_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path/delivery_id", schemaPath: "#/properties/path/properties/delivery_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -23573,9 +24767,14 @@ function validateRevokeOauthGrant(data, { instancePath = "", parentData, parentD
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRevokeOauthGrant.errors = [{ instancePath: instancePath + "/path/grant_id", schemaPath: "#/properties/path/properties/grant_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRevokeOauthGrant.errors = [{ instancePath: instancePath + "/path/grant_id", schemaPath: "#/properties/path/properties/grant_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRevokeOauthGrant.errors = [{ instancePath: instancePath + "/path/grant_id", schemaPath: "#/properties/path/properties/grant_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -23682,9 +24881,14 @@ function validateRevokeOrganizationSecret(data, { instancePath = "", parentData,
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRevokeOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRevokeOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRevokeOrganizationSecret.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -23791,9 +24995,14 @@ function validateRotateWebhookSecret(data, { instancePath = "", parentData, pare
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRotateWebhookSecret.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRotateWebhookSecret.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRotateWebhookSecret.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -24083,9 +25292,14 @@ function validateSetUserCustomMetadata(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -24237,9 +25451,14 @@ function validateSubmitOrganizationKyb(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateSubmitOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateSubmitOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateSubmitOrganizationKyb.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -24346,9 +25565,14 @@ function validateSubmitUserKyc(data, { instancePath = "", parentData, parentData
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateSubmitUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateSubmitUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateSubmitUserKyc.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -24563,9 +25787,14 @@ function validateTestWebhookEndpoint(data, { instancePath = "", parentData, pare
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -24687,6 +25916,7 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -24711,6 +25941,14 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateTransferFromWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -24775,6 +26013,14 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateTransferFromWallet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -24807,6 +26053,14 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateTransferFromWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -24937,9 +26191,14 @@ function validateUnfreezeUser(data, { instancePath = "", parentData, parentDataP
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -25046,9 +26305,14 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -25110,6 +26374,14 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
             data4 = coerced1;
             if (data3 !== void 0) {
              data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
             }
            }
           }
@@ -25196,6 +26468,14 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
               }
              }
             }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             }
+            }
             var valid2 = _errs13 === errors;
            } else {
             var valid2 = true;
@@ -25275,9 +26555,14 @@ function validateUpdateAccount(data, { instancePath = "", parentData, parentData
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateAccount.errors = [{ instancePath: instancePath + "/path/account_id", schemaPath: "#/properties/path/properties/account_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -25384,9 +26669,14 @@ function validateUpdateCard(data, { instancePath = "", parentData, parentDataPro
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateCard.errors = [{ instancePath: instancePath + "/path/card_id", schemaPath: "#/properties/path/properties/card_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -25673,6 +26963,14 @@ function validateUpdateConditionSet(data, { instancePath = "", parentData, paren
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUpdateConditionSet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -25705,6 +27003,14 @@ function validateUpdateConditionSet(data, { instancePath = "", parentData, paren
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateConditionSet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -25855,6 +27161,14 @@ function validateUpdateKeyQuorum(data, { instancePath = "", parentData, parentDa
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUpdateKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -25887,6 +27201,14 @@ function validateUpdateKeyQuorum(data, { instancePath = "", parentData, parentDa
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateKeyQuorum.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -25968,9 +27290,14 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path/key_quorum_id", schemaPath: "#/properties/path/properties/key_quorum_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path/key_quorum_id", schemaPath: "#/properties/path/properties/key_quorum_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path/key_quorum_id", schemaPath: "#/properties/path/properties/key_quorum_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -26083,6 +27410,14 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
              }
             }
            }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
@@ -26161,9 +27496,14 @@ function validateUpdateOrganization(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateOrganization.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -26270,9 +27610,14 @@ function validateUpdateOrganizationSecretSigningKey(data, { instancePath = "", p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath: instancePath + "/path/organization_id", schemaPath: "#/properties/path/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -26451,6 +27796,14 @@ function validateUpdatePolicy(data, { instancePath = "", parentData, parentDataP
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUpdatePolicy.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -26483,6 +27836,14 @@ function validateUpdatePolicy(data, { instancePath = "", parentData, parentDataP
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdatePolicy.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -26564,9 +27925,14 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -26676,6 +28042,14 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -26881,6 +28255,14 @@ function validateUpdatePolicyRule(data, { instancePath = "", parentData, parentD
             }
            }
           }
+          if (errors === _errs11) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 16384) {
+             validateUpdatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs11 === errors;
          } else {
           var valid2 = true;
@@ -26913,6 +28295,14 @@ function validateUpdatePolicyRule(data, { instancePath = "", parentData, parentD
              data6 = coerced3;
              if (data4 !== void 0) {
               data4["service-request-expiry"] = coerced3;
+             }
+            }
+           }
+           if (errors === _errs13) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateUpdatePolicyRule.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -26994,9 +28384,14 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -27037,9 +28432,14 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -27156,6 +28556,14 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
              }
             }
            }
+           if (errors === _errs13) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 256) {
+              validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs13 === errors;
           } else {
            var valid2 = true;
@@ -27234,9 +28642,14 @@ function validateUpdateUserCustomMetadata(data, { instancePath = "", parentData,
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateUserCustomMetadata.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -27313,6 +28726,7 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -27337,6 +28751,14 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateUpdateWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -27401,6 +28823,14 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUpdateWallet.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -27433,6 +28863,14 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateWallet.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -27484,6 +28922,7 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
        } else {
         if (data0.automation_id !== void 0) {
          let data1 = data0.automation_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -27508,6 +28947,14 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["automation_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateUpdateWalletAutomation.errors = [{ instancePath: instancePath + "/path/automation_id", schemaPath: "#/properties/path/properties/automation_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -27572,6 +29019,14 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateUpdateWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -27604,6 +29059,14 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateWalletAutomation.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -27685,9 +29148,14 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -27800,6 +29268,14 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
              }
             }
            }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            }
+           }
            var valid2 = _errs11 === errors;
           } else {
            var valid2 = true;
@@ -27878,9 +29354,14 @@ function validateUpdateWebhookEndpoint(data, { instancePath = "", parentData, pa
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateUpdateWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateUpdateWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateUpdateWebhookEndpoint.errors = [{ instancePath: instancePath + "/path/endpoint_id", schemaPath: "#/properties/path/properties/endpoint_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -28020,6 +29501,7 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -28044,6 +29526,14 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateWalletRpc.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -28108,6 +29598,14 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateWalletRpc.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -28140,6 +29638,14 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateWalletRpc.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }
@@ -28240,6 +29746,7 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
        } else {
         if (data0.wallet_id !== void 0) {
          let data1 = data0.wallet_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -28264,6 +29771,14 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateWithdrawEthereumEarn.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -28328,6 +29843,14 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
             }
            }
           }
+          if (errors === _errs9) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 16384) {
+             validateWithdrawEthereumEarn.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
+             return false;
+            }
+           }
+          }
           var valid2 = _errs9 === errors;
          } else {
           var valid2 = true;
@@ -28360,6 +29883,14 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
              data5 = coerced2;
              if (data3 !== void 0) {
               data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateWithdrawEthereumEarn.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
              }
             }
            }

@@ -230,9 +230,14 @@ function validateAuthenticatePasswordlessRequest(data, { instancePath = "", pare
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -250,9 +255,14 @@ function validateAuthenticatePasswordlessRequest(data, { instancePath = "", pare
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/phone_number", schemaPath: "#/properties/phone_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 64) {
+          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/phone_number", schemaPath: "#/properties/phone_number/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/phone_number", schemaPath: "#/properties/phone_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateAuthenticatePasswordlessRequest.errors = [{ instancePath: instancePath + "/phone_number", schemaPath: "#/properties/phone_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -312,7 +322,7 @@ function validateAuthenticatePasswordlessRequest(data, { instancePath = "", pare
  return errors === 0;
 }
 
-const schemaAuthenticatePasswordlessRequest = { "$id": "AuthenticatePasswordlessRequest", "type": "object", "required": ["code"], "additionalProperties": false, "properties": { "email": { "type": "string", "format": "email" }, "phone_number": { "type": "string", "minLength": 1 }, "code": { "type": "string", "pattern": "^[0-9]{6}$" }, "mode": { "type": "string", "enum": ["no-signup", "login-or-sign-up"] } } };
+const schemaAuthenticatePasswordlessRequest = { "$id": "AuthenticatePasswordlessRequest", "type": "object", "required": ["code"], "additionalProperties": false, "properties": { "email": { "type": "string", "maxLength": 254, "format": "email" }, "phone_number": { "type": "string", "maxLength": 64, "minLength": 1 }, "code": { "type": "string", "pattern": "^[0-9]{6}$" }, "mode": { "type": "string", "enum": ["no-signup", "login-or-sign-up"] } } };
 const formatEmail = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
 const pattern2 = new RegExp("^[0-9]{6}$", "u");
 function validateAuthenticateWalletsRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -384,9 +394,14 @@ function validateWalletAuthenticateUnencryptedRequest(data, { instancePath = "",
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 16384) {
+         validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -456,9 +471,14 @@ function validateWalletAuthenticateEncryptedRequest(data, { instancePath = "", p
         const _errs5 = errors;
         if (errors === _errs5) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 16384) {
+           validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -589,9 +609,14 @@ function validateWalletAuthenticateBoundUnencryptedRequest(data, { instancePath 
        const _errs5 = errors;
        if (errors === _errs5) {
         if (typeof data2 === "string") {
-         if (ucs2length(data2) < 1) {
-          validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data2) > 16384) {
+          validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
           return false;
+         } else {
+          if (ucs2length(data2) < 1) {
+           validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -703,9 +728,14 @@ function validateWalletAuthenticateBoundEncryptedRequest(data, { instancePath = 
          const _errs8 = errors;
          if (errors === _errs8) {
           if (typeof data4 === "string") {
-           if (ucs2length(data4) < 1) {
-            validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data4) > 16384) {
+            validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
             return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           } else {
            validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath: instancePath + "/user_jwt", schemaPath: "#/properties/user_jwt/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -754,9 +784,14 @@ function validateAuthorizeIntentRequest(data, { instancePath = "", parentData, p
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateAuthorizeIntentRequest.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 16384) {
+         validateAuthorizeIntentRequest.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/maxLength", keyword: "maxLength", params: { limit: 16384 }, message: "must NOT have more than 16384 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateAuthorizeIntentRequest.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateAuthorizeIntentRequest.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -860,9 +895,16 @@ function validateAuthorizeOauthDeviceRequest(data, { instancePath = "", parentDa
 function validateOAuthScope(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateOAuthScope.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 32768) {
+    validateOAuthScope.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 32768 }, message: "must NOT have more than 32768 characters" }];
+    return false;
+   }
+  } else {
+   validateOAuthScope.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateOAuthScope.errors = vErrors;
  return errors === 0;
@@ -871,9 +913,16 @@ function validateOAuthScope(data, { instancePath = "", parentData, parentDataPro
 function validateOAuthClientSecret(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateOAuthClientSecret.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 1024) {
+    validateOAuthClientSecret.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+    return false;
+   }
+  } else {
+   validateOAuthClientSecret.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateOAuthClientSecret.errors = vErrors;
  return errors === 0;
@@ -2003,9 +2052,14 @@ function validateLinkedAccountFarcasterInput(data, { instancePath = "", parentDa
           const _errs10 = errors;
           if (errors === _errs10) {
            if (typeof data4 === "string") {
-            if (ucs2length(data4) < 1) {
-             validateLinkedAccountFarcasterInput.errors = [{ instancePath: instancePath + "/owner_address", schemaPath: "#/properties/owner_address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data4) > 256) {
+             validateLinkedAccountFarcasterInput.errors = [{ instancePath: instancePath + "/owner_address", schemaPath: "#/properties/owner_address/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateLinkedAccountFarcasterInput.errors = [{ instancePath: instancePath + "/owner_address", schemaPath: "#/properties/owner_address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            } else {
             validateLinkedAccountFarcasterInput.errors = [{ instancePath: instancePath + "/owner_address", schemaPath: "#/properties/owner_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2113,9 +2167,14 @@ function validateLinkedAccountLinkedInInput(data, { instancePath = "", parentDat
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2129,10 +2188,18 @@ function validateLinkedAccountLinkedInInput(data, { instancePath = "", parentDat
      }
      if (valid0) {
       if (data.name !== void 0) {
+       let data1 = data.name;
        const _errs4 = errors;
-       if (typeof data.name !== "string") {
-        validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 4096) {
+          validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -2185,10 +2252,18 @@ function validateLinkedAccountLinkedInInput(data, { instancePath = "", parentDat
         }
         if (valid0) {
          if (data.vanityName !== void 0) {
+          let data4 = data.vanityName;
           const _errs10 = errors;
-          if (typeof data.vanityName !== "string") {
-           validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/vanityName", schemaPath: "#/properties/vanityName/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 4096) {
+             validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/vanityName", schemaPath: "#/properties/vanityName/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+             return false;
+            }
+           } else {
+            validateLinkedAccountLinkedInInput.errors = [{ instancePath: instancePath + "/vanityName", schemaPath: "#/properties/vanityName/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
@@ -2235,9 +2310,14 @@ function validateLinkedAccountAppleInput(data, { instancePath = "", parentData, 
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountAppleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountAppleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountAppleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountAppleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2429,9 +2509,14 @@ function validateLinkedAccountLineInput(data, { instancePath = "", parentData, p
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2474,9 +2559,14 @@ function validateLinkedAccountLineInput(data, { instancePath = "", parentData, p
         if (errors === _errs6) {
          if (errors === _errs6) {
           if (typeof data2 === "string") {
-           if (!formatUri(data2)) {
-            validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+           if (ucs2length(data2) > 2048) {
+            validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
             return false;
+           } else {
+            if (!formatUri(data2)) {
+             validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+             return false;
+            }
            }
           } else {
            validateLinkedAccountLineInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2792,9 +2882,14 @@ function validateLinkedAccountSpotifyInput(data, { instancePath = "", parentData
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2808,10 +2903,18 @@ function validateLinkedAccountSpotifyInput(data, { instancePath = "", parentData
      }
      if (valid0) {
       if (data.name !== void 0) {
+       let data1 = data.name;
        const _errs4 = errors;
-       if (typeof data.name !== "string") {
-        validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 4096) {
+          validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateLinkedAccountSpotifyInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -2896,9 +2999,14 @@ function validateLinkedAccountGitHubInput(data, { instancePath = "", parentData,
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -2912,10 +3020,18 @@ function validateLinkedAccountGitHubInput(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.name !== void 0) {
+       let data1 = data.name;
        const _errs4 = errors;
-       if (typeof data.name !== "string") {
-        validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 4096) {
+          validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateLinkedAccountGitHubInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -3031,9 +3147,14 @@ function validateLinkedAccountDiscordInput(data, { instancePath = "", parentData
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountDiscordInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountDiscordInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountDiscordInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountDiscordInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3174,9 +3295,14 @@ function validateLinkedAccountTwitterInput(data, { instancePath = "", parentData
        if (errors === _errs4) {
         if (errors === _errs4) {
          if (typeof data1 === "string") {
-          if (!formatUri(data1)) {
-           validateLinkedAccountTwitterInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+          if (ucs2length(data1) > 2048) {
+           validateLinkedAccountTwitterInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
            return false;
+          } else {
+           if (!formatUri(data1)) {
+            validateLinkedAccountTwitterInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+            return false;
+           }
           }
          } else {
           validateLinkedAccountTwitterInput.errors = [{ instancePath: instancePath + "/profile_picture_url", schemaPath: "#/properties/profile_picture_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3293,9 +3419,14 @@ function validateLinkedAccountGoogleInput(data, { instancePath = "", parentData,
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3309,10 +3440,18 @@ function validateLinkedAccountGoogleInput(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.name !== void 0) {
+       let data1 = data.name;
        const _errs4 = errors;
-       if (typeof data.name !== "string") {
-        validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 4096) {
+          validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateLinkedAccountGoogleInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -3401,9 +3540,14 @@ function validateLinkedAccountPhoneInput(data, { instancePath = "", parentData, 
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateLinkedAccountPhoneInput.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 64) {
+         validateLinkedAccountPhoneInput.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateLinkedAccountPhoneInput.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateLinkedAccountPhoneInput.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3467,9 +3611,14 @@ function validateLinkedAccountEmailInput(data, { instancePath = "", parentData, 
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateLinkedAccountEmailInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateLinkedAccountEmailInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateLinkedAccountEmailInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateLinkedAccountEmailInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -3533,9 +3682,14 @@ function validateLinkedAccountWalletInput(data, { instancePath = "", parentData,
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateLinkedAccountWalletInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateLinkedAccountWalletInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateLinkedAccountWalletInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateLinkedAccountWalletInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -4477,9 +4631,14 @@ function validatePhoneInviteInput(data, { instancePath = "", parentData, parentD
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validatePhoneInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 64) {
+          validatePhoneInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validatePhoneInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validatePhoneInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -4542,9 +4701,14 @@ function validateWalletInviteInput(data, { instancePath = "", parentData, parent
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateWalletInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateWalletInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateWalletInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateWalletInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -4629,9 +4793,14 @@ function validateEmailDomain(data, { instancePath = "", parentData, parentDataPr
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (ucs2length(data) < 1) {
-    validateEmailDomain.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+   if (ucs2length(data) > 254) {
+    validateEmailDomain.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
     return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateEmailDomain.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    }
    }
   } else {
    validateEmailDomain.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -4683,9 +4852,14 @@ function validateEmailInviteInput(data, { instancePath = "", parentData, parentD
        if (errors === _errs4) {
         if (errors === _errs4) {
          if (typeof data1 === "string") {
-          if (!formatEmail.test(data1)) {
-           validateEmailInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+          if (ucs2length(data1) > 254) {
+           validateEmailInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
            return false;
+          } else {
+           if (!formatEmail.test(data1)) {
+            validateEmailInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+            return false;
+           }
           }
          } else {
           validateEmailInviteInput.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -5833,9 +6007,14 @@ function validateCreateOrganizationRequest(data, { instancePath = "", parentData
        const _errs3 = errors;
        if (errors === _errs3) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateCreateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateCreateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateCreateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateCreateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -5893,9 +6072,14 @@ function validateCreateExternalFiatAccountRequest(data, { instancePath = "", par
        const _errs3 = errors;
        if (errors === _errs3) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/account_owner_name", schemaPath: "#/properties/account_owner_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/account_owner_name", schemaPath: "#/properties/account_owner_name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/account_owner_name", schemaPath: "#/properties/account_owner_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/account_owner_name", schemaPath: "#/properties/account_owner_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -5919,10 +6103,18 @@ function validateCreateExternalFiatAccountRequest(data, { instancePath = "", par
        }
        if (valid0) {
         if (data.bank_name !== void 0) {
+         let data3 = data.bank_name;
          const _errs6 = errors;
-         if (typeof data.bank_name !== "string") {
-          validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/bank_name", schemaPath: "#/properties/bank_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs6) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 256) {
+            validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/bank_name", schemaPath: "#/properties/bank_name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          } else {
+           validateCreateExternalFiatAccountRequest.errors = [{ instancePath: instancePath + "/bank_name", schemaPath: "#/properties/bank_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs6 === errors;
         } else {
@@ -6016,10 +6208,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
     }
     if (_errs1 === errors) {
      if (data.city !== void 0) {
+      let data0 = data.city;
       const _errs2 = errors;
-      if (typeof data.city !== "string") {
-       validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -6027,10 +6227,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
      }
      if (valid0) {
       if (data.country !== void 0) {
+       let data1 = data.country;
        const _errs4 = errors;
-       if (typeof data.country !== "string") {
-        validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/country", schemaPath: "#/properties/country/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/country", schemaPath: "#/properties/country/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/country", schemaPath: "#/properties/country/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -6038,10 +6246,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
       }
       if (valid0) {
        if (data.postal_code !== void 0) {
+        let data2 = data.postal_code;
         const _errs6 = errors;
-        if (typeof data.postal_code !== "string") {
-         validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -6049,10 +6265,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
        }
        if (valid0) {
         if (data.state !== void 0) {
+         let data3 = data.state;
          const _errs8 = errors;
-         if (typeof data.state !== "string") {
-          validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 256) {
+            validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          } else {
+           validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -6060,10 +6284,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
         }
         if (valid0) {
          if (data.street_line_1 !== void 0) {
+          let data4 = data.street_line_1;
           const _errs10 = errors;
-          if (typeof data.street_line_1 !== "string") {
-           validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
@@ -6071,10 +6303,18 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
          }
          if (valid0) {
           if (data.street_line_2 !== void 0) {
+           let data5 = data.street_line_2;
            const _errs12 = errors;
-           if (typeof data.street_line_2 !== "string") {
-            validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateExternalFiatAccountAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs12 === errors;
           } else {
@@ -6169,9 +6409,14 @@ function validateExternalFiatAccountSwiftData(data, { instancePath = "", parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -6184,10 +6429,18 @@ function validateExternalFiatAccountSwiftData(data, { instancePath = "", parentD
      }
      if (valid0) {
       if (data.bic !== void 0) {
+       let data1 = data.bic;
        const _errs4 = errors;
-       if (typeof data.bic !== "string") {
-        validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -6272,9 +6525,14 @@ function validateExternalFiatAccountSwiftData(data, { instancePath = "", parentD
            const _errs12 = errors;
            if (errors === _errs12) {
             if (typeof data6 === "string") {
-             if (ucs2length(data6) < 1) {
-              validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/short_business_description", schemaPath: "#/properties/short_business_description/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             if (ucs2length(data6) > 4096) {
+              validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/short_business_description", schemaPath: "#/properties/short_business_description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
               return false;
+             } else {
+              if (ucs2length(data6) < 1) {
+               validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/short_business_description", schemaPath: "#/properties/short_business_description/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
              }
             } else {
              validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/short_business_description", schemaPath: "#/properties/short_business_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -6394,10 +6652,18 @@ function validateExternalFiatAccountIbanData(data, { instancePath = "", parentDa
      }
      if (valid0) {
       if (data.bic !== void 0) {
+       let data1 = data.bic;
        const _errs4 = errors;
-       if (typeof data.bic !== "string") {
-        validateExternalFiatAccountIbanData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateExternalFiatAccountIbanData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateExternalFiatAccountIbanData.errors = [{ instancePath: instancePath + "/bic", schemaPath: "#/properties/bic/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -6477,10 +6743,18 @@ function validateExternalFiatAccountPixData(data, { instancePath = "", parentDat
     }
     if (_errs1 === errors) {
      if (data.br_code !== void 0) {
+      let data0 = data.br_code;
       const _errs2 = errors;
-      if (typeof data.br_code !== "string") {
-       validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/br_code", schemaPath: "#/properties/br_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 1024) {
+         validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/br_code", schemaPath: "#/properties/br_code/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+         return false;
+        }
+       } else {
+        validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/br_code", schemaPath: "#/properties/br_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -6492,9 +6766,14 @@ function validateExternalFiatAccountPixData(data, { instancePath = "", parentDat
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (!pattern16.test(data1)) {
-          validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/document_number", schemaPath: "#/properties/document_number/pattern", keyword: "pattern", params: { pattern: "^\\d+$" }, message: 'must match pattern "^\\d+$"' }];
+         if (ucs2length(data1) > 256) {
+          validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/document_number", schemaPath: "#/properties/document_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (!pattern16.test(data1)) {
+           validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/document_number", schemaPath: "#/properties/document_number/pattern", keyword: "pattern", params: { pattern: "^\\d+$" }, message: 'must match pattern "^\\d+$"' }];
+           return false;
+          }
          }
         } else {
          validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/document_number", schemaPath: "#/properties/document_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -6507,10 +6786,18 @@ function validateExternalFiatAccountPixData(data, { instancePath = "", parentDat
       }
       if (valid0) {
        if (data.pix_key !== void 0) {
+        let data2 = data.pix_key;
         const _errs6 = errors;
-        if (typeof data.pix_key !== "string") {
-         validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/pix_key", schemaPath: "#/properties/pix_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/pix_key", schemaPath: "#/properties/pix_key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateExternalFiatAccountPixData.errors = [{ instancePath: instancePath + "/pix_key", schemaPath: "#/properties/pix_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -6657,9 +6944,14 @@ function validateExternalFiatAccountUsData(data, { instancePath = "", parentData
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -6672,10 +6964,18 @@ function validateExternalFiatAccountUsData(data, { instancePath = "", parentData
      }
      if (valid0) {
       if (data.checking_or_savings !== void 0) {
+       let data1 = data.checking_or_savings;
        const _errs4 = errors;
-       if (typeof data.checking_or_savings !== "string") {
-        validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/checking_or_savings", schemaPath: "#/properties/checking_or_savings/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/checking_or_savings", schemaPath: "#/properties/checking_or_savings/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/checking_or_savings", schemaPath: "#/properties/checking_or_savings/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -6683,10 +6983,18 @@ function validateExternalFiatAccountUsData(data, { instancePath = "", parentData
       }
       if (valid0) {
        if (data.routing_number !== void 0) {
+        let data2 = data.routing_number;
         const _errs6 = errors;
-        if (typeof data.routing_number !== "string") {
-         validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/routing_number", schemaPath: "#/properties/routing_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/routing_number", schemaPath: "#/properties/routing_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateExternalFiatAccountUsData.errors = [{ instancePath: instancePath + "/routing_number", schemaPath: "#/properties/routing_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -9009,9 +9317,14 @@ function validateOAuthTokenRefreshTokenRequest(data, { instancePath = "", parent
          const _errs6 = errors;
          if (errors === _errs6) {
           if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
-            validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data3) > 4096) {
+            validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
             return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           } else {
            validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9094,9 +9407,14 @@ function validateOAuthTokenDeviceCodeRequest(data, { instancePath = "", parentDa
         const _errs4 = errors;
         if (errors === _errs4) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 4096) {
+           validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9195,9 +9513,14 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
         const _errs4 = errors;
         if (errors === _errs4) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 4096) {
+           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9226,10 +9549,18 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
         }
         if (valid0) {
          if (data.redirect_uri !== void 0) {
+          let data4 = data.redirect_uri;
           const _errs8 = errors;
-          if (typeof data.redirect_uri !== "string") {
-           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs8) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 2048) {
+             validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+             return false;
+            }
+           } else {
+            validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs8 === errors;
          } else {
@@ -9711,9 +10042,14 @@ function validateGetUserByEmailAddressRequest(data, { instancePath = "", parentD
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateGetUserByEmailAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateGetUserByEmailAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateGetUserByEmailAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateGetUserByEmailAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9803,9 +10139,14 @@ function validateGetUserByPhoneNumberRequest(data, { instancePath = "", parentDa
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateGetUserByPhoneNumberRequest.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 64) {
+         validateGetUserByPhoneNumberRequest.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateGetUserByPhoneNumberRequest.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateGetUserByPhoneNumberRequest.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9848,9 +10189,14 @@ function validateGetUserBySmartWalletAddressRequest(data, { instancePath = "", p
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9993,9 +10339,14 @@ function validateGetUserByWalletAddressRequest(data, { instancePath = "", parent
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateGetUserByWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 256) {
+         validateGetUserByWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateGetUserByWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateGetUserByWalletAddressRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -10069,9 +10420,16 @@ function validateGetWalletByAddressRequest(data, { instancePath = "", parentData
 function validateAddress(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateAddress.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateAddress.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateAddress.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateAddress.errors = vErrors;
  return errors === 0;
@@ -10361,10 +10719,18 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
     }
     if (_errs1 === errors) {
      if (data.business_name !== void 0) {
+      let data0 = data.business_name;
       const _errs2 = errors;
-      if (typeof data.business_name !== "string") {
-       validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 1024) {
+         validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+         return false;
+        }
+       } else {
+        validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -10396,9 +10762,14 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
         if (errors === _errs6) {
          if (errors === _errs6) {
           if (typeof data2 === "string") {
-           if (!formatEmail.test(data2)) {
-            validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           if (ucs2length(data2) > 254) {
+            validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
             return false;
+           } else {
+            if (!formatEmail.test(data2)) {
+             validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+             return false;
+            }
            }
           } else {
            validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -10467,10 +10838,18 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
           }
           if (valid0) {
            if (data.redirect_uri !== void 0) {
+            let data7 = data.redirect_uri;
             const _errs13 = errors;
-            if (typeof data.redirect_uri !== "string") {
-             validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs13) {
+             if (typeof data7 === "string") {
+              if (ucs2length(data7) > 2048) {
+               validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+               return false;
+              }
+             } else {
+              validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs13 === errors;
            } else {
@@ -10513,10 +10892,18 @@ function validateInitiateOrganizationKybTosRequest(data, { instancePath = "", pa
     }
     if (_errs1 === errors) {
      if (data.business_name !== void 0) {
+      let data0 = data.business_name;
       const _errs2 = errors;
-      if (typeof data.business_name !== "string") {
-       validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 1024) {
+         validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+         return false;
+        }
+       } else {
+        validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/business_name", schemaPath: "#/properties/business_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -10529,9 +10916,14 @@ function validateInitiateOrganizationKybTosRequest(data, { instancePath = "", pa
        if (errors === _errs4) {
         if (errors === _errs4) {
          if (typeof data1 === "string") {
-          if (!formatEmail.test(data1)) {
-           validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+          if (ucs2length(data1) > 254) {
+           validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
            return false;
+          } else {
+           if (!formatEmail.test(data1)) {
+            validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+            return false;
+           }
           }
          } else {
           validateInitiateOrganizationKybTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -10623,9 +11015,14 @@ function validateInitiateUserKycLinksRequest(data, { instancePath = "", parentDa
        if (errors === _errs4) {
         if (errors === _errs4) {
          if (typeof data1 === "string") {
-          if (!formatEmail.test(data1)) {
-           validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+          if (ucs2length(data1) > 254) {
+           validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
            return false;
+          } else {
+           if (!formatEmail.test(data1)) {
+            validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+            return false;
+           }
           }
          } else {
           validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -10694,10 +11091,18 @@ function validateInitiateUserKycLinksRequest(data, { instancePath = "", parentDa
          }
          if (valid0) {
           if (data.redirect_uri !== void 0) {
+           let data6 = data.redirect_uri;
            const _errs11 = errors;
-           if (typeof data.redirect_uri !== "string") {
-            validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs11) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 2048) {
+              validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+              return false;
+             }
+            } else {
+             validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs11 === errors;
           } else {
@@ -10744,9 +11149,14 @@ function validateInitiateUserKycTosRequest(data, { instancePath = "", parentData
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatEmail.test(data0)) {
-          validateInitiateUserKycTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data0) > 254) {
+          validateInitiateUserKycTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data0)) {
+           validateInitiateUserKycTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateInitiateUserKycTosRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -11927,10 +12337,18 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
          var valid1 = true;
          const len0 = data0.length;
          for (let i0 = 0; i0 < len0; i0++) {
+          let data1 = data0[i0];
           const _errs4 = errors;
-          if (typeof data0[i0] !== "string") {
-           validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails/" + i0, schemaPath: "#/properties/emails/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs4) {
+           if (typeof data1 === "string") {
+            if (ucs2length(data1) > 254) {
+             validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails/" + i0, schemaPath: "#/properties/emails/items/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
+             return false;
+            }
+           } else {
+            validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails/" + i0, schemaPath: "#/properties/emails/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid1 = _errs4 === errors;
           if (!valid1) {
@@ -11960,10 +12378,18 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
           var valid2 = true;
           const len1 = data2.length;
           for (let i1 = 0; i1 < len1; i1++) {
+           let data3 = data2[i1];
            const _errs8 = errors;
-           if (typeof data2[i1] !== "string") {
-            validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers/" + i1, schemaPath: "#/properties/phoneNumbers/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs8) {
+            if (typeof data3 === "string") {
+             if (ucs2length(data3) > 64) {
+              validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers/" + i1, schemaPath: "#/properties/phoneNumbers/items/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+              return false;
+             }
+            } else {
+             validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers/" + i1, schemaPath: "#/properties/phoneNumbers/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid2 = _errs8 === errors;
            if (!valid2) {
@@ -11993,10 +12419,18 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
            var valid3 = true;
            const len2 = data4.length;
            for (let i2 = 0; i2 < len2; i2++) {
+            let data5 = data4[i2];
             const _errs12 = errors;
-            if (typeof data4[i2] !== "string") {
-             validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses/" + i2, schemaPath: "#/properties/walletAddresses/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs12) {
+             if (typeof data5 === "string") {
+              if (ucs2length(data5) > 256) {
+               validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses/" + i2, schemaPath: "#/properties/walletAddresses/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             } else {
+              validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses/" + i2, schemaPath: "#/properties/walletAddresses/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid3 = _errs12 === errors;
             if (!valid3) {
@@ -12050,9 +12484,14 @@ function validateSearchUsersByTermRequest(data, { instancePath = "", parentData,
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateSearchUsersByTermRequest.errors = [{ instancePath: instancePath + "/searchTerm", schemaPath: "#/properties/searchTerm/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 4096) {
+         validateSearchUsersByTermRequest.errors = [{ instancePath: instancePath + "/searchTerm", schemaPath: "#/properties/searchTerm/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateSearchUsersByTermRequest.errors = [{ instancePath: instancePath + "/searchTerm", schemaPath: "#/properties/searchTerm/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateSearchUsersByTermRequest.errors = [{ instancePath: instancePath + "/searchTerm", schemaPath: "#/properties/searchTerm/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -12251,10 +12690,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
     }
     if (valid0) {
      if (data.account_purpose_other !== void 0) {
+      let data1 = data.account_purpose_other;
       const _errs3 = errors;
-      if (typeof data.account_purpose_other !== "string") {
-       validateKYBSubmitData.errors = [{ instancePath: instancePath + "/account_purpose_other", schemaPath: "#/properties/account_purpose_other/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs3) {
+       if (typeof data1 === "string") {
+        if (ucs2length(data1) > 4096) {
+         validateKYBSubmitData.errors = [{ instancePath: instancePath + "/account_purpose_other", schemaPath: "#/properties/account_purpose_other/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+         return false;
+        }
+       } else {
+        validateKYBSubmitData.errors = [{ instancePath: instancePath + "/account_purpose_other", schemaPath: "#/properties/account_purpose_other/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs3 === errors;
      } else {
@@ -12306,10 +12753,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
        }
        if (valid0) {
         if (data.business_description !== void 0) {
+         let data5 = data.business_description;
          const _errs10 = errors;
-         if (typeof data.business_description !== "string") {
-          validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_description", schemaPath: "#/properties/business_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) > 4096) {
+            validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_description", schemaPath: "#/properties/business_description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+            return false;
+           }
+          } else {
+           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_description", schemaPath: "#/properties/business_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs10 === errors;
         } else {
@@ -12328,10 +12783,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
              var valid2 = true;
              const len1 = data6.length;
              for (let i1 = 0; i1 < len1; i1++) {
+              let data7 = data6[i1];
               const _errs14 = errors;
-              if (typeof data6[i1] !== "string") {
-               validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry/" + i1, schemaPath: "#/properties/business_industry/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
+              if (errors === _errs14) {
+               if (typeof data7 === "string") {
+                if (ucs2length(data7) > 256) {
+                 validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry/" + i1, schemaPath: "#/properties/business_industry/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                 return false;
+                }
+               } else {
+                validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry/" + i1, schemaPath: "#/properties/business_industry/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
               }
               var valid2 = _errs14 === errors;
               if (!valid2) {
@@ -12350,10 +12813,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
          }
          if (valid0) {
           if (data.business_legal_name !== void 0) {
+           let data8 = data.business_legal_name;
            const _errs16 = errors;
-           if (typeof data.business_legal_name !== "string") {
-            validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_legal_name", schemaPath: "#/properties/business_legal_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs16) {
+            if (typeof data8 === "string") {
+             if (ucs2length(data8) > 1024) {
+              validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_legal_name", schemaPath: "#/properties/business_legal_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+              return false;
+             }
+            } else {
+             validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_legal_name", schemaPath: "#/properties/business_legal_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs16 === errors;
           } else {
@@ -12361,10 +12832,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
           }
           if (valid0) {
            if (data.business_trade_name !== void 0) {
+            let data9 = data.business_trade_name;
             const _errs18 = errors;
-            if (typeof data.business_trade_name !== "string") {
-             validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_trade_name", schemaPath: "#/properties/business_trade_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs18) {
+             if (typeof data9 === "string") {
+              if (ucs2length(data9) > 1024) {
+               validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_trade_name", schemaPath: "#/properties/business_trade_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+               return false;
+              }
+             } else {
+              validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_trade_name", schemaPath: "#/properties/business_trade_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs18 === errors;
            } else {
@@ -12383,10 +12862,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
             }
             if (valid0) {
              if (data.compliance_screening_explanation !== void 0) {
+              let data11 = data.compliance_screening_explanation;
               const _errs21 = errors;
-              if (typeof data.compliance_screening_explanation !== "string") {
-               validateKYBSubmitData.errors = [{ instancePath: instancePath + "/compliance_screening_explanation", schemaPath: "#/properties/compliance_screening_explanation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
+              if (errors === _errs21) {
+               if (typeof data11 === "string") {
+                if (ucs2length(data11) > 4096) {
+                 validateKYBSubmitData.errors = [{ instancePath: instancePath + "/compliance_screening_explanation", schemaPath: "#/properties/compliance_screening_explanation/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+                 return false;
+                }
+               } else {
+                validateKYBSubmitData.errors = [{ instancePath: instancePath + "/compliance_screening_explanation", schemaPath: "#/properties/compliance_screening_explanation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
               }
               var valid0 = _errs21 === errors;
              } else {
@@ -12405,10 +12892,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
               }
               if (valid0) {
                if (data.conducts_money_services_description !== void 0) {
+                let data13 = data.conducts_money_services_description;
                 const _errs25 = errors;
-                if (typeof data.conducts_money_services_description !== "string") {
-                 validateKYBSubmitData.errors = [{ instancePath: instancePath + "/conducts_money_services_description", schemaPath: "#/properties/conducts_money_services_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                 return false;
+                if (errors === _errs25) {
+                 if (typeof data13 === "string") {
+                  if (ucs2length(data13) > 4096) {
+                   validateKYBSubmitData.errors = [{ instancePath: instancePath + "/conducts_money_services_description", schemaPath: "#/properties/conducts_money_services_description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+                   return false;
+                  }
+                 } else {
+                  validateKYBSubmitData.errors = [{ instancePath: instancePath + "/conducts_money_services_description", schemaPath: "#/properties/conducts_money_services_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
                 }
                 var valid0 = _errs25 === errors;
                } else {
@@ -12465,9 +12960,14 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                    if (errors === _errs32) {
                     if (errors === _errs32) {
                      if (typeof data17 === "string") {
-                      if (!formatEmail.test(data17)) {
-                       validateKYBSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+                      if (ucs2length(data17) > 254) {
+                       validateKYBSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
                        return false;
+                      } else {
+                       if (!formatEmail.test(data17)) {
+                        validateKYBSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+                        return false;
+                       }
                       }
                      } else {
                       validateKYBSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -12559,10 +13059,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                        }
                        if (valid0) {
                         if (data.high_risk_activities_explanation !== void 0) {
+                         let data24 = data.high_risk_activities_explanation;
                          const _errs44 = errors;
-                         if (typeof data.high_risk_activities_explanation !== "string") {
-                          validateKYBSubmitData.errors = [{ instancePath: instancePath + "/high_risk_activities_explanation", schemaPath: "#/properties/high_risk_activities_explanation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                          return false;
+                         if (errors === _errs44) {
+                          if (typeof data24 === "string") {
+                           if (ucs2length(data24) > 4096) {
+                            validateKYBSubmitData.errors = [{ instancePath: instancePath + "/high_risk_activities_explanation", schemaPath: "#/properties/high_risk_activities_explanation/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+                            return false;
+                           }
+                          } else {
+                           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/high_risk_activities_explanation", schemaPath: "#/properties/high_risk_activities_explanation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                           return false;
+                          }
                          }
                          var valid0 = _errs44 === errors;
                         } else {
@@ -12657,10 +13165,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                  var valid6 = true;
                                  const len5 = data30.length;
                                  for (let i5 = 0; i5 < len5; i5++) {
+                                  let data31 = data30[i5];
                                   const _errs57 = errors;
-                                  if (typeof data30[i5] !== "string") {
-                                   validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites/" + i5, schemaPath: "#/properties/other_websites/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                   return false;
+                                  if (errors === _errs57) {
+                                   if (typeof data31 === "string") {
+                                    if (ucs2length(data31) > 2048) {
+                                     validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites/" + i5, schemaPath: "#/properties/other_websites/items/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+                                     return false;
+                                    }
+                                   } else {
+                                    validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites/" + i5, schemaPath: "#/properties/other_websites/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                    return false;
+                                   }
                                   }
                                   var valid6 = _errs57 === errors;
                                   if (!valid6) {
@@ -12721,10 +13237,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                 }
                                 if (valid0) {
                                  if (data.primary_website !== void 0) {
+                                  let data35 = data.primary_website;
                                   const _errs64 = errors;
-                                  if (typeof data.primary_website !== "string") {
-                                   validateKYBSubmitData.errors = [{ instancePath: instancePath + "/primary_website", schemaPath: "#/properties/primary_website/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                   return false;
+                                  if (errors === _errs64) {
+                                   if (typeof data35 === "string") {
+                                    if (ucs2length(data35) > 2048) {
+                                     validateKYBSubmitData.errors = [{ instancePath: instancePath + "/primary_website", schemaPath: "#/properties/primary_website/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+                                     return false;
+                                    }
+                                   } else {
+                                    validateKYBSubmitData.errors = [{ instancePath: instancePath + "/primary_website", schemaPath: "#/properties/primary_website/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                    return false;
+                                   }
                                   }
                                   var valid0 = _errs64 === errors;
                                  } else {
@@ -12798,10 +13322,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                      }
                                      if (valid0) {
                                       if (data.source_of_funds_description !== void 0) {
+                                       let data41 = data.source_of_funds_description;
                                        const _errs72 = errors;
-                                       if (typeof data.source_of_funds_description !== "string") {
-                                        validateKYBSubmitData.errors = [{ instancePath: instancePath + "/source_of_funds_description", schemaPath: "#/properties/source_of_funds_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                        return false;
+                                       if (errors === _errs72) {
+                                        if (typeof data41 === "string") {
+                                         if (ucs2length(data41) > 4096) {
+                                          validateKYBSubmitData.errors = [{ instancePath: instancePath + "/source_of_funds_description", schemaPath: "#/properties/source_of_funds_description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+                                          return false;
+                                         }
+                                        } else {
+                                         validateKYBSubmitData.errors = [{ instancePath: instancePath + "/source_of_funds_description", schemaPath: "#/properties/source_of_funds_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                         return false;
+                                        }
                                        }
                                        var valid0 = _errs72 === errors;
                                       } else {
@@ -12809,10 +13341,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                       }
                                       if (valid0) {
                                        if (data.transliterated_business_legal_name !== void 0) {
+                                        let data42 = data.transliterated_business_legal_name;
                                         const _errs74 = errors;
-                                        if (typeof data.transliterated_business_legal_name !== "string") {
-                                         validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_legal_name", schemaPath: "#/properties/transliterated_business_legal_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                         return false;
+                                        if (errors === _errs74) {
+                                         if (typeof data42 === "string") {
+                                          if (ucs2length(data42) > 1024) {
+                                           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_legal_name", schemaPath: "#/properties/transliterated_business_legal_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                                           return false;
+                                          }
+                                         } else {
+                                          validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_legal_name", schemaPath: "#/properties/transliterated_business_legal_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                          return false;
+                                         }
                                         }
                                         var valid0 = _errs74 === errors;
                                        } else {
@@ -12820,10 +13360,18 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                        }
                                        if (valid0) {
                                         if (data.transliterated_business_trade_name !== void 0) {
+                                         let data43 = data.transliterated_business_trade_name;
                                          const _errs76 = errors;
-                                         if (typeof data.transliterated_business_trade_name !== "string") {
-                                          validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_trade_name", schemaPath: "#/properties/transliterated_business_trade_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                          return false;
+                                         if (errors === _errs76) {
+                                          if (typeof data43 === "string") {
+                                           if (ucs2length(data43) > 1024) {
+                                            validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_trade_name", schemaPath: "#/properties/transliterated_business_trade_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                                            return false;
+                                           }
+                                          } else {
+                                           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/transliterated_business_trade_name", schemaPath: "#/properties/transliterated_business_trade_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                           return false;
+                                          }
                                          }
                                          var valid0 = _errs76 === errors;
                                         } else {
@@ -12899,15 +13447,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const schemaKYBSubmitData = { "$id": "KYBSubmitData", "type": "object", "additionalProperties": false, "properties": { "account_purpose": { "$ref": "KYBAccountPurpose" }, "account_purpose_other": { "type": "string" }, "acting_as_intermediary": { "type": "boolean" }, "associated_persons": { "type": "array", "maxItems": 100, "items": { "$ref": "KYBAssociatedPerson" } }, "business_description": { "type": "string" }, "business_industry": { "type": "array", "maxItems": 50, "items": { "type": "string" } }, "business_legal_name": { "type": "string" }, "business_trade_name": { "type": "string" }, "business_type": { "$ref": "KYBBusinessType" }, "compliance_screening_explanation": { "type": "string" }, "conducts_money_services": { "type": "boolean" }, "conducts_money_services_description": { "type": "string" }, "conducts_money_services_using_bridge": { "type": "boolean" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "estimated_annual_revenue_usd": { "$ref": "KYBEstimatedAnnualRevenue" }, "expected_monthly_payments_usd": { "type": "number" }, "has_foreign_tax_registration": { "type": "boolean" }, "has_material_intermediary_ownership": { "type": "boolean" }, "high_risk_activities": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBHighRiskActivity" } }, "high_risk_activities_explanation": { "type": "string" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "incorporation_date": { "type": "string", "format": "date" }, "is_dao": { "type": "boolean" }, "operates_in_prohibited_countries": { "type": "boolean" }, "other_websites": { "type": "array", "maxItems": 50, "items": { "type": "string" } }, "ownership_threshold": { "type": "number" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "physical_address": { "$ref": "VerificationAddress" }, "primary_website": { "type": "string" }, "publicly_traded_listings": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBPubliclyTradedListing" } }, "registered_address": { "$ref": "VerificationAddress" }, "regulated_activity": { "$ref": "KYBRegulatedActivity" }, "source_of_funds": { "$ref": "KYBSourceOfFunds" }, "source_of_funds_description": { "type": "string" }, "transliterated_business_legal_name": { "type": "string" }, "transliterated_business_trade_name": { "type": "string" }, "transliterated_physical_address": { "$ref": "VerificationAddress" }, "transliterated_registered_address": { "$ref": "VerificationAddress" } } };
+const schemaKYBSubmitData = { "$id": "KYBSubmitData", "type": "object", "additionalProperties": false, "properties": { "account_purpose": { "$ref": "KYBAccountPurpose" }, "account_purpose_other": { "type": "string", "maxLength": 4096 }, "acting_as_intermediary": { "type": "boolean" }, "associated_persons": { "type": "array", "maxItems": 100, "items": { "$ref": "KYBAssociatedPerson" } }, "business_description": { "type": "string", "maxLength": 4096 }, "business_industry": { "type": "array", "maxItems": 50, "items": { "type": "string", "maxLength": 256 } }, "business_legal_name": { "type": "string", "maxLength": 1024 }, "business_trade_name": { "type": "string", "maxLength": 1024 }, "business_type": { "$ref": "KYBBusinessType" }, "compliance_screening_explanation": { "type": "string", "maxLength": 4096 }, "conducts_money_services": { "type": "boolean" }, "conducts_money_services_description": { "type": "string", "maxLength": 4096 }, "conducts_money_services_using_bridge": { "type": "boolean" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "maxLength": 254, "format": "email" }, "estimated_annual_revenue_usd": { "$ref": "KYBEstimatedAnnualRevenue" }, "expected_monthly_payments_usd": { "type": "number" }, "has_foreign_tax_registration": { "type": "boolean" }, "has_material_intermediary_ownership": { "type": "boolean" }, "high_risk_activities": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBHighRiskActivity" } }, "high_risk_activities_explanation": { "type": "string", "maxLength": 4096 }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "incorporation_date": { "type": "string", "format": "date" }, "is_dao": { "type": "boolean" }, "operates_in_prohibited_countries": { "type": "boolean" }, "other_websites": { "type": "array", "maxItems": 50, "items": { "type": "string", "maxLength": 2048 } }, "ownership_threshold": { "type": "number" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "physical_address": { "$ref": "VerificationAddress" }, "primary_website": { "type": "string", "maxLength": 2048 }, "publicly_traded_listings": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBPubliclyTradedListing" } }, "registered_address": { "$ref": "VerificationAddress" }, "regulated_activity": { "$ref": "KYBRegulatedActivity" }, "source_of_funds": { "$ref": "KYBSourceOfFunds" }, "source_of_funds_description": { "type": "string", "maxLength": 4096 }, "transliterated_business_legal_name": { "type": "string", "maxLength": 1024 }, "transliterated_business_trade_name": { "type": "string", "maxLength": 1024 }, "transliterated_physical_address": { "$ref": "VerificationAddress" }, "transliterated_registered_address": { "$ref": "VerificationAddress" } } };
 const formatDate = formats.date;
 const pattern30 = new RegExp("^\\+[1-9]\\d{1,14}$", "u");
 function validateKYBSourceOfFunds(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBSourceOfFunds.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBSourceOfFunds.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBSourceOfFunds.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBSourceOfFunds.errors = vErrors;
  return errors === 0;
@@ -12933,10 +13488,18 @@ function validateKYBRegulatedActivity(data, { instancePath = "", parentData, par
     }
     if (_errs1 === errors) {
      if (data.license_number !== void 0) {
+      let data0 = data.license_number;
       const _errs2 = errors;
-      if (typeof data.license_number !== "string") {
-       validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/license_number", schemaPath: "#/properties/license_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/license_number", schemaPath: "#/properties/license_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/license_number", schemaPath: "#/properties/license_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -12968,10 +13531,18 @@ function validateKYBRegulatedActivity(data, { instancePath = "", parentData, par
       }
       if (valid0) {
        if (data.primary_regulatory_authority_name !== void 0) {
+        let data2 = data.primary_regulatory_authority_name;
         const _errs6 = errors;
-        if (typeof data.primary_regulatory_authority_name !== "string") {
-         validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/primary_regulatory_authority_name", schemaPath: "#/properties/primary_regulatory_authority_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 1024) {
+           validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/primary_regulatory_authority_name", schemaPath: "#/properties/primary_regulatory_authority_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+           return false;
+          }
+         } else {
+          validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/primary_regulatory_authority_name", schemaPath: "#/properties/primary_regulatory_authority_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -12979,10 +13550,18 @@ function validateKYBRegulatedActivity(data, { instancePath = "", parentData, par
        }
        if (valid0) {
         if (data.regulated_activities_description !== void 0) {
+         let data3 = data.regulated_activities_description;
          const _errs8 = errors;
-         if (typeof data.regulated_activities_description !== "string") {
-          validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/regulated_activities_description", schemaPath: "#/properties/regulated_activities_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 4096) {
+            validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/regulated_activities_description", schemaPath: "#/properties/regulated_activities_description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+            return false;
+           }
+          } else {
+           validateKYBRegulatedActivity.errors = [{ instancePath: instancePath + "/regulated_activities_description", schemaPath: "#/properties/regulated_activities_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -13022,10 +13601,18 @@ function validateKYBPubliclyTradedListing(data, { instancePath = "", parentData,
     }
     if (_errs1 === errors) {
      if (data.market_identifier_code !== void 0) {
+      let data0 = data.market_identifier_code;
       const _errs2 = errors;
-      if (typeof data.market_identifier_code !== "string") {
-       validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/market_identifier_code", schemaPath: "#/properties/market_identifier_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/market_identifier_code", schemaPath: "#/properties/market_identifier_code/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/market_identifier_code", schemaPath: "#/properties/market_identifier_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13033,10 +13620,18 @@ function validateKYBPubliclyTradedListing(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.stock_number !== void 0) {
+       let data1 = data.stock_number;
        const _errs4 = errors;
-       if (typeof data.stock_number !== "string") {
-        validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/stock_number", schemaPath: "#/properties/stock_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/stock_number", schemaPath: "#/properties/stock_number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/stock_number", schemaPath: "#/properties/stock_number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13044,10 +13639,18 @@ function validateKYBPubliclyTradedListing(data, { instancePath = "", parentData,
       }
       if (valid0) {
        if (data.ticker !== void 0) {
+        let data2 = data.ticker;
         const _errs6 = errors;
-        if (typeof data.ticker !== "string") {
-         validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/ticker", schemaPath: "#/properties/ticker/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/ticker", schemaPath: "#/properties/ticker/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateKYBPubliclyTradedListing.errors = [{ instancePath: instancePath + "/ticker", schemaPath: "#/properties/ticker/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13086,10 +13689,18 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
     }
     if (_errs1 === errors) {
      if (data.city !== void 0) {
+      let data0 = data.city;
       const _errs2 = errors;
-      if (typeof data.city !== "string") {
-       validateVerificationAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateVerificationAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateVerificationAddress.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13121,10 +13732,18 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
       }
       if (valid0) {
        if (data.postal_code !== void 0) {
+        let data2 = data.postal_code;
         const _errs6 = errors;
-        if (typeof data.postal_code !== "string") {
-         validateVerificationAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateVerificationAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateVerificationAddress.errors = [{ instancePath: instancePath + "/postal_code", schemaPath: "#/properties/postal_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13132,10 +13751,18 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
        }
        if (valid0) {
         if (data.street_line_1 !== void 0) {
+         let data3 = data.street_line_1;
          const _errs8 = errors;
-         if (typeof data.street_line_1 !== "string") {
-          validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 256) {
+            validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          } else {
+           validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_1", schemaPath: "#/properties/street_line_1/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -13143,10 +13770,18 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
         }
         if (valid0) {
          if (data.street_line_2 !== void 0) {
+          let data4 = data.street_line_2;
           const _errs10 = errors;
-          if (typeof data.street_line_2 !== "string") {
-           validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateVerificationAddress.errors = [{ instancePath: instancePath + "/street_line_2", schemaPath: "#/properties/street_line_2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
@@ -13154,10 +13789,18 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
          }
          if (valid0) {
           if (data.subdivision !== void 0) {
+           let data5 = data.subdivision;
            const _errs12 = errors;
-           if (typeof data.subdivision !== "string") {
-            validateVerificationAddress.errors = [{ instancePath: instancePath + "/subdivision", schemaPath: "#/properties/subdivision/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateVerificationAddress.errors = [{ instancePath: instancePath + "/subdivision", schemaPath: "#/properties/subdivision/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateVerificationAddress.errors = [{ instancePath: instancePath + "/subdivision", schemaPath: "#/properties/subdivision/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs12 === errors;
           } else {
@@ -13199,10 +13842,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
     }
     if (_errs1 === errors) {
      if (data.description !== void 0) {
+      let data0 = data.description;
       const _errs2 = errors;
-      if (typeof data.description !== "string") {
-       validateVerificationDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 4096) {
+         validateVerificationDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+         return false;
+        }
+       } else {
+        validateVerificationDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13210,10 +13861,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
      }
      if (valid0) {
       if (data.expiration !== void 0) {
+       let data1 = data.expiration;
        const _errs4 = errors;
-       if (typeof data.expiration !== "string") {
-        validateVerificationDocument.errors = [{ instancePath: instancePath + "/expiration", schemaPath: "#/properties/expiration/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateVerificationDocument.errors = [{ instancePath: instancePath + "/expiration", schemaPath: "#/properties/expiration/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateVerificationDocument.errors = [{ instancePath: instancePath + "/expiration", schemaPath: "#/properties/expiration/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13221,10 +13880,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
       }
       if (valid0) {
        if (data.image_back !== void 0) {
+        let data2 = data.image_back;
         const _errs6 = errors;
-        if (typeof data.image_back !== "string") {
-         validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_back", schemaPath: "#/properties/image_back/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 16777216) {
+           validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_back", schemaPath: "#/properties/image_back/maxLength", keyword: "maxLength", params: { limit: 16777216 }, message: "must NOT have more than 16777216 characters" }];
+           return false;
+          }
+         } else {
+          validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_back", schemaPath: "#/properties/image_back/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13232,10 +13899,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
        }
        if (valid0) {
         if (data.image_front !== void 0) {
+         let data3 = data.image_front;
          const _errs8 = errors;
-         if (typeof data.image_front !== "string") {
-          validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_front", schemaPath: "#/properties/image_front/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 16777216) {
+            validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_front", schemaPath: "#/properties/image_front/maxLength", keyword: "maxLength", params: { limit: 16777216 }, message: "must NOT have more than 16777216 characters" }];
+            return false;
+           }
+          } else {
+           validateVerificationDocument.errors = [{ instancePath: instancePath + "/image_front", schemaPath: "#/properties/image_front/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -13267,10 +13942,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
          }
          if (valid0) {
           if (data.number !== void 0) {
+           let data5 = data.number;
            const _errs12 = errors;
-           if (typeof data.number !== "string") {
-            validateVerificationDocument.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateVerificationDocument.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateVerificationDocument.errors = [{ instancePath: instancePath + "/number", schemaPath: "#/properties/number/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs12 === errors;
           } else {
@@ -13278,10 +13961,18 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
           }
           if (valid0) {
            if (data.type !== void 0) {
+            let data6 = data.type;
             const _errs14 = errors;
-            if (typeof data.type !== "string") {
-             validateVerificationDocument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs14) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateVerificationDocument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              }
+             } else {
+              validateVerificationDocument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs14 === errors;
            } else {
@@ -13307,9 +13998,16 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
 function validateKYBHighRiskActivity(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBHighRiskActivity.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBHighRiskActivity.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBHighRiskActivity.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBHighRiskActivity.errors = vErrors;
  return errors === 0;
@@ -13318,9 +14016,16 @@ function validateKYBHighRiskActivity(data, { instancePath = "", parentData, pare
 function validateKYBEstimatedAnnualRevenue(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBEstimatedAnnualRevenue.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBEstimatedAnnualRevenue.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBEstimatedAnnualRevenue.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBEstimatedAnnualRevenue.errors = vErrors;
  return errors === 0;
@@ -13346,10 +14051,18 @@ function validateKYBDocument(data, { instancePath = "", parentData, parentDataPr
     }
     if (_errs1 === errors) {
      if (data.description !== void 0) {
+      let data0 = data.description;
       const _errs2 = errors;
-      if (typeof data.description !== "string") {
-       validateKYBDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 4096) {
+         validateKYBDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+         return false;
+        }
+       } else {
+        validateKYBDocument.errors = [{ instancePath: instancePath + "/description", schemaPath: "#/properties/description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13357,10 +14070,18 @@ function validateKYBDocument(data, { instancePath = "", parentData, parentDataPr
      }
      if (valid0) {
       if (data.file !== void 0) {
+       let data1 = data.file;
        const _errs4 = errors;
-       if (typeof data.file !== "string") {
-        validateKYBDocument.errors = [{ instancePath: instancePath + "/file", schemaPath: "#/properties/file/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 16777216) {
+          validateKYBDocument.errors = [{ instancePath: instancePath + "/file", schemaPath: "#/properties/file/maxLength", keyword: "maxLength", params: { limit: 16777216 }, message: "must NOT have more than 16777216 characters" }];
+          return false;
+         }
+        } else {
+         validateKYBDocument.errors = [{ instancePath: instancePath + "/file", schemaPath: "#/properties/file/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13415,9 +14136,16 @@ function validateKYBDocument(data, { instancePath = "", parentData, parentDataPr
 function validateKYBDocumentPurpose(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBDocumentPurpose.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBDocumentPurpose.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBDocumentPurpose.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBDocumentPurpose.errors = vErrors;
  return errors === 0;
@@ -13426,9 +14154,16 @@ function validateKYBDocumentPurpose(data, { instancePath = "", parentData, paren
 function validateKYBBusinessType(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBBusinessType.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBBusinessType.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBBusinessType.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBBusinessType.errors = vErrors;
  return errors === 0;
@@ -13513,9 +14248,14 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
         if (errors === _errs7) {
          if (errors === _errs7) {
           if (typeof data3 === "string") {
-           if (!formatEmail.test(data3)) {
-            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           if (ucs2length(data3) > 254) {
+            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
             return false;
+           } else {
+            if (!formatEmail.test(data3)) {
+             validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+             return false;
+            }
            }
           } else {
            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -13529,10 +14269,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
        }
        if (valid0) {
         if (data.first_name !== void 0) {
+         let data4 = data.first_name;
          const _errs9 = errors;
-         if (typeof data.first_name !== "string") {
-          validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs9) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) > 1024) {
+            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+            return false;
+           }
+          } else {
+           validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs9 === errors;
         } else {
@@ -13617,10 +14365,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
              }
              if (valid0) {
               if (data.last_name !== void 0) {
+               let data11 = data.last_name;
                const _errs22 = errors;
-               if (typeof data.last_name !== "string") {
-                validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
+               if (errors === _errs22) {
+                if (typeof data11 === "string") {
+                 if (ucs2length(data11) > 1024) {
+                  validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
                }
                var valid0 = _errs22 === errors;
               } else {
@@ -13628,10 +14384,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
               }
               if (valid0) {
                if (data.middle_name !== void 0) {
+                let data12 = data.middle_name;
                 const _errs24 = errors;
-                if (typeof data.middle_name !== "string") {
-                 validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                 return false;
+                if (errors === _errs24) {
+                 if (typeof data12 === "string") {
+                  if (ucs2length(data12) > 1024) {
+                   validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                   return false;
+                  }
+                 } else {
+                  validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
                 }
                 var valid0 = _errs24 === errors;
                } else {
@@ -13650,10 +14414,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                     var valid3 = true;
                     const len2 = data13.length;
                     for (let i2 = 0; i2 < len2; i2++) {
+                     let data14 = data13[i2];
                      const _errs28 = errors;
-                     if (typeof data13[i2] !== "string") {
-                      validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities/" + i2, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                      return false;
+                     if (errors === _errs28) {
+                      if (typeof data14 === "string") {
+                       if (ucs2length(data14) > 256) {
+                        validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities/" + i2, schemaPath: "#/properties/nationalities/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                        return false;
+                       }
+                      } else {
+                       validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities/" + i2, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                       return false;
+                      }
                      }
                      var valid3 = _errs28 === errors;
                      if (!valid3) {
@@ -13758,10 +14530,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                      }
                      if (valid0) {
                       if (data.title !== void 0) {
+                       let data20 = data.title;
                        const _errs38 = errors;
-                       if (typeof data.title !== "string") {
-                        validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/title", schemaPath: "#/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                        return false;
+                       if (errors === _errs38) {
+                        if (typeof data20 === "string") {
+                         if (ucs2length(data20) > 256) {
+                          validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/title", schemaPath: "#/properties/title/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                          return false;
+                         }
+                        } else {
+                         validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/title", schemaPath: "#/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                         return false;
+                        }
                        }
                        var valid0 = _errs38 === errors;
                       } else {
@@ -13769,10 +14549,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                       }
                       if (valid0) {
                        if (data.transliterated_first_name !== void 0) {
+                        let data21 = data.transliterated_first_name;
                         const _errs40 = errors;
-                        if (typeof data.transliterated_first_name !== "string") {
-                         validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                         return false;
+                        if (errors === _errs40) {
+                         if (typeof data21 === "string") {
+                          if (ucs2length(data21) > 1024) {
+                           validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                           return false;
+                          }
+                         } else {
+                          validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                          return false;
+                         }
                         }
                         var valid0 = _errs40 === errors;
                        } else {
@@ -13780,10 +14568,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                        }
                        if (valid0) {
                         if (data.transliterated_last_name !== void 0) {
+                         let data22 = data.transliterated_last_name;
                          const _errs42 = errors;
-                         if (typeof data.transliterated_last_name !== "string") {
-                          validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                          return false;
+                         if (errors === _errs42) {
+                          if (typeof data22 === "string") {
+                           if (ucs2length(data22) > 1024) {
+                            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                            return false;
+                           }
+                          } else {
+                           validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                           return false;
+                          }
                          }
                          var valid0 = _errs42 === errors;
                         } else {
@@ -13791,10 +14587,18 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                         }
                         if (valid0) {
                          if (data.transliterated_middle_name !== void 0) {
+                          let data23 = data.transliterated_middle_name;
                           const _errs44 = errors;
-                          if (typeof data.transliterated_middle_name !== "string") {
-                           validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                           return false;
+                          if (errors === _errs44) {
+                           if (typeof data23 === "string") {
+                            if (ucs2length(data23) > 1024) {
+                             validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                             return false;
+                            }
+                           } else {
+                            validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                            return false;
+                           }
                           }
                           var valid0 = _errs44 === errors;
                          } else {
@@ -13843,7 +14647,7 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
-const schemaKYBAssociatedPerson = { "$id": "KYBAssociatedPerson", "type": "object", "required": ["date_of_birth", "email", "first_name", "has_control", "has_ownership", "identifying_information", "is_signer", "last_name", "residential_address"], "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "has_control": { "type": "boolean" }, "has_ownership": { "type": "boolean" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "is_director": { "type": "boolean" }, "is_signer": { "type": "boolean" }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string" } }, "ownership_percentage": { "type": "number", "minimum": 0, "maximum": 100 }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "place_of_birth": { "$ref": "KYBPlaceOfBirth" }, "relationship_established_at": { "type": "string", "format": "date" }, "residential_address": { "$ref": "VerificationAddress" }, "title": { "type": "string" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
+const schemaKYBAssociatedPerson = { "$id": "KYBAssociatedPerson", "type": "object", "required": ["date_of_birth", "email", "first_name", "has_control", "has_ownership", "identifying_information", "is_signer", "last_name", "residential_address"], "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "maxLength": 254, "format": "email" }, "first_name": { "type": "string", "maxLength": 1024 }, "has_control": { "type": "boolean" }, "has_ownership": { "type": "boolean" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "is_director": { "type": "boolean" }, "is_signer": { "type": "boolean" }, "last_name": { "type": "string", "maxLength": 1024 }, "middle_name": { "type": "string", "maxLength": 1024 }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string", "maxLength": 256 } }, "ownership_percentage": { "type": "number", "minimum": 0, "maximum": 100 }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "place_of_birth": { "$ref": "KYBPlaceOfBirth" }, "relationship_established_at": { "type": "string", "format": "date" }, "residential_address": { "$ref": "VerificationAddress" }, "title": { "type": "string", "maxLength": 256 }, "transliterated_first_name": { "type": "string", "maxLength": 1024 }, "transliterated_last_name": { "type": "string", "maxLength": 1024 }, "transliterated_middle_name": { "type": "string", "maxLength": 1024 }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
 function validateKYBPlaceOfBirth(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -13864,10 +14668,18 @@ function validateKYBPlaceOfBirth(data, { instancePath = "", parentData, parentDa
     }
     if (_errs1 === errors) {
      if (data.city !== void 0) {
+      let data0 = data.city;
       const _errs2 = errors;
-      if (typeof data.city !== "string") {
-       validateKYBPlaceOfBirth.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateKYBPlaceOfBirth.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        }
+       } else {
+        validateKYBPlaceOfBirth.errors = [{ instancePath: instancePath + "/city", schemaPath: "#/properties/city/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -13912,9 +14724,16 @@ function validateKYBPlaceOfBirth(data, { instancePath = "", parentData, parentDa
 function validateKYBAccountPurpose(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKYBAccountPurpose.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKYBAccountPurpose.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKYBAccountPurpose.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKYBAccountPurpose.errors = vErrors;
  return errors === 0;
@@ -14079,9 +14898,14 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
       if (errors === _errs4) {
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (!formatEmail.test(data1)) {
-          validateKYCSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+         if (ucs2length(data1) > 254) {
+          validateKYCSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
           return false;
+         } else {
+          if (!formatEmail.test(data1)) {
+           validateKYCSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/format", keyword: "format", params: { format: "email" }, message: 'must match format "email"' }];
+           return false;
+          }
          }
         } else {
          validateKYCSubmitData.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14095,10 +14919,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
      }
      if (valid0) {
       if (data.first_name !== void 0) {
+       let data2 = data.first_name;
        const _errs6 = errors;
-       if (typeof data.first_name !== "string") {
-        validateKYCSubmitData.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs6) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 1024) {
+          validateKYCSubmitData.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+          return false;
+         }
+        } else {
+         validateKYCSubmitData.errors = [{ instancePath: instancePath + "/first_name", schemaPath: "#/properties/first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs6 === errors;
       } else {
@@ -14139,10 +14971,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
        }
        if (valid0) {
         if (data.last_name !== void 0) {
+         let data5 = data.last_name;
          const _errs11 = errors;
-         if (typeof data.last_name !== "string") {
-          validateKYCSubmitData.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs11) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) > 1024) {
+            validateKYCSubmitData.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+            return false;
+           }
+          } else {
+           validateKYCSubmitData.errors = [{ instancePath: instancePath + "/last_name", schemaPath: "#/properties/last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs11 === errors;
         } else {
@@ -14150,10 +14990,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
         }
         if (valid0) {
          if (data.middle_name !== void 0) {
+          let data6 = data.middle_name;
           const _errs13 = errors;
-          if (typeof data.middle_name !== "string") {
-           validateKYCSubmitData.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs13) {
+           if (typeof data6 === "string") {
+            if (ucs2length(data6) > 1024) {
+             validateKYCSubmitData.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+             return false;
+            }
+           } else {
+            validateKYCSubmitData.errors = [{ instancePath: instancePath + "/middle_name", schemaPath: "#/properties/middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs13 === errors;
          } else {
@@ -14172,10 +15020,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
               var valid2 = true;
               const len1 = data7.length;
               for (let i1 = 0; i1 < len1; i1++) {
+               let data8 = data7[i1];
                const _errs17 = errors;
-               if (typeof data7[i1] !== "string") {
-                validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities/" + i1, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
+               if (errors === _errs17) {
+                if (typeof data8 === "string") {
+                 if (ucs2length(data8) > 256) {
+                  validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities/" + i1, schemaPath: "#/properties/nationalities/items/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities/" + i1, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
                }
                var valid2 = _errs17 === errors;
                if (!valid2) {
@@ -14235,10 +15091,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
              }
              if (valid0) {
               if (data.transliterated_first_name !== void 0) {
+               let data12 = data.transliterated_first_name;
                const _errs24 = errors;
-               if (typeof data.transliterated_first_name !== "string") {
-                validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
+               if (errors === _errs24) {
+                if (typeof data12 === "string") {
+                 if (ucs2length(data12) > 1024) {
+                  validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_first_name", schemaPath: "#/properties/transliterated_first_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
                }
                var valid0 = _errs24 === errors;
               } else {
@@ -14246,10 +15110,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
               }
               if (valid0) {
                if (data.transliterated_last_name !== void 0) {
+                let data13 = data.transliterated_last_name;
                 const _errs26 = errors;
-                if (typeof data.transliterated_last_name !== "string") {
-                 validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                 return false;
+                if (errors === _errs26) {
+                 if (typeof data13 === "string") {
+                  if (ucs2length(data13) > 1024) {
+                   validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                   return false;
+                  }
+                 } else {
+                  validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_last_name", schemaPath: "#/properties/transliterated_last_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
                 }
                 var valid0 = _errs26 === errors;
                } else {
@@ -14257,10 +15129,18 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
                }
                if (valid0) {
                 if (data.transliterated_middle_name !== void 0) {
+                 let data14 = data.transliterated_middle_name;
                  const _errs28 = errors;
-                 if (typeof data.transliterated_middle_name !== "string") {
-                  validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                  return false;
+                 if (errors === _errs28) {
+                  if (typeof data14 === "string") {
+                   if (ucs2length(data14) > 1024) {
+                    validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+                    return false;
+                   }
+                  } else {
+                   validateKYCSubmitData.errors = [{ instancePath: instancePath + "/transliterated_middle_name", schemaPath: "#/properties/transliterated_middle_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   return false;
+                  }
                  }
                  var valid0 = _errs28 === errors;
                 } else {
@@ -14300,7 +15180,7 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const schemaKYCSubmitData = { "$id": "KYCSubmitData", "type": "object", "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string" } }, "nonresident_alien_attestation": { "type": "boolean" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "residential_address": { "$ref": "VerificationAddress" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
+const schemaKYCSubmitData = { "$id": "KYCSubmitData", "type": "object", "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "email": { "type": "string", "maxLength": 254, "format": "email" }, "first_name": { "type": "string", "maxLength": 1024 }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "last_name": { "type": "string", "maxLength": 1024 }, "middle_name": { "type": "string", "maxLength": 1024 }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string", "maxLength": 256 } }, "nonresident_alien_attestation": { "type": "boolean" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "residential_address": { "$ref": "VerificationAddress" }, "transliterated_first_name": { "type": "string", "maxLength": 1024 }, "transliterated_last_name": { "type": "string", "maxLength": 1024 }, "transliterated_middle_name": { "type": "string", "maxLength": 1024 }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
 function validateSubmitWalletImportRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14569,9 +15449,14 @@ function validatePrivateKeySubmitInput(data, { instancePath = "", parentData, pa
         const _errs5 = errors;
         if (errors === _errs5) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 4096) {
+           validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14588,9 +15473,14 @@ function validatePrivateKeySubmitInput(data, { instancePath = "", parentData, pa
          const _errs7 = errors;
          if (errors === _errs7) {
           if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
-            validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data3) > 1024) {
+            validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
             return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           } else {
            validatePrivateKeySubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14671,10 +15561,18 @@ function validateHpkeImportConfig(data, { instancePath = "", parentData, parentD
    }
    if (_errs1 === errors) {
     if (data.aad !== void 0) {
+     let data0 = data.aad;
      const _errs2 = errors;
-     if (typeof data.aad !== "string") {
-      validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/aad", schemaPath: "#/properties/aad/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-      return false;
+     if (errors === _errs2) {
+      if (typeof data0 === "string") {
+       if (ucs2length(data0) > 4096) {
+        validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/aad", schemaPath: "#/properties/aad/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+        return false;
+       }
+      } else {
+       validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/aad", schemaPath: "#/properties/aad/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
      }
      var valid0 = _errs2 === errors;
     } else {
@@ -14693,10 +15591,18 @@ function validateHpkeImportConfig(data, { instancePath = "", parentData, parentD
      }
      if (valid0) {
       if (data.info !== void 0) {
+       let data2 = data.info;
        const _errs5 = errors;
-       if (typeof data.info !== "string") {
-        validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/info", schemaPath: "#/properties/info/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 4096) {
+          validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/info", schemaPath: "#/properties/info/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateHpkeImportConfig.errors = [{ instancePath: instancePath + "/info", schemaPath: "#/properties/info/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs5 === errors;
       } else {
@@ -14789,9 +15695,14 @@ function validateHDSubmitInput(data, { instancePath = "", parentData, parentData
         const _errs5 = errors;
         if (errors === _errs5) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateHDSubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 4096) {
+           validateHDSubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateHDSubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateHDSubmitInput.errors = [{ instancePath: instancePath + "/ciphertext", schemaPath: "#/properties/ciphertext/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14808,9 +15719,14 @@ function validateHDSubmitInput(data, { instancePath = "", parentData, parentData
          const _errs7 = errors;
          if (errors === _errs7) {
           if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
-            validateHDSubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data3) > 1024) {
+            validateHDSubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
             return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateHDSubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           } else {
            validateHDSubmitInput.errors = [{ instancePath: instancePath + "/encapsulated_key", schemaPath: "#/properties/encapsulated_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14970,9 +15886,14 @@ function validateUnlinkUserAccountRequest(data, { instancePath = "", parentData,
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/handle", schemaPath: "#/properties/handle/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 1024) {
+         validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/handle", schemaPath: "#/properties/handle/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/handle", schemaPath: "#/properties/handle/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/handle", schemaPath: "#/properties/handle/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14985,10 +15906,18 @@ function validateUnlinkUserAccountRequest(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.provider !== void 0) {
+       let data1 = data.provider;
        const _errs4 = errors;
-       if (typeof data.provider !== "string") {
-        validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateUnlinkUserAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -15546,9 +16475,14 @@ function validateUpdateOrganizationRequest(data, { instancePath = "", parentData
        const _errs3 = errors;
        if (errors === _errs3) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateUpdateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 256) {
+          validateUpdateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateUpdateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateUpdateOrganizationRequest.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15621,6 +16555,14 @@ function validateUpdateOrganizationSecretSigningKeyRequest(data, { instancePath 
         validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/signing_public_key", schemaPath: "#/properties/signing_public_key/type", keyword: "type", params: { type: schemaUpdateOrganizationSecretSigningKeyRequest.properties.signing_public_key.type }, message: "must be string,null" }];
         return false;
        }
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 2048) {
+          validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath: instancePath + "/signing_public_key", schemaPath: "#/properties/signing_public_key/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+          return false;
+         }
+        }
+       }
        var valid0 = _errs4 === errors;
       } else {
        var valid0 = true;
@@ -15637,7 +16579,7 @@ function validateUpdateOrganizationSecretSigningKeyRequest(data, { instancePath 
  return errors === 0;
 }
 
-const schemaUpdateOrganizationSecretSigningKeyRequest = { "$id": "UpdateOrganizationSecretSigningKeyRequest", "type": "object", "required": ["secret_id", "signing_public_key"], "additionalProperties": false, "properties": { "secret_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "signing_public_key": { "type": ["string", "null"] } } };
+const schemaUpdateOrganizationSecretSigningKeyRequest = { "$id": "UpdateOrganizationSecretSigningKeyRequest", "type": "object", "required": ["secret_id", "signing_public_key"], "additionalProperties": false, "properties": { "secret_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "signing_public_key": { "type": ["string", "null"], "maxLength": 2048 } } };
 function validateUpdateWalletAutomationRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15934,9 +16876,14 @@ function validateVerifyOauthDeviceRequest(data, { instancePath = "", parentData,
        const _errs3 = errors;
        if (errors === _errs3) {
         if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateVerifyOauthDeviceRequest.errors = [{ instancePath: instancePath + "/user_code", schemaPath: "#/properties/user_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         if (ucs2length(data1) > 64) {
+          validateVerifyOauthDeviceRequest.errors = [{ instancePath: instancePath + "/user_code", schemaPath: "#/properties/user_code/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
           return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateVerifyOauthDeviceRequest.errors = [{ instancePath: instancePath + "/user_code", schemaPath: "#/properties/user_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
          }
         } else {
          validateVerifyOauthDeviceRequest.errors = [{ instancePath: instancePath + "/user_code", schemaPath: "#/properties/user_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];

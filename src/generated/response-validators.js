@@ -24120,9 +24120,16 @@ function validateWalletAssetBalanceClosed(data, { instancePath = "", parentData,
 function validateWalletAssetChainNameInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateWalletAssetChainNameInput.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateWalletAssetChainNameInput.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateWalletAssetChainNameInput.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateWalletAssetChainNameInput.errors = vErrors;
  return errors === 0;

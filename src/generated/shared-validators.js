@@ -8874,9 +8874,14 @@ function validateCustomOAuthProviderId(data, { instancePath = "", parentData, pa
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (!pattern3.test(data)) {
-    validateCustomOAuthProviderId.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^custom:" }, message: 'must match pattern "^custom:"' }];
+   if (ucs2length(data) > 256) {
+    validateCustomOAuthProviderId.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
     return false;
+   } else {
+    if (!pattern3.test(data)) {
+     validateCustomOAuthProviderId.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^custom:" }, message: 'must match pattern "^custom:"' }];
+     return false;
+    }
    }
   } else {
    validateCustomOAuthProviderId.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9019,25 +9024,37 @@ function validateCustomMetadata(data, { instancePath = "", parentData, parentDat
     const _errs3 = errors;
     let valid1 = false;
     const _errs4 = errors;
-    if (typeof data0 !== "string") {
-     const err0 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/0/type", keyword: "type", params: { type: "string" }, message: "must be string" };
-     if (vErrors === null) {
-      vErrors = [err0];
+    if (errors === _errs4) {
+     if (typeof data0 === "string") {
+      if (ucs2length(data0) > 1024) {
+       const err0 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/0/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" };
+       if (vErrors === null) {
+        vErrors = [err0];
+       } else {
+        vErrors.push(err0);
+       }
+       errors++;
+      }
      } else {
-      vErrors.push(err0);
+      const err1 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/0/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+      if (vErrors === null) {
+       vErrors = [err1];
+      } else {
+       vErrors.push(err1);
+      }
+      errors++;
      }
-     errors++;
     }
     var _valid0 = _errs4 === errors;
     valid1 = valid1 || _valid0;
     if (!valid1) {
      const _errs6 = errors;
      if (!(typeof data0 == "number" && isFinite(data0))) {
-      const err1 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/1/type", keyword: "type", params: { type: "number" }, message: "must be number" };
+      const err2 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/1/type", keyword: "type", params: { type: "number" }, message: "must be number" };
       if (vErrors === null) {
-       vErrors = [err1];
+       vErrors = [err2];
       } else {
-       vErrors.push(err1);
+       vErrors.push(err2);
       }
       errors++;
      }
@@ -9046,11 +9063,11 @@ function validateCustomMetadata(data, { instancePath = "", parentData, parentDat
      if (!valid1) {
       const _errs8 = errors;
       if (typeof data0 !== "boolean") {
-       const err2 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/2/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" };
+       const err3 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf/2/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" };
        if (vErrors === null) {
-        vErrors = [err2];
+        vErrors = [err3];
        } else {
-        vErrors.push(err2);
+        vErrors.push(err3);
        }
        errors++;
       }
@@ -9059,11 +9076,11 @@ function validateCustomMetadata(data, { instancePath = "", parentData, parentDat
      }
     }
     if (!valid1) {
-     const err3 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+     const err4 = { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
      if (vErrors === null) {
-      vErrors = [err3];
+      vErrors = [err4];
      } else {
-      vErrors.push(err3);
+      vErrors.push(err4);
      }
      errors++;
      validateCustomMetadata.errors = vErrors;
@@ -9370,9 +9387,14 @@ function validateP256PublicKey(data, { instancePath = "", parentData, parentData
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (ucs2length(data) < 1) {
-    validateP256PublicKey.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+   if (ucs2length(data) > 2048) {
+    validateP256PublicKey.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
     return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateP256PublicKey.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    }
    }
   } else {
    validateP256PublicKey.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -9711,14 +9733,26 @@ function validateConditionValue(data, { instancePath = "", parentData, parentDat
  const _errs0 = errors;
  let valid0 = false;
  const _errs1 = errors;
- if (typeof data !== "string") {
-  const err0 = { instancePath, schemaPath: "#/anyOf/0/type", keyword: "type", params: { type: "string" }, message: "must be string" };
-  if (vErrors === null) {
-   vErrors = [err0];
+ if (errors === _errs1) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 1048576) {
+    const err0 = { instancePath, schemaPath: "#/anyOf/0/maxLength", keyword: "maxLength", params: { limit: 1048576 }, message: "must NOT have more than 1048576 characters" };
+    if (vErrors === null) {
+     vErrors = [err0];
+    } else {
+     vErrors.push(err0);
+    }
+    errors++;
+   }
   } else {
-   vErrors.push(err0);
+   const err1 = { instancePath, schemaPath: "#/anyOf/0/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+   if (vErrors === null) {
+    vErrors = [err1];
+   } else {
+    vErrors.push(err1);
+   }
+   errors++;
   }
-  errors++;
  }
  var _valid0 = _errs1 === errors;
  valid0 = valid0 || _valid0;
@@ -9727,35 +9761,48 @@ function validateConditionValue(data, { instancePath = "", parentData, parentDat
   if (errors === _errs3) {
    if (Array.isArray(data)) {
     if (data.length > 100) {
-     const err1 = { instancePath, schemaPath: "#/anyOf/1/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" };
+     const err2 = { instancePath, schemaPath: "#/anyOf/1/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" };
      if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
      } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
      }
      errors++;
     } else {
      if (data.length < 1) {
-      const err2 = { instancePath, schemaPath: "#/anyOf/1/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" };
+      const err3 = { instancePath, schemaPath: "#/anyOf/1/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" };
       if (vErrors === null) {
-       vErrors = [err2];
+       vErrors = [err3];
       } else {
-       vErrors.push(err2);
+       vErrors.push(err3);
       }
       errors++;
      } else {
       var valid1 = true;
       const len0 = data.length;
       for (let i0 = 0; i0 < len0; i0++) {
+       let data0 = data[i0];
        const _errs5 = errors;
-       if (typeof data[i0] !== "string") {
-        const err3 = { instancePath: instancePath + "/" + i0, schemaPath: "#/anyOf/1/items/type", keyword: "type", params: { type: "string" }, message: "must be string" };
-        if (vErrors === null) {
-         vErrors = [err3];
+       if (errors === _errs5) {
+        if (typeof data0 === "string") {
+         if (ucs2length(data0) > 1048576) {
+          const err4 = { instancePath: instancePath + "/" + i0, schemaPath: "#/anyOf/1/items/maxLength", keyword: "maxLength", params: { limit: 1048576 }, message: "must NOT have more than 1048576 characters" };
+          if (vErrors === null) {
+           vErrors = [err4];
+          } else {
+           vErrors.push(err4);
+          }
+          errors++;
+         }
         } else {
-         vErrors.push(err3);
+         const err5 = { instancePath: instancePath + "/" + i0, schemaPath: "#/anyOf/1/items/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+         if (vErrors === null) {
+          vErrors = [err5];
+         } else {
+          vErrors.push(err5);
+         }
+         errors++;
         }
-        errors++;
        }
        var valid1 = _errs5 === errors;
        if (!valid1) {
@@ -9765,11 +9812,11 @@ function validateConditionValue(data, { instancePath = "", parentData, parentDat
      }
     }
    } else {
-    const err4 = { instancePath, schemaPath: "#/anyOf/1/type", keyword: "type", params: { type: "array" }, message: "must be array" };
+    const err6 = { instancePath, schemaPath: "#/anyOf/1/type", keyword: "type", params: { type: "array" }, message: "must be array" };
     if (vErrors === null) {
-     vErrors = [err4];
+     vErrors = [err6];
     } else {
-     vErrors.push(err4);
+     vErrors.push(err6);
     }
     errors++;
    }
@@ -9778,11 +9825,11 @@ function validateConditionValue(data, { instancePath = "", parentData, parentDat
   valid0 = valid0 || _valid0;
  }
  if (!valid0) {
-  const err5 = { instancePath, schemaPath: "#/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+  const err7 = { instancePath, schemaPath: "#/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
   if (vErrors === null) {
-   vErrors = [err5];
+   vErrors = [err7];
   } else {
-   vErrors.push(err5);
+   vErrors.push(err7);
   }
   errors++;
   validateConditionValue.errors = vErrors;
@@ -9857,9 +9904,14 @@ function validateAggregationCondition(data, { instancePath = "", parentData, par
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern4.test(data0)) {
-         validateAggregationCondition.errors = [{ instancePath: instancePath + "/field", schemaPath: "#/properties/field/pattern", keyword: "pattern", params: { pattern: "^aggregation\\." }, message: 'must match pattern "^aggregation\\."' }];
+        if (ucs2length(data0) > 256) {
+         validateAggregationCondition.errors = [{ instancePath: instancePath + "/field", schemaPath: "#/properties/field/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
          return false;
+        } else {
+         if (!pattern4.test(data0)) {
+          validateAggregationCondition.errors = [{ instancePath: instancePath + "/field", schemaPath: "#/properties/field/pattern", keyword: "pattern", params: { pattern: "^aggregation\\." }, message: 'must match pattern "^aggregation\\."' }];
+          return false;
+         }
         }
        } else {
         validateAggregationCondition.errors = [{ instancePath: instancePath + "/field", schemaPath: "#/properties/field/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -10612,10 +10664,18 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
       }
       if (valid0) {
        if (data.name !== void 0) {
+        let data3 = data.name;
         const _errs7 = errors;
-        if (typeof data.name !== "string") {
-         validateAbiItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs7) {
+         if (typeof data3 === "string") {
+          if (ucs2length(data3) > 1024) {
+           validateAbiItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+           return false;
+          }
+         } else {
+          validateAbiItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs7 === errors;
        } else {
@@ -10702,7 +10762,7 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
  return errors === 0;
 }
 
-const schemaAbiItem = { "$id": "AbiItem", "type": "object", "required": ["type"], "additionalProperties": false, "properties": { "anonymous": { "type": "boolean" }, "inputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "name": { "type": "string" }, "outputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "stateMutability": { "type": "string", "enum": ["pure", "view", "nonpayable", "payable"] }, "type": { "type": "string", "enum": ["function", "constructor", "event", "fallback", "receive"] } } };
+const schemaAbiItem = { "$id": "AbiItem", "type": "object", "required": ["type"], "additionalProperties": false, "properties": { "anonymous": { "type": "boolean" }, "inputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "name": { "type": "string", "maxLength": 1024 }, "outputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "stateMutability": { "type": "string", "enum": ["pure", "view", "nonpayable", "payable"] }, "type": { "type": "string", "enum": ["function", "constructor", "event", "fallback", "receive"] } } };
 function validateAbiParameter(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10771,10 +10831,18 @@ function validateAbiParameter(data, { instancePath = "", parentData, parentDataP
       }
       if (valid0) {
        if (data.internalType !== void 0) {
+        let data3 = data.internalType;
         const _errs9 = errors;
-        if (typeof data.internalType !== "string") {
-         validateAbiParameter.errors = [{ instancePath: instancePath + "/internalType", schemaPath: "#/properties/internalType/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs9) {
+         if (typeof data3 === "string") {
+          if (ucs2length(data3) > 1024) {
+           validateAbiParameter.errors = [{ instancePath: instancePath + "/internalType", schemaPath: "#/properties/internalType/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+           return false;
+          }
+         } else {
+          validateAbiParameter.errors = [{ instancePath: instancePath + "/internalType", schemaPath: "#/properties/internalType/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs9 === errors;
        } else {
@@ -10782,10 +10850,18 @@ function validateAbiParameter(data, { instancePath = "", parentData, parentDataP
        }
        if (valid0) {
         if (data.name !== void 0) {
+         let data4 = data.name;
          const _errs11 = errors;
-         if (typeof data.name !== "string") {
-          validateAbiParameter.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs11) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) > 1024) {
+            validateAbiParameter.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+            return false;
+           }
+          } else {
+           validateAbiParameter.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs11 === errors;
         } else {
@@ -10793,10 +10869,18 @@ function validateAbiParameter(data, { instancePath = "", parentData, parentDataP
         }
         if (valid0) {
          if (data.type !== void 0) {
+          let data5 = data.type;
           const _errs13 = errors;
-          if (typeof data.type !== "string") {
-           validateAbiParameter.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs13) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 1024) {
+             validateAbiParameter.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+             return false;
+            }
+           } else {
+            validateAbiParameter.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs13 === errors;
          } else {
@@ -11589,10 +11673,18 @@ function validateTypedDataInput(data, { instancePath = "", parentData, parentDat
     }
     if (_errs1 === errors) {
      if (data.primary_type !== void 0) {
+      let data0 = data.primary_type;
       const _errs2 = errors;
-      if (typeof data.primary_type !== "string") {
-       validateTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 4096) {
+         validateTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+         return false;
+        }
+       } else {
+        validateTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -11688,10 +11780,18 @@ function validateTypedDataTypeFieldInput(data, { instancePath = "", parentData, 
     }
     if (_errs1 === errors) {
      if (data.name !== void 0) {
+      let data0 = data.name;
       const _errs2 = errors;
-      if (typeof data.name !== "string") {
-       validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 4096) {
+         validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+         return false;
+        }
+       } else {
+        validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -11699,10 +11799,18 @@ function validateTypedDataTypeFieldInput(data, { instancePath = "", parentData, 
      }
      if (valid0) {
       if (data.type !== void 0) {
+       let data1 = data.type;
        const _errs4 = errors;
-       if (typeof data.type !== "string") {
-        validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 4096) {
+          validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
+          return false;
+         }
+        } else {
+         validateTypedDataTypeFieldInput.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13097,10 +13205,18 @@ function validateCustomTokenTransferSource(data, { instancePath = "", parentData
       }
       if (valid0) {
        if (data.chain !== void 0) {
+        let data2 = data.chain;
         const _errs6 = errors;
-        if (typeof data.chain !== "string") {
-         validateCustomTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 64) {
+           validateCustomTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+           return false;
+          }
+         } else {
+          validateCustomTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13168,10 +13284,18 @@ function validateNamedTokenTransferSource(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.asset !== void 0) {
+       let data1 = data.asset;
        const _errs4 = errors;
-       if (typeof data.asset !== "string") {
-        validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13179,10 +13303,18 @@ function validateNamedTokenTransferSource(data, { instancePath = "", parentData,
       }
       if (valid0) {
        if (data.chain !== void 0) {
+        let data2 = data.chain;
         const _errs6 = errors;
-        if (typeof data.chain !== "string") {
-         validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 64) {
+           validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+           return false;
+          }
+         } else {
+          validateNamedTokenTransferSource.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13339,10 +13471,18 @@ function validateTokenTransferDestination(data, { instancePath = "", parentData,
      }
      if (valid0) {
       if (data.asset !== void 0) {
+       let data1 = data.asset;
        const _errs4 = errors;
-       if (typeof data.asset !== "string") {
-        validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -13350,10 +13490,18 @@ function validateTokenTransferDestination(data, { instancePath = "", parentData,
       }
       if (valid0) {
        if (data.chain !== void 0) {
+        let data2 = data.chain;
         const _errs6 = errors;
-        if (typeof data.chain !== "string") {
-         validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 64) {
+           validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+           return false;
+          }
+         } else {
+          validateTokenTransferDestination.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -13475,9 +13623,16 @@ function validateTransferInitiation(data, { instancePath = "", parentData, paren
 function validateTransferInitiationSubchannel(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateTransferInitiationSubchannel.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateTransferInitiationSubchannel.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateTransferInitiationSubchannel.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateTransferInitiationSubchannel.errors = vErrors;
  return errors === 0;
@@ -13486,9 +13641,16 @@ function validateTransferInitiationSubchannel(data, { instancePath = "", parentD
 function validateTransferInitiationChannel(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateTransferInitiationChannel.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateTransferInitiationChannel.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateTransferInitiationChannel.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateTransferInitiationChannel.errors = vErrors;
  return errors === 0;
@@ -13607,9 +13769,16 @@ function validateTransferScaAttestation(data, { instancePath = "", parentData, p
 function validateTransferScaOutcome(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateTransferScaOutcome.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateTransferScaOutcome.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateTransferScaOutcome.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateTransferScaOutcome.errors = vErrors;
  return errors === 0;
@@ -13640,9 +13809,14 @@ function validateTransferScaAuthFactor(data, { instancePath = "", parentData, pa
       if (errors === _errs2) {
        if (errors === _errs2) {
         if (typeof data0 === "string") {
-         if (!formatDateTime.validate(data0)) {
-          validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/authenticated_at", schemaPath: "#/properties/authenticated_at/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+         if (ucs2length(data0) > 64) {
+          validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/authenticated_at", schemaPath: "#/properties/authenticated_at/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
           return false;
+         } else {
+          if (!formatDateTime.validate(data0)) {
+           validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/authenticated_at", schemaPath: "#/properties/authenticated_at/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+           return false;
+          }
          }
         } else {
          validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/authenticated_at", schemaPath: "#/properties/authenticated_at/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -13667,10 +13841,18 @@ function validateTransferScaAuthFactor(data, { instancePath = "", parentData, pa
       }
       if (valid0) {
        if (data.reference !== void 0) {
+        let data2 = data.reference;
         const _errs5 = errors;
-        if (typeof data.reference !== "string") {
-         validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 1024) {
+           validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+           return false;
+          }
+         } else {
+          validateTransferScaAuthFactor.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs5 === errors;
        } else {
@@ -13692,9 +13874,16 @@ function validateTransferScaAuthFactor(data, { instancePath = "", parentData, pa
 function validateTransferScaAuthFactorCategory(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateTransferScaAuthFactorCategory.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateTransferScaAuthFactorCategory.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateTransferScaAuthFactorCategory.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateTransferScaAuthFactorCategory.errors = vErrors;
  return errors === 0;
@@ -14859,10 +15048,18 @@ function validateExportSeedPhraseRpcInput(data, { instancePath = "", parentData,
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateExportSeedPhraseRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateExportSeedPhraseRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateExportSeedPhraseRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -15035,10 +15232,18 @@ function validateExportPrivateKeyRpcInput(data, { instancePath = "", parentData,
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateExportPrivateKeyRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateExportPrivateKeyRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateExportPrivateKeyRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -15182,9 +15387,14 @@ function validateNearUnsignedTransactionBorshBase64(data, { instancePath = "", p
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (ucs2length(data) < 1) {
-    validateNearUnsignedTransactionBorshBase64.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+   if (ucs2length(data) > 1048576) {
+    validateNearUnsignedTransactionBorshBase64.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 1048576 }, message: "must NOT have more than 1048576 characters" }];
     return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateNearUnsignedTransactionBorshBase64.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    }
    }
   } else {
    validateNearUnsignedTransactionBorshBase64.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16426,10 +16636,18 @@ function validateSparkGetWithdrawalFeeQuoteRpcInputParams(data, { instancePath =
      }
      if (valid0) {
       if (data.onchain_address !== void 0) {
+       let data1 = data.onchain_address;
        const _errs4 = errors;
-       if (typeof data.onchain_address !== "string") {
-        validateSparkGetWithdrawalFeeQuoteRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateSparkGetWithdrawalFeeQuoteRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateSparkGetWithdrawalFeeQuoteRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -16643,10 +16861,18 @@ function validateSparkWithdrawRpcInputParams(data, { instancePath = "", parentDa
          }
          if (valid0) {
           if (data.onchain_address !== void 0) {
+           let data5 = data.onchain_address;
            const _errs11 = errors;
-           if (typeof data.onchain_address !== "string") {
-            validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs11) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 128) {
+              validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+              return false;
+             }
+            } else {
+             validateSparkWithdrawRpcInputParams.errors = [{ instancePath: instancePath + "/onchain_address", schemaPath: "#/properties/onchain_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs11 === errors;
           } else {
@@ -16927,10 +17153,18 @@ function validateSparkPayLightningInvoiceRpcInputParams(data, { instancePath = "
      }
      if (valid0) {
       if (data.invoice !== void 0) {
+       let data1 = data.invoice;
        const _errs4 = errors;
-       if (typeof data.invoice !== "string") {
-        validateSparkPayLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/invoice", schemaPath: "#/properties/invoice/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 8192) {
+          validateSparkPayLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/invoice", schemaPath: "#/properties/invoice/maxLength", keyword: "maxLength", params: { limit: 8192 }, message: "must NOT have more than 8192 characters" }];
+          return false;
+         }
+        } else {
+         validateSparkPayLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/invoice", schemaPath: "#/properties/invoice/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -17174,10 +17408,18 @@ function validateSparkCreateLightningInvoiceRpcInputParams(data, { instancePath 
          }
          if (valid0) {
           if (data.receiver_identity_pubkey !== void 0) {
+           let data5 = data.receiver_identity_pubkey;
            const _errs12 = errors;
-           if (typeof data.receiver_identity_pubkey !== "string") {
-            validateSparkCreateLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_identity_pubkey", schemaPath: "#/properties/receiver_identity_pubkey/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateSparkCreateLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_identity_pubkey", schemaPath: "#/properties/receiver_identity_pubkey/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateSparkCreateLightningInvoiceRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_identity_pubkey", schemaPath: "#/properties/receiver_identity_pubkey/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs12 === errors;
           } else {
@@ -17339,10 +17581,18 @@ function validateSparkClaimStaticDepositRpcInputParams(data, { instancePath = ""
       }
       if (valid0) {
        if (data.signature !== void 0) {
+        let data2 = data.signature;
         const _errs6 = errors;
-        if (typeof data.signature !== "string") {
-         validateSparkClaimStaticDepositRpcInputParams.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 1024) {
+           validateSparkClaimStaticDepositRpcInputParams.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/maxLength", keyword: "maxLength", params: { limit: 1024 }, message: "must NOT have more than 1024 characters" }];
+           return false;
+          }
+         } else {
+          validateSparkClaimStaticDepositRpcInputParams.errors = [{ instancePath: instancePath + "/signature", schemaPath: "#/properties/signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -17681,10 +17931,18 @@ function validateSparkTransferTokensRpcInputParams(data, { instancePath = "", pa
      }
      if (valid0) {
       if (data.receiver_spark_address !== void 0) {
+       let data1 = data.receiver_spark_address;
        const _errs3 = errors;
-       if (typeof data.receiver_spark_address !== "string") {
-        validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 2048) {
+          validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+          return false;
+         }
+        } else {
+         validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -17755,10 +18013,18 @@ function validateSparkTransferTokensRpcInputParams(data, { instancePath = "", pa
         }
         if (valid0) {
          if (data.token_identifier !== void 0) {
+          let data5 = data.token_identifier;
           const _errs10 = errors;
-          if (typeof data.token_identifier !== "string") {
-           validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs10) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 256) {
+             validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
@@ -17810,10 +18076,18 @@ function validateOutputWithPreviousTransactionData(data, { instancePath = "", pa
      }
      if (valid0) {
       if (data.previous_transaction_hash !== void 0) {
+       let data1 = data.previous_transaction_hash;
        const _errs3 = errors;
-       if (typeof data.previous_transaction_hash !== "string") {
-        validateOutputWithPreviousTransactionData.errors = [{ instancePath: instancePath + "/previous_transaction_hash", schemaPath: "#/properties/previous_transaction_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateOutputWithPreviousTransactionData.errors = [{ instancePath: instancePath + "/previous_transaction_hash", schemaPath: "#/properties/previous_transaction_hash/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateOutputWithPreviousTransactionData.errors = [{ instancePath: instancePath + "/previous_transaction_hash", schemaPath: "#/properties/previous_transaction_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -17896,10 +18170,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
      }
      if (valid0) {
       if (data.owner_public_key !== void 0) {
+       let data1 = data.owner_public_key;
        const _errs4 = errors;
-       if (typeof data.owner_public_key !== "string") {
-        validateTokenOutput.errors = [{ instancePath: instancePath + "/owner_public_key", schemaPath: "#/properties/owner_public_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateTokenOutput.errors = [{ instancePath: instancePath + "/owner_public_key", schemaPath: "#/properties/owner_public_key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         }
+        } else {
+         validateTokenOutput.errors = [{ instancePath: instancePath + "/owner_public_key", schemaPath: "#/properties/owner_public_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -17907,10 +18189,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
       }
       if (valid0) {
        if (data.revocation_commitment !== void 0) {
+        let data2 = data.revocation_commitment;
         const _errs6 = errors;
-        if (typeof data.revocation_commitment !== "string") {
-         validateTokenOutput.errors = [{ instancePath: instancePath + "/revocation_commitment", schemaPath: "#/properties/revocation_commitment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 256) {
+           validateTokenOutput.errors = [{ instancePath: instancePath + "/revocation_commitment", schemaPath: "#/properties/revocation_commitment/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+           return false;
+          }
+         } else {
+          validateTokenOutput.errors = [{ instancePath: instancePath + "/revocation_commitment", schemaPath: "#/properties/revocation_commitment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
@@ -17918,10 +18208,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
        }
        if (valid0) {
         if (data.token_amount !== void 0) {
+         let data3 = data.token_amount;
          const _errs8 = errors;
-         if (typeof data.token_amount !== "string") {
-          validateTokenOutput.errors = [{ instancePath: instancePath + "/token_amount", schemaPath: "#/properties/token_amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 100) {
+            validateTokenOutput.errors = [{ instancePath: instancePath + "/token_amount", schemaPath: "#/properties/token_amount/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           }
+          } else {
+           validateTokenOutput.errors = [{ instancePath: instancePath + "/token_amount", schemaPath: "#/properties/token_amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -17929,10 +18227,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
         }
         if (valid0) {
          if (data.token_identifier !== void 0) {
+          let data4 = data.token_identifier;
           const _errs10 = errors;
-          if (typeof data.token_identifier !== "string") {
-           validateTokenOutput.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 256) {
+             validateTokenOutput.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
+            }
+           } else {
+            validateTokenOutput.errors = [{ instancePath: instancePath + "/token_identifier", schemaPath: "#/properties/token_identifier/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
@@ -17940,10 +18246,18 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
          }
          if (valid0) {
           if (data.token_public_key !== void 0) {
+           let data5 = data.token_public_key;
            const _errs12 = errors;
-           if (typeof data.token_public_key !== "string") {
-            validateTokenOutput.errors = [{ instancePath: instancePath + "/token_public_key", schemaPath: "#/properties/token_public_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 256) {
+              validateTokenOutput.errors = [{ instancePath: instancePath + "/token_public_key", schemaPath: "#/properties/token_public_key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+              return false;
+             }
+            } else {
+             validateTokenOutput.errors = [{ instancePath: instancePath + "/token_public_key", schemaPath: "#/properties/token_public_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs12 === errors;
           } else {
@@ -18178,10 +18492,18 @@ function validateSparkTransferRpcInputParams(data, { instancePath = "", parentDa
      }
      if (valid0) {
       if (data.receiver_spark_address !== void 0) {
+       let data1 = data.receiver_spark_address;
        const _errs4 = errors;
-       if (typeof data.receiver_spark_address !== "string") {
-        validateSparkTransferRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 2048) {
+          validateSparkTransferRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/maxLength", keyword: "maxLength", params: { limit: 2048 }, message: "must NOT have more than 2048 characters" }];
+          return false;
+         }
+        } else {
+         validateSparkTransferRpcInputParams.errors = [{ instancePath: instancePath + "/receiver_spark_address", schemaPath: "#/properties/receiver_spark_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
@@ -18219,10 +18541,18 @@ function validateSolanaSignMessageRpcInput(data, { instancePath = "", parentData
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateSolanaSignMessageRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -18390,10 +18720,18 @@ function validateSolanaSignAndSendTransactionRpcInput(data, { instancePath = "",
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -18549,7 +18887,7 @@ function validateSolanaSignAndSendTransactionRpcInput(data, { instancePath = "",
  return errors === 0;
 }
 
-const schemaSolanaSignAndSendTransactionRpcInput = { "$id": "SolanaSignAndSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "solana" }, "method": { "type": "string", "const": "signAndSendTransaction" }, "optimistic_broadcast": { "type": "boolean" }, "params": { "$ref": "SolanaSignAndSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
+const schemaSolanaSignAndSendTransactionRpcInput = { "$id": "SolanaSignAndSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string", "maxLength": 128 }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "solana" }, "method": { "type": "string", "const": "signAndSendTransaction" }, "optimistic_broadcast": { "type": "boolean" }, "params": { "$ref": "SolanaSignAndSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateRpcSponsorOptions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -18589,9 +18927,16 @@ function validateRpcSponsorOptions(data, { instancePath = "", parentData, parent
 function validateRpcSponsorAsset(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateRpcSponsorAsset.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 64) {
+    validateRpcSponsorAsset.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+    return false;
+   }
+  } else {
+   validateRpcSponsorAsset.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateRpcSponsorAsset.errors = vErrors;
  return errors === 0;
@@ -18687,10 +19032,18 @@ function validateSolanaSignTransactionRpcInput(data, { instancePath = "", parent
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateSolanaSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -18941,9 +19294,14 @@ function validateAptosBcsHex(data, { instancePath = "", parentData, parentDataPr
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (!pattern13.test(data)) {
-    validateAptosBcsHex.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^0x([0-9a-fA-F]{2})+$" }, message: 'must match pattern "^0x([0-9a-fA-F]{2})+$"' }];
+   if (ucs2length(data) > 300002) {
+    validateAptosBcsHex.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 300002 }, message: "must NOT have more than 300002 characters" }];
     return false;
+   } else {
+    if (!pattern13.test(data)) {
+     validateAptosBcsHex.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^0x([0-9a-fA-F]{2})+$" }, message: 'must match pattern "^0x([0-9a-fA-F]{2})+$"' }];
+     return false;
+    }
    }
   } else {
    validateAptosBcsHex.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -18975,10 +19333,18 @@ function validateEthereumSendCallsRpcInput(data, { instancePath = "", parentData
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSendCallsRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -19109,7 +19475,7 @@ function validateEthereumSendCallsRpcInput(data, { instancePath = "", parentData
  return errors === 0;
 }
 
-const schemaEthereumSendCallsRpcInput = { "$id": "EthereumSendCallsRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "wallet_sendCalls" }, "params": { "$ref": "EthereumSendCallsRpcInputParams" }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
+const schemaEthereumSendCallsRpcInput = { "$id": "EthereumSendCallsRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string", "maxLength": 128 }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "wallet_sendCalls" }, "params": { "$ref": "EthereumSendCallsRpcInputParams" }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateEthereumSendCallsRpcInputParams(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -19205,10 +19571,18 @@ function validateEthereumSendCallsCall(data, { instancePath = "", parentData, pa
      }
      if (valid0) {
       if (data.to !== void 0) {
+       let data1 = data.to;
        const _errs3 = errors;
-       if (typeof data.to !== "string") {
-        validateEthereumSendCallsCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateEthereumSendCallsCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateEthereumSendCallsCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -19355,10 +19729,18 @@ function validateEthereumSignUserOperationRpcInput(data, { instancePath = "", pa
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSignUserOperationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -19472,10 +19854,18 @@ function validateEthereumSignUserOperationRpcInputParams(data, { instancePath = 
      }
      if (valid0) {
       if (data.contract !== void 0) {
+       let data1 = data.contract;
        const _errs3 = errors;
-       if (typeof data.contract !== "string") {
-        validateEthereumSignUserOperationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateEthereumSignUserOperationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateEthereumSignUserOperationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -19547,10 +19937,18 @@ function validateUserOperationInput(data, { instancePath = "", parentData, paren
       }
       if (valid0) {
        if (data.factory !== void 0) {
+        let data2 = data.factory;
         const _errs4 = errors;
-        if (typeof data.factory !== "string") {
-         validateUserOperationInput.errors = [{ instancePath: instancePath + "/factory", schemaPath: "#/properties/factory/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs4) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 128) {
+           validateUserOperationInput.errors = [{ instancePath: instancePath + "/factory", schemaPath: "#/properties/factory/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+           return false;
+          }
+         } else {
+          validateUserOperationInput.errors = [{ instancePath: instancePath + "/factory", schemaPath: "#/properties/factory/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs4 === errors;
        } else {
@@ -19602,10 +20000,18 @@ function validateUserOperationInput(data, { instancePath = "", parentData, paren
            }
            if (valid0) {
             if (data.paymaster !== void 0) {
+             let data7 = data.paymaster;
              const _errs10 = errors;
-             if (typeof data.paymaster !== "string") {
-              validateUserOperationInput.errors = [{ instancePath: instancePath + "/paymaster", schemaPath: "#/properties/paymaster/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-              return false;
+             if (errors === _errs10) {
+              if (typeof data7 === "string") {
+               if (ucs2length(data7) > 128) {
+                validateUserOperationInput.errors = [{ instancePath: instancePath + "/paymaster", schemaPath: "#/properties/paymaster/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+                return false;
+               }
+              } else {
+               validateUserOperationInput.errors = [{ instancePath: instancePath + "/paymaster", schemaPath: "#/properties/paymaster/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
              }
              var valid0 = _errs10 === errors;
             } else {
@@ -19657,10 +20063,18 @@ function validateUserOperationInput(data, { instancePath = "", parentData, paren
                 }
                 if (valid0) {
                  if (data.sender !== void 0) {
+                  let data12 = data.sender;
                   const _errs16 = errors;
-                  if (typeof data.sender !== "string") {
-                   validateUserOperationInput.errors = [{ instancePath: instancePath + "/sender", schemaPath: "#/properties/sender/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                   return false;
+                  if (errors === _errs16) {
+                   if (typeof data12 === "string") {
+                    if (ucs2length(data12) > 128) {
+                     validateUserOperationInput.errors = [{ instancePath: instancePath + "/sender", schemaPath: "#/properties/sender/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+                     return false;
+                    }
+                   } else {
+                    validateUserOperationInput.errors = [{ instancePath: instancePath + "/sender", schemaPath: "#/properties/sender/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                    return false;
+                   }
                   }
                   var valid0 = _errs16 === errors;
                  } else {
@@ -19701,7 +20115,7 @@ function validateUserOperationInput(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
-const schemaUserOperationInput = { "$id": "UserOperationInput", "type": "object", "required": ["call_data", "call_gas_limit", "max_fee_per_gas", "max_priority_fee_per_gas", "nonce", "pre_verification_gas", "sender", "verification_gas_limit"], "additionalProperties": false, "properties": { "call_data": { "$ref": "Hex" }, "call_gas_limit": { "$ref": "Hex" }, "factory": { "type": "string" }, "factory_data": { "$ref": "Hex" }, "max_fee_per_gas": { "$ref": "Hex" }, "max_priority_fee_per_gas": { "$ref": "Hex" }, "nonce": { "$ref": "Hex" }, "paymaster": { "type": "string" }, "paymaster_data": { "$ref": "Hex" }, "paymaster_post_op_gas_limit": { "$ref": "Hex" }, "paymaster_verification_gas_limit": { "$ref": "Hex" }, "pre_verification_gas": { "$ref": "Hex" }, "sender": { "type": "string" }, "verification_gas_limit": { "$ref": "Hex" } } };
+const schemaUserOperationInput = { "$id": "UserOperationInput", "type": "object", "required": ["call_data", "call_gas_limit", "max_fee_per_gas", "max_priority_fee_per_gas", "nonce", "pre_verification_gas", "sender", "verification_gas_limit"], "additionalProperties": false, "properties": { "call_data": { "$ref": "Hex" }, "call_gas_limit": { "$ref": "Hex" }, "factory": { "type": "string", "maxLength": 128 }, "factory_data": { "$ref": "Hex" }, "max_fee_per_gas": { "$ref": "Hex" }, "max_priority_fee_per_gas": { "$ref": "Hex" }, "nonce": { "$ref": "Hex" }, "paymaster": { "type": "string", "maxLength": 128 }, "paymaster_data": { "$ref": "Hex" }, "paymaster_post_op_gas_limit": { "$ref": "Hex" }, "paymaster_verification_gas_limit": { "$ref": "Hex" }, "pre_verification_gas": { "$ref": "Hex" }, "sender": { "type": "string", "maxLength": 128 }, "verification_gas_limit": { "$ref": "Hex" } } };
 function validateEthereumSign7702AuthorizationRpcInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -19722,10 +20136,18 @@ function validateEthereumSign7702AuthorizationRpcInput(data, { instancePath = ""
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -19839,10 +20261,18 @@ function validateEthereumSign7702AuthorizationRpcInputParams(data, { instancePat
      }
      if (valid0) {
       if (data.contract !== void 0) {
+       let data1 = data.contract;
        const _errs3 = errors;
-       if (typeof data.contract !== "string") {
-        validateEthereumSign7702AuthorizationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateEthereumSign7702AuthorizationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateEthereumSign7702AuthorizationRpcInputParams.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -19909,10 +20339,18 @@ function validateEthereumSecp256k1SignRpcInput(data, { instancePath = "", parent
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -20051,10 +20489,18 @@ function validateEthereumSignTypedDataRpcInput(data, { instancePath = "", parent
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSignTypedDataRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -20299,9 +20745,14 @@ function validateEthereumTypedDataInput(data, { instancePath = "", parentData, p
         const _errs6 = errors;
         if (errors === _errs6) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateEthereumTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 4096) {
+           validateEthereumTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/maxLength", keyword: "maxLength", params: { limit: 4096 }, message: "must NOT have more than 4096 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateEthereumTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateEthereumTypedDataInput.errors = [{ instancePath: instancePath + "/primary_type", schemaPath: "#/properties/primary_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -20371,10 +20822,18 @@ function validateEthereumPersonalSignRpcInput(data, { instancePath = "", parentD
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumPersonalSignRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -20567,10 +21026,18 @@ function validateEthereumSendTransactionRpcInput(data, { instancePath = "", pare
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSendTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -20726,7 +21193,7 @@ function validateEthereumSendTransactionRpcInput(data, { instancePath = "", pare
  return errors === 0;
 }
 
-const schemaEthereumSendTransactionRpcInput = { "$id": "EthereumSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string" }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "eth_sendTransaction" }, "params": { "$ref": "EthereumSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
+const schemaEthereumSendTransactionRpcInput = { "$id": "EthereumSendTransactionRpcInput", "type": "object", "required": ["caip2", "method", "params"], "additionalProperties": false, "properties": { "address": { "type": "string", "maxLength": 128 }, "caip2": { "$ref": "Caip2" }, "chain_type": { "type": "string", "const": "ethereum" }, "experimental_data_suffix": { "$ref": "Hex" }, "method": { "type": "string", "const": "eth_sendTransaction" }, "params": { "$ref": "EthereumSendTransactionRpcInputParams" }, "reference_id": { "type": "string", "minLength": 1, "maxLength": 64 }, "sponsor": { "type": "boolean" }, "sponsor_options": { "$ref": "RpcSponsorOptions" }, "wallet_id": { "type": "string", "maxLength": 256 } } };
 function validateEthereumSendTransactionRpcInputParams(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -20954,10 +21421,18 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
          }
          if (valid0) {
           if (data.fee_token !== void 0) {
+           let data8 = data.fee_token;
            const _errs13 = errors;
-           if (typeof data.fee_token !== "string") {
-            validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/fee_token", schemaPath: "#/properties/fee_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
+           if (errors === _errs13) {
+            if (typeof data8 === "string") {
+             if (ucs2length(data8) > 128) {
+              validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/fee_token", schemaPath: "#/properties/fee_token/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+              return false;
+             }
+            } else {
+             validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/fee_token", schemaPath: "#/properties/fee_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
            }
            var valid0 = _errs13 === errors;
           } else {
@@ -20965,10 +21440,18 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
           }
           if (valid0) {
            if (data.from !== void 0) {
+            let data9 = data.from;
             const _errs15 = errors;
-            if (typeof data.from !== "string") {
-             validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
+            if (errors === _errs15) {
+             if (typeof data9 === "string") {
+              if (ucs2length(data9) > 128) {
+               validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+               return false;
+              }
+             } else {
+              validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
             }
             var valid0 = _errs15 === errors;
            } else {
@@ -21092,7 +21575,7 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
  return errors === 0;
 }
 
-const schemaUnsignedTempoTransaction = { "$id": "UnsignedTempoTransaction", "type": "object", "required": ["calls", "type"], "additionalProperties": false, "properties": { "aa_authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "TempoAaAuthorization" } }, "access_list": { "type": "array", "maxItems": 100, "items": { "$ref": "AccessListEntry" } }, "calls": { "type": "array", "minItems": 1, "maxItems": 100, "items": { "$ref": "TempoCall" } }, "chain_id": { "$ref": "Quantity" }, "fee_payer_signature": { "$ref": "TempoFeePayerSignature" }, "fee_token": { "type": "string" }, "from": { "type": "string" }, "gas_limit": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "nonce_key": { "$ref": "Quantity" }, "type": { "type": "number", "const": 118 }, "valid_after": { "$ref": "Quantity" }, "valid_before": { "$ref": "Quantity" } } };
+const schemaUnsignedTempoTransaction = { "$id": "UnsignedTempoTransaction", "type": "object", "required": ["calls", "type"], "additionalProperties": false, "properties": { "aa_authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "TempoAaAuthorization" } }, "access_list": { "type": "array", "maxItems": 100, "items": { "$ref": "AccessListEntry" } }, "calls": { "type": "array", "minItems": 1, "maxItems": 100, "items": { "$ref": "TempoCall" } }, "chain_id": { "$ref": "Quantity" }, "fee_payer_signature": { "$ref": "TempoFeePayerSignature" }, "fee_token": { "type": "string", "maxLength": 128 }, "from": { "type": "string", "maxLength": 128 }, "gas_limit": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "nonce_key": { "$ref": "Quantity" }, "type": { "type": "number", "const": 118 }, "valid_after": { "$ref": "Quantity" }, "valid_before": { "$ref": "Quantity" } } };
 function validateTempoFeePayerSignature(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21194,10 +21677,18 @@ function validateTempoCall(data, { instancePath = "", parentData, parentDataProp
      }
      if (valid0) {
       if (data.to !== void 0) {
+       let data1 = data.to;
        const _errs3 = errors;
-       if (typeof data.to !== "string") {
-        validateTempoCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateTempoCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateTempoCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -21247,10 +21738,18 @@ function validateAccessListEntry(data, { instancePath = "", parentData, parentDa
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateAccessListEntry.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateAccessListEntry.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateAccessListEntry.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -21332,10 +21831,18 @@ function validateTempoAaAuthorization(data, { instancePath = "", parentData, par
      }
      if (valid0) {
       if (data.contract !== void 0) {
+       let data1 = data.contract;
        const _errs3 = errors;
-       if (typeof data.contract !== "string") {
-        validateTempoAaAuthorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateTempoAaAuthorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateTempoAaAuthorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -21447,10 +21954,18 @@ function validateUnsignedStandardEthereumTransaction(data, { instancePath = "", 
       }
       if (valid0) {
        if (data.from !== void 0) {
+        let data4 = data.from;
         const _errs7 = errors;
-        if (typeof data.from !== "string") {
-         validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (errors === _errs7) {
+         if (typeof data4 === "string") {
+          if (ucs2length(data4) > 128) {
+           validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+           return false;
+          }
+         } else {
+          validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
         }
         var valid0 = _errs7 === errors;
        } else {
@@ -21513,10 +22028,18 @@ function validateUnsignedStandardEthereumTransaction(data, { instancePath = "", 
             }
             if (valid0) {
              if (data.to !== void 0) {
+              let data10 = data.to;
               const _errs14 = errors;
-              if (typeof data.to !== "string") {
-               validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
+              if (errors === _errs14) {
+               if (typeof data10 === "string") {
+                if (ucs2length(data10) > 128) {
+                 validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+                 return false;
+                }
+               } else {
+                validateUnsignedStandardEthereumTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
               }
               var valid0 = _errs14 === errors;
              } else {
@@ -21570,7 +22093,7 @@ function validateUnsignedStandardEthereumTransaction(data, { instancePath = "", 
  return errors === 0;
 }
 
-const schemaUnsignedStandardEthereumTransaction = { "$id": "UnsignedStandardEthereumTransaction", "type": "object", "additionalProperties": false, "properties": { "authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "EthereumSign7702Authorization" } }, "chain_id": { "$ref": "Quantity" }, "data": { "$ref": "Hex" }, "from": { "type": "string" }, "gas_limit": { "$ref": "Quantity" }, "gas_price": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "to": { "type": "string" }, "type": { "type": "number", "enum": [0, 1, 2, 4] }, "value": { "$ref": "Quantity" } } };
+const schemaUnsignedStandardEthereumTransaction = { "$id": "UnsignedStandardEthereumTransaction", "type": "object", "additionalProperties": false, "properties": { "authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "EthereumSign7702Authorization" } }, "chain_id": { "$ref": "Quantity" }, "data": { "$ref": "Hex" }, "from": { "type": "string", "maxLength": 128 }, "gas_limit": { "$ref": "Quantity" }, "gas_price": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "to": { "type": "string", "maxLength": 128 }, "type": { "type": "number", "enum": [0, 1, 2, 4] }, "value": { "$ref": "Quantity" } } };
 function validateEthereumSign7702Authorization(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21602,10 +22125,18 @@ function validateEthereumSign7702Authorization(data, { instancePath = "", parent
      }
      if (valid0) {
       if (data.contract !== void 0) {
+       let data1 = data.contract;
        const _errs3 = errors;
-       if (typeof data.contract !== "string") {
-        validateEthereumSign7702Authorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 128) {
+          validateEthereumSign7702Authorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+          return false;
+         }
+        } else {
+         validateEthereumSign7702Authorization.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
        }
        var valid0 = _errs3 === errors;
       } else {
@@ -21676,7 +22207,7 @@ function validateEthereumSign7702Authorization(data, { instancePath = "", parent
  return errors === 0;
 }
 
-const schemaEthereumSign7702Authorization = { "$id": "EthereumSign7702Authorization", "type": "object", "required": ["chain_id", "contract", "nonce", "r", "s", "y_parity"], "additionalProperties": false, "properties": { "chain_id": { "$ref": "Quantity" }, "contract": { "type": "string" }, "nonce": { "$ref": "Quantity" }, "r": { "$ref": "Hex" }, "s": { "$ref": "Hex" }, "y_parity": { "type": "integer", "enum": [0, 1] } } };
+const schemaEthereumSign7702Authorization = { "$id": "EthereumSign7702Authorization", "type": "object", "required": ["chain_id", "contract", "nonce", "r", "s", "y_parity"], "additionalProperties": false, "properties": { "chain_id": { "$ref": "Quantity" }, "contract": { "type": "string", "maxLength": 128 }, "nonce": { "$ref": "Quantity" }, "r": { "$ref": "Hex" }, "s": { "$ref": "Hex" }, "y_parity": { "type": "integer", "enum": [0, 1] } } };
 function validateEthereumSignTransactionRpcInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21697,10 +22228,18 @@ function validateEthereumSignTransactionRpcInput(data, { instancePath = "", pare
     }
     if (_errs1 === errors) {
      if (data.address !== void 0) {
+      let data0 = data.address;
       const _errs2 = errors;
-      if (typeof data.address !== "string") {
-       validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 128) {
+         validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 128 }, message: "must NOT have more than 128 characters" }];
+         return false;
+        }
+       } else {
+        validateEthereumSignTransactionRpcInput.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -22977,9 +23516,16 @@ const schemaKyxEnvironment = { "$id": "KyxEnvironment", "type": "string", "enum"
 function validateKyxEndorsementName(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
- if (typeof data !== "string") {
-  validateKyxEndorsementName.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 256) {
+    validateKyxEndorsementName.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+    return false;
+   }
+  } else {
+   validateKyxEndorsementName.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
  }
  validateKyxEndorsementName.errors = vErrors;
  return errors === 0;
@@ -23254,9 +23800,14 @@ function validateEvmCaip2(data, { instancePath = "", parentData, parentDataPrope
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (!pattern28.test(data)) {
-    validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^eip155:\\d+$" }, message: 'must match pattern "^eip155:\\d+$"' }];
+   if (ucs2length(data) > 39) {
+    validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 39 }, message: "must NOT have more than 39 characters" }];
     return false;
+   } else {
+    if (!pattern28.test(data)) {
+     validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^eip155:\\d+$" }, message: 'must match pattern "^eip155:\\d+$"' }];
+     return false;
+    }
    }
   } else {
    validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];

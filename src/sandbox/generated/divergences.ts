@@ -167,11 +167,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "tokenIssuer"
    },
    {
-    "text": "for fields without a bound in the contract: twice its longest bounded field.",
-    "path": "src/domain/wallets/users/linked-account-kinds.ts",
-    "symbol": "MAX_CHARACTERS"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
@@ -347,11 +342,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "flags that contradict each other are a mistake of the request, not the outcome of one user.",
     "path": "src/domain/wallets/users/batch-create-users.ts",
     "symbol": "walletsOf"
-   },
-   {
-    "text": "for fields without a bound in the contract: twice its longest bounded field.",
-    "path": "src/domain/wallets/users/linked-account-kinds.ts",
-    "symbol": "MAX_CHARACTERS"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
@@ -683,13 +673,7 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "createOrganization",
   "simulated": [],
-  "decisions": [
-   {
-    "text": "the contract sets no limit.",
-    "path": "src/domain/access/organizations/change-organizations.ts",
-    "symbol": "MAX_NAME_CHARACTERS"
-   }
-  ]
+  "decisions": []
  },
  {
   "operation": "createOrganizationExternalFiatAccount",
@@ -777,11 +761,6 @@ export const divergences: readonly OperationDivergences[] = [
   "operation": "createUser",
   "simulated": [],
   "decisions": [
-   {
-    "text": "for fields without a bound in the contract: twice its longest bounded field.",
-    "path": "src/domain/wallets/users/linked-account-kinds.ts",
-    "symbol": "MAX_CHARACTERS"
-   },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
@@ -921,11 +900,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an existing user gets no new way to log in here, which may need a key of that user: the account must be linked before.",
     "path": "src/domain/wallets/recovery/create-wallets-with-recovery.ts",
     "symbol": "requireAccounts"
-   },
-   {
-    "text": "for fields without a bound in the contract: twice its longest bounded field.",
-    "path": "src/domain/wallets/users/linked-account-kinds.ts",
-    "symbol": "MAX_CHARACTERS"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
@@ -1710,11 +1684,6 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
     "path": "src/domain/wallets/users/authorize-identity-change.ts",
     "symbol": "authorizeIdentityChange"
-   },
-   {
-    "text": "for fields without a bound in the contract: twice its longest bounded field.",
-    "path": "src/domain/wallets/users/linked-account-kinds.ts",
-    "symbol": "MAX_CHARACTERS"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
@@ -2529,13 +2498,7 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "updateOrganization",
   "simulated": [],
-  "decisions": [
-   {
-    "text": "the contract sets no limit.",
-    "path": "src/domain/access/organizations/change-organizations.ts",
-    "symbol": "MAX_NAME_CHARACTERS"
-   }
-  ]
+  "decisions": []
  },
  {
   "operation": "updateOrganizationSecretSigningKey",

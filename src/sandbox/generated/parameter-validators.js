@@ -180,9 +180,14 @@ function validateAddOperator(data, { instancePath = "", parentData, parentDataPr
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateAddOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateAddOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateAddOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -431,6 +436,7 @@ function validateChangeEarnVault(data, { instancePath = "", parentData, parentDa
        } else {
         if (data0.vault_id !== void 0) {
          let data1 = data0.vault_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -455,6 +461,14 @@ function validateChangeEarnVault(data, { instancePath = "", parentData, parentDa
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["vault_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateChangeEarnVault.errors = [{ instancePath: instancePath + "/path/vault_id", schemaPath: "#/properties/path/properties/vault_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -561,9 +575,14 @@ function validateChangeOperatorRole(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -604,9 +623,14 @@ function validateChangeOperatorRole(data, { instancePath = "", parentData, paren
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -750,6 +774,7 @@ function validateConfigureApp(data, { instancePath = "", parentData, parentDataP
        } else {
         if (data0.app_id !== void 0) {
          let data1 = data0.app_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -774,6 +799,14 @@ function validateConfigureApp(data, { instancePath = "", parentData, parentDataP
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateConfigureApp.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -878,6 +911,14 @@ function validateConfigureUser(data, { instancePath = "", parentData, parentData
            }
           }
          }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateConfigureUser.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
          var valid1 = _errs3 === errors;
         } else {
          var valid1 = true;
@@ -910,6 +951,14 @@ function validateConfigureUser(data, { instancePath = "", parentData, parentData
             data2 = coerced1;
             if (data0 !== void 0) {
              data0["user_id"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs5) {
+           if (typeof data2 === "string") {
+            if (ucs2length(data2) > 256) {
+             validateConfigureUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+             return false;
             }
            }
           }
@@ -1116,6 +1165,7 @@ function validateCreateEarnVault(data, { instancePath = "", parentData, parentDa
        } else {
         if (data0.app_id !== void 0) {
          let data1 = data0.app_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -1140,6 +1190,14 @@ function validateCreateEarnVault(data, { instancePath = "", parentData, parentDa
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["app_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateCreateEarnVault.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -1456,6 +1514,7 @@ function validateDeleteSnapshot(data, { instancePath = "", parentData, parentDat
        } else {
         if (data0.name !== void 0) {
          let data1 = data0.name;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -1480,6 +1539,14 @@ function validateDeleteSnapshot(data, { instancePath = "", parentData, parentDat
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["name"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateDeleteSnapshot.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -1556,6 +1623,7 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
        } else {
         if (data0.name !== void 0) {
          let data1 = data0.name;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -1580,6 +1648,14 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["name"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -2576,6 +2652,7 @@ function validateGetEvent(data, { instancePath = "", parentData, parentDataPrope
        } else {
         if (data0.event_id !== void 0) {
          let data1 = data0.event_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -2600,6 +2677,14 @@ function validateGetEvent(data, { instancePath = "", parentData, parentDataPrope
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["event_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetEvent.errors = [{ instancePath: instancePath + "/path/event_id", schemaPath: "#/properties/path/properties/event_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -2785,6 +2870,7 @@ function validateGetPolicyTrace(data, { instancePath = "", parentData, parentDat
        } else {
         if (data0.trace_id !== void 0) {
          let data1 = data0.trace_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -2809,6 +2895,14 @@ function validateGetPolicyTrace(data, { instancePath = "", parentData, parentDat
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["trace_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetPolicyTrace.errors = [{ instancePath: instancePath + "/path/trace_id", schemaPath: "#/properties/path/properties/trace_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -2885,6 +2979,7 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
        } else {
         if (data0.request_id !== void 0) {
          let data1 = data0.request_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -2909,6 +3004,14 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["request_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateGetRequest.errors = [{ instancePath: instancePath + "/path/request_id", schemaPath: "#/properties/path/properties/request_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -3940,9 +4043,14 @@ function validateListOperatorRecords(data, { instancePath = "", parentData, pare
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -4220,9 +4328,14 @@ function validateListOperators(data, { instancePath = "", parentData, parentData
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateListOperators.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateListOperators.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListOperators.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -5474,6 +5587,7 @@ function validateLoadSnapshot(data, { instancePath = "", parentData, parentDataP
        } else {
         if (data0.name !== void 0) {
          let data1 = data0.name;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -5498,6 +5612,14 @@ function validateLoadSnapshot(data, { instancePath = "", parentData, parentDataP
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["name"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateLoadSnapshot.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -6332,9 +6454,14 @@ function validateRemoveOperator(data, { instancePath = "", parentData, parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/app_id", schemaPath: "#/properties/path/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -6375,9 +6502,14 @@ function validateRemoveOperator(data, { instancePath = "", parentData, parentDat
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) < 1) {
-             validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            if (ucs2length(data2) > 256) {
+             validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
              return false;
+            } else {
+             if (ucs2length(data2) < 1) {
+              validateRemoveOperator.errors = [{ instancePath: instancePath + "/path/operator_id", schemaPath: "#/properties/path/properties/operator_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
             }
            }
           }
@@ -6458,6 +6590,7 @@ function validateReplayEvent(data, { instancePath = "", parentData, parentDataPr
        } else {
         if (data0.event_id !== void 0) {
          let data1 = data0.event_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -6482,6 +6615,14 @@ function validateReplayEvent(data, { instancePath = "", parentData, parentDataPr
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["event_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateReplayEvent.errors = [{ instancePath: instancePath + "/path/event_id", schemaPath: "#/properties/path/properties/event_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -6621,6 +6762,7 @@ function validateReplayRequest(data, { instancePath = "", parentData, parentData
        } else {
         if (data0.request_id !== void 0) {
          let data1 = data0.request_id;
+         const _errs3 = errors;
          if (typeof data1 !== "string") {
           let dataType0 = typeof data1;
           let coerced0 = void 0;
@@ -6645,6 +6787,14 @@ function validateReplayRequest(data, { instancePath = "", parentData, parentData
            data1 = coerced0;
            if (data0 !== void 0) {
             data0["request_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateReplayRequest.errors = [{ instancePath: instancePath + "/path/request_id", schemaPath: "#/properties/path/properties/request_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
            }
           }
          }
@@ -6814,9 +6964,14 @@ function validateRestoreWallet(data, { instancePath = "", parentData, parentData
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateRestoreWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateRestoreWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateRestoreWallet.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }
@@ -7772,9 +7927,14 @@ function validateTakeOverUser(data, { instancePath = "", parentData, parentDataP
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) < 1) {
-            validateTakeOverUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           if (ucs2length(data1) > 256) {
+            validateTakeOverUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
             return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateTakeOverUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
            }
           }
          }

@@ -1428,9 +1428,14 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
         const _errs6 = errors;
         if (errors === _errs6) {
          if (typeof data2 === "string") {
-          if (ucs2length(data2) < 1) {
-           validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          if (ucs2length(data2) > 254) {
+           validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/maxLength", keyword: "maxLength", params: { limit: 254 }, message: "must NOT have more than 254 characters" }];
            return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
           }
          } else {
           validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -1454,7 +1459,7 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
  return errors === 0;
 }
 
-const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "email": { "type": "string", "minLength": 1 } } };
+const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1, "maxLength": 256 }, "email": { "type": "string", "maxLength": 254, "minLength": 1 } } };
 function validateDecideSandboxVerificationRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1948,10 +1953,18 @@ function validateDraftPolicy(data, { instancePath = "", parentData, parentDataPr
     return false;
    } else {
     if (data.chain_type !== void 0) {
+     let data0 = data.chain_type;
      const _errs2 = errors;
-     if (typeof data.chain_type !== "string") {
-      validateDraftPolicy.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-      return false;
+     if (errors === _errs2) {
+      if (typeof data0 === "string") {
+       if (ucs2length(data0) > 64) {
+        validateDraftPolicy.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+        return false;
+       }
+      } else {
+       validateDraftPolicy.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
      }
      var valid0 = _errs2 === errors;
     } else {
@@ -3466,10 +3479,18 @@ function validateTriggerSandboxEventRequest(data, { instancePath = "", parentDat
             return false;
            } else {
             for (const key1 in data3) {
+             let data4 = data3[key1];
              const _errs12 = errors;
-             if (typeof data3[key1] !== "string") {
-              validateTriggerSandboxEventRequest.errors = [{ instancePath: instancePath + "/set_text/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/set_text/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-              return false;
+             if (errors === _errs12) {
+              if (typeof data4 === "string") {
+               if (ucs2length(data4) > 65536) {
+                validateTriggerSandboxEventRequest.errors = [{ instancePath: instancePath + "/set_text/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/set_text/additionalProperties/maxLength", keyword: "maxLength", params: { limit: 65536 }, message: "must NOT have more than 65536 characters" }];
+                return false;
+               }
+              } else {
+               validateTriggerSandboxEventRequest.errors = [{ instancePath: instancePath + "/set_text/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/set_text/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
              }
              var valid1 = _errs12 === errors;
              if (!valid1) {

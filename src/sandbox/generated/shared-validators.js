@@ -88,9 +88,14 @@ function validateSnapshotContent(data, { instancePath = "", parentData, parentDa
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateSnapshotContent.errors = [{ instancePath: instancePath + "/content", schemaPath: "#/properties/content/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+        if (ucs2length(data0) > 25165824) {
+         validateSnapshotContent.errors = [{ instancePath: instancePath + "/content", schemaPath: "#/properties/content/maxLength", keyword: "maxLength", params: { limit: 25165824 }, message: "must NOT have more than 25165824 characters" }];
          return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateSnapshotContent.errors = [{ instancePath: instancePath + "/content", schemaPath: "#/properties/content/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
         }
        } else {
         validateSnapshotContent.errors = [{ instancePath: instancePath + "/content", schemaPath: "#/properties/content/type", keyword: "type", params: { type: "string" }, message: "must be string" }];

@@ -121,7 +121,7 @@ describe('the filters', () => {
     expect(await list({ intent_type: 'KEY_QUORUM', status: 'pending' })).toEqual(['quorum']);
     expect(await list({ resource_id: walletId })).toEqual(['short', 'signing']);
     expect(await list({ created_by_id: 'did:service:cunknown' })).toEqual([]);
-    for (const unknown of ['x'.repeat(10_000), "' or 1=1"]) {
+    for (const unknown of ['x'.repeat(256), "' or 1=1"]) {
       expect(await list({ resource_id: unknown })).toEqual([]);
       expect(await list({ created_by_id: unknown })).toEqual([]);
       const absent = await refusal(sandbox, 'getIntent', { path: { intent_id: unknown } });

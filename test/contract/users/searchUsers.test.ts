@@ -47,7 +47,7 @@ test('a term finds the user by id, address, number and name, in full or by prefi
     expect((await call(sandbox, 'searchUsers', { body: { searchTerm } })).body, searchTerm).toEqual(carol);
     expect(await refusal(other, 'searchUsers', { body: { searchTerm } })).toEqual(absent);
   }
-  for (const searchTerm of ['arol', 'carol@example.org', ' ', '%', '_', '\ud800', 'é'.repeat(5000)]) {
+  for (const searchTerm of ['arol', 'carol@example.org', ' ', '%', '_', '\ud800', 'é'.repeat(4000)]) {
     expect(await refusal(sandbox, 'searchUsers', { body: { searchTerm } }), searchTerm).toEqual(absent);
   }
 });

@@ -234,7 +234,7 @@ describe('payLightningInvoice', () => {
   test('refuses invoices that cannot be paid', async () => {
     await fund(bob, 1_000n);
     const reach = 'expected a BOLT 11 invoice of the operators of MAINNET; they reach no other node';
-    for (const invoice of [foreign, 'lnbc1', alice.address, `lnbc1${'q'.repeat(100_000)}`]) {
+    for (const invoice of [foreign, 'lnbc1', alice.address, `lnbc1${'q'.repeat(8_000)}`]) {
       expect(await refusedPayment(bob, { invoice })).toBe(`400 invalid_data /params/invoice: ${reach}`);
     }
     const { encoded_invoice: invoice } = await invoiceOf(alice, { amount_sats: 500, expiry_seconds: 60 });

@@ -57,11 +57,32 @@ const faults: [string, File, string, string, string][] = [
     '#/components/schemas/Bear/properties/owner_ids: no maxItems',
   ],
   [
-    'an id of a body without a limit',
+    'a text of a body whose pattern has no end',
     'toys.yaml',
     'items: { type: string, x-format: user-did } }',
     "items: { type: string, pattern: '^did:' } }",
     '#/components/schemas/Bear/properties/owner_ids/items: no maxLength',
+  ],
+  [
+    'a text of a body whose pattern holds for a part of it',
+    'toys.yaml',
+    'items: { type: string, x-format: user-did } }',
+    "items: { type: string, pattern: '^a|b$' } }",
+    '#/components/schemas/Bear/properties/owner_ids/items: no maxLength',
+  ],
+  [
+    'a text of a body with a format that has no limit',
+    'toys.yaml',
+    'name: { type: [string, "null"], maxLength: 64,',
+    'name: { type: [string, "null"], format: email,',
+    '#/components/schemas/Bear/properties/name: no maxLength',
+  ],
+  [
+    'a text of a path without a limit',
+    'toys.yaml',
+    'minLength: 2, maxLength: 64 }',
+    'minLength: 2 }',
+    '#/paths/~1v1~1toys~1{toy_id}/put/parameters/0/schema: no maxLength',
   ],
   [
     'an array of a query without a limit',
@@ -179,7 +200,7 @@ const faults: [string, File, string, string, string][] = [
     'a union whose branches the tag cannot tell apart',
     'toys.yaml',
     'kind: { const: bear }',
-    'kind: { type: string }',
+    'kind: { type: string, maxLength: 9 }',
     '#/components/schemas/Toy: expected `Bear` to declare `kind` with a `const` or an `enum` of strings',
   ],
   [

@@ -1,13 +1,9 @@
-import { invalidField } from '../../../errors.ts';
 import type { CreateOrganizationRequest, UpdateOrganizationRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { requireKeyQuorums } from '../key-quorums/require-key-quorums.ts';
 import { findOrganizationForUpdate } from './find-organization.ts';
 import { OrganizationEntity, type StoredOrganization } from './organization.entity.ts';
 import { OrganizationSecretEntity } from './organization-secret.entity.ts';
-
-// CHOICE: the contract sets no limit.
-const MAX_NAME_CHARACTERS = 256;
 
 /**
  * Creates an organization.
@@ -18,7 +14,6 @@ export async function createOrganization(
   context: OperationContext,
   input: CreateOrganizationRequest,
 ): Promise<StoredOrganization> {
-  checkName(input.display_name);
   await requireKeyQuorums(context, [input.default_key_quorum_id], '/default_key_quorum_id');
   const organization = context.em.create(OrganizationEntity, {
     id: context.ids.cuid(),
@@ -43,7 +38,6 @@ export async function updateOrganization(
   input: UpdateOrganizationRequest,
 ): Promise<StoredOrganization> {
   const organization = await findOrganizationForUpdate(context, id);
-  if (input.display_name !== undefined) checkName(input.display_name);
   if (input.default_key_quorum_id !== undefined) {
     await requireKeyQuorums(context, [input.default_key_quorum_id], '/default_key_quorum_id');
   }
@@ -63,10 +57,4 @@ export async function deleteOrganization(context: OperationContext, id: string):
   const organization = await findOrganizationForUpdate(context, id);
   await context.em.nativeDelete(OrganizationSecretEntity, { organizationId: organization.id });
   await context.em.remove(organization).flush();
-}
-
-function checkName(name: string): void {
-  if (name.length > MAX_NAME_CHARACTERS) {
-    throw invalidField('/display_name', `must have at most ${MAX_NAME_CHARACTERS} characters`);
-  }
 }

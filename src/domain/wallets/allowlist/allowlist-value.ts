@@ -3,9 +3,6 @@ import type { AllowlistEntryRequest } from '../../../generated/schemas.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 
-// RFC 5321 §4.5.3.1.3: the longest address that fits into a path.
-const MAX_EMAIL_CHARACTERS = 254;
-
 // RFC 1035 §2.3.1, with a leading digit allowed as in RFC 1123 §2.1.
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
@@ -21,7 +18,7 @@ export function readAllowlistValue({ type, value }: AllowlistEntryRequest): stri
 }
 
 const expectations: Readonly<Record<AllowlistEntryRequest['type'], string>> = {
-  email: `must have at most ${MAX_EMAIL_CHARACTERS} characters`,
+  email: 'expected an email address',
   emailDomain: 'expected a domain such as `acme.example`',
   phone: 'expected a phone number',
   wallet: 'expected an address of `ethereum` or `solana`',
@@ -32,7 +29,6 @@ function normalize(type: AllowlistEntryRequest['type'], value: string): string |
   if (type === 'wallet') {
     return normalizeWalletAddress('ethereum', value) ?? normalizeWalletAddress('solana', value);
   }
-  if (value.length > MAX_EMAIL_CHARACTERS || (type === 'emailDomain' && !DOMAIN.test(value)))
-    return undefined;
+  if (type === 'emailDomain' && !DOMAIN.test(value)) return undefined;
   return normalizeEmail(value);
 }

@@ -23,12 +23,6 @@ type Encoders = {
   readonly [Type in LinkedAccountInput['type']]: (input: InputOf<Type>, pointer: string) => Encoded;
 };
 
-// RFC 5321 §4.5.3.1.3: a path of 256 octets less its two brackets.
-const MAX_EMAIL_CHARACTERS = 254;
-
-// CHOICE: for fields without a bound in the contract: twice its longest bounded field.
-const MAX_CHARACTERS = 4096;
-
 /** E-mail addresses are compared and stored in lower case. */
 export function normalizeEmail(address: string): string {
   return address.toLowerCase();
@@ -71,8 +65,7 @@ const lower = (name: string | null | undefined): string | null => name?.toLowerC
  * One entry per kind. Members omitted by the importer are null on the wire where the response schema requires them.
  */
 const encoders: Encoders = {
-  email: ({ address }, pointer) => {
-    if (address.length > MAX_EMAIL_CHARACTERS) throw tooLong(`${pointer}/address`, MAX_EMAIL_CHARACTERS);
+  email: ({ address }) => {
     const normal = normalizeEmail(address);
     return { subject: normal, username: null, details: { address: normal } };
   },
@@ -148,20 +141,11 @@ const encoders: Encoders = {
  * Converts an account from a request to its stored form.
  *
  * @param pointer JSON pointer to the account in the request body; empty when it is the body.
- * @throws ApiError invalid_data for an invalid number or address, and for text that is too long.
+ * @throws ApiError invalid_data for an invalid number or address.
  */
 export function encodeLinkedAccount(input: LinkedAccountInput, pointer: string): LinkedAccountRecord {
-  for (const [name, value] of Object.entries(input)) {
-    if (typeof value === 'string' && value.length > MAX_CHARACTERS) {
-      throw tooLong(`${pointer}/${name}`, MAX_CHARACTERS);
-    }
-  }
   const encode = encoders[input.type] as (input: LinkedAccountInput, pointer: string) => Encoded;
   return { type: input.type, ...encode(input, pointer) };
-}
-
-function tooLong(pointer: string, limit: number) {
-  return invalidField(pointer, `must have at most ${limit} characters`);
 }
 
 /** Kinds of which a user may have several; every other kind is limited to one. */
