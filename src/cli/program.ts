@@ -27,7 +27,7 @@ import { mockCommand } from './mock.ts';
 import { policyCommand } from './policy.ts';
 import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
-import { completionCommand } from './shell/completion.ts';
+import { completeCommand, completionCommand } from './shell/completion.ts';
 import { doctorCommand } from './shell/doctor.ts';
 import { envCommand } from './shell/env.ts';
 import { execCommand } from './shell/exec.ts';
@@ -109,9 +109,10 @@ function makeProgram(): Command {
     auditCommand(),
     policyCommand(),
     sigCommand(),
-    completionCommand(makeProgram),
+    completionCommand(),
   ];
   for (const command of commands) program.addCommand(command);
+  program.addCommand(completeCommand(makeProgram), { hidden: true });
   configureCommands(program);
   return program;
 }

@@ -1,45 +1,55 @@
 import { Argument, Command } from 'commander';
-import { bashScript, fishScript, zshScript } from './completion-scripts.ts';
-
-/** What can be completed after a command: its path is empty for the program itself. */
-export interface CompletedCommand {
-  /** `events wait`. */
-  readonly path: string;
-  readonly subcommands: readonly { readonly name: string; readonly description: string }[];
-  readonly options: readonly CompletedOption[];
-  /** Values of the first argument. */
-  readonly words: readonly string[];
-}
-
-interface CompletedOption {
-  /** `-i` and `--include`. */
-  readonly names: readonly string[];
-  readonly description: string;
-  readonly value: 'none' | 'file' | 'folder' | 'word';
-  /** The values to choose from. */
-  readonly choices: readonly string[];
-}
-
-const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 const examples = `
 Examples:
   $ source <(custos completion bash)                   in ~/.bashrc
   $ source <(custos completion zsh)
         in ~/.zshrc, after compinit
-  $ custos completion fish > ~/.config/fish/completions/custos.fish`;
+  $ custos completion fish > ~/.config/fish/completions/custos.fish
+  $ custos completion powershell >> $PROFILE`;
 
-/** `custos completion`: prints a script for a shell, made from the tree of commands. */
-export function completionCommand(program: () => Command): Command {
+/** `custos completion`: prints a script for a shell, which calls `custos complete` at each press of the tab key. */
+export function completionCommand(): Command {
+  const shells = ['bash', 'zsh', 'fish', 'powershell'];
   return new Command('completion')
     .description('print a script that completes commands, options and operations')
-    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
+    .addArgument(new Argument('<shell>', 'the shell').choices(shells))
     .addHelpText('after', examples)
-    .action(async (shell: keyof typeof scripts) => {
-      const { listOperations } = await import('../../client/calls/find-operation.ts');
-      const operations = listOperations().map(({ id }) => id);
-      console.log(scripts[shell](completedCommands(program(), operations.sort())));
+    .action(async (shell: string) => {
+      const { script } = await import('@bomb.sh/tab');
+      script(shell, 'custos', 'custos');
     });
+}
+
+/** `custos complete -- <words>`: prints what the last of the words may become. */
+export function completeCommand(program: () => Command): Command {
+  return new Command('complete').argument('[words...]').action(async (words: string[]) => {
+    const [{ RootCommand }, { listOperations }] = await Promise.all([
+      import('@bomb.sh/tab'),
+      import('../../client/calls/find-operation.ts'),
+    ]);
+    const completions = new RootCommand();
+    const operations = listOperations().map(({ id }) => id);
+    const add = (command: Command, path: string): void => {
+      const target = path === '' ? completions : completions.command(path, command.description());
+      for (const option of command.createHelp().visibleOptions(command)) {
+        if (option.long === undefined || option.long === null) continue;
+        const choices = option.argChoices ?? knownValues[option.long];
+        const [name, alias] = [option.long.slice(2), option.short?.slice(1)];
+        const isFlag = !option.required && !option.optional;
+        if (isFlag) target.option(name, option.description, alias);
+        else target.option(name, option.description, offer(choices ?? []), alias);
+      }
+      const [first] = command.registeredArguments;
+      const values = path === 'call' || path === 'logs' ? operations : first?.argChoices;
+      if (first !== undefined && values !== undefined) target.argument(first.name(), offer(values));
+      for (const child of command.createHelp().visibleCommands(command)) {
+        add(child, path === '' ? child.name() : `${path} ${child.name()}`);
+      }
+    };
+    add(program(), '');
+    completions.parse(words);
+  });
 }
 
 /** Options whose values are known, but not checked by the command line. */
@@ -50,45 +60,8 @@ const knownValues: Readonly<Record<string, readonly string[]>> = {
   '--record': ['on', 'off'],
 };
 
-function completedCommands(program: Command, operations: readonly string[]): CompletedCommand[] {
-  const read = (command: Command, path: string): CompletedCommand[] => [
-    {
-      path,
-      subcommands: command.commands.map((child) => ({
-        name: child.name(),
-        description: child.description(),
-      })),
-      options: [...command.options, ...(helpOf(command) ?? [])].map(completedOption),
-      words:
-        path === 'call' || path === 'logs'
-          ? operations
-          : [...(command.registeredArguments[0]?.argChoices ?? [])],
-    },
-    ...command.commands.flatMap((child) =>
-      read(child, path === '' ? child.name() : `${path} ${child.name()}`),
-    ),
-  ];
-  return read(program, '');
-}
-
-/** Commander keeps the help option apart from the others. */
-function helpOf(command: Command): readonly Command['options'][number][] {
-  return command
-    .createHelp()
-    .visibleOptions(command)
-    .filter((option) => !command.options.includes(option));
-}
-
-function completedOption(option: Command['options'][number]): CompletedOption {
-  const { short, long, description, flags, argChoices } = option;
-  const names = [short, long].filter((name) => name !== undefined && name !== null);
-  const [, placeholder] = /[<[]([^<>[\]]+)[>\]]/.exec(flags) ?? [];
-  const choices = argChoices ?? knownValues[long ?? ''] ?? [];
-  return { names, description, value: valueKind(placeholder), choices };
-}
-
-function valueKind(placeholder: string | undefined): CompletedOption['value'] {
-  if (placeholder === undefined) return 'none';
-  if (placeholder === 'folder') return 'folder';
-  return placeholder === 'file' || placeholder === 'path' ? 'file' : 'word';
+function offer(values: readonly string[]) {
+  return (complete: (value: string, description: string) => void): void => {
+    for (const value of values) complete(value, '');
+  };
 }
