@@ -45,13 +45,15 @@ type Argument =
 
 type Command = { readonly encoded: string } & (
   | { readonly name: 'TransferObjects'; readonly objects: readonly Argument[]; readonly recipient: Argument }
-  | { readonly name: 'SplitCoins'; readonly amounts: readonly Argument[] }
-  | { readonly name: 'MergeCoins'; readonly destination: Argument }
+  | { readonly name: 'SplitCoins'; readonly coin: Argument; readonly amounts: readonly Argument[] }
+  | { readonly name: 'MergeCoins'; readonly destination: Argument; readonly sources: readonly Argument[] }
 );
 
 /** `pure` is undefined for an object. */
 interface Input {
   readonly pure: Uint8Array | undefined;
+  /** Whether it is an object that only the sender owns. */
+  readonly isOwned: boolean;
   readonly encoded: string;
 }
 
@@ -71,8 +73,9 @@ const TRANSACTION_INTENT = 0;
 
 /**
  * Decodes the transaction in an intent message, for policies; undefined for another intent, such as a personal message.
- * Throws InvalidTransactionError when the transaction does not decode completely, or has a command other than
- * TransferObjects, SplitCoins and MergeCoins. Source: sui-types, transaction.rs.
+ * Throws InvalidTransactionError when the transaction does not decode completely, has a command other than
+ * TransferObjects, SplitCoins and MergeCoins, or merges coins into one that another account may own. Source: sui-types,
+ * transaction.rs.
  */
 export function decodeSuiIntentMessage(message: Uint8Array): SuiTransaction | undefined {
   const isTransaction =
@@ -101,6 +104,7 @@ function readTransactionData(reader: ByteReader): SuiTransaction {
   const gasPrice = reader.u64();
   const gasBudget = reader.u64();
   const { encoded: expiration } = encodedOf(reader, () => skipExpiration(reader));
+  requireOwnMerges(commands, { inputs, isSponsored: gasOwner !== sender });
   return {
     sender,
     gasOwner,
@@ -122,28 +126,28 @@ function encodedOf<T>(reader: ByteReader, read: () => T): { value: T; encoded: s
 
 // CallArg: 0 Pure, 1 Object { 0 owned, 1 shared, 2 receiving }, 2 FundsWithdrawal
 function readInput(reader: ByteReader): Input {
-  const { value: pure, encoded } = encodedOf(reader, () => readPure(reader));
-  return { pure, encoded };
+  const { value, encoded } = encodedOf(reader, () => readInputBody(reader));
+  return { pure: undefined, isOwned: false, ...value, encoded };
 }
 
-function readPure(reader: ByteReader): Uint8Array | undefined {
+function readInputBody(reader: ByteReader): Partial<Input> {
   const variant = readBcsVariant(reader);
-  if (variant === 0) return readBcsBytes(reader);
+  if (variant === 0) return { pure: readBcsBytes(reader) };
   if (variant === 2) {
     skipFundsWithdrawal(reader);
-    return undefined;
+    return {};
   }
   if (variant !== 1) throw new InvalidBytesError(`expected a known input, got variant ${variant}`);
   const object = readBcsVariant(reader);
   if (object === 0 || object === 2) {
     skipObjectRef(reader);
-    return undefined;
+    return { isOwned: object === 0 };
   }
   if (object !== 1) throw new InvalidBytesError(`expected a known object, got variant ${object}`);
   reader.bytes(32);
   reader.u64();
   readBcsBool(reader);
-  return undefined;
+  return {};
 }
 
 // reservation { 0 u64 } || type { 0 balance of a type } || from { 0 sender, 1 sponsor, 2 allowance { funder, id } }
@@ -186,13 +190,13 @@ function readCommandBody(reader: ByteReader) {
     return { name: 'TransferObjects' as const, objects, recipient: readArgument(reader) };
   }
   if (variant === 2) {
-    readArgument(reader);
-    return { name: 'SplitCoins' as const, amounts: readBcsMany(reader, () => readArgument(reader)) };
+    const coin = readArgument(reader);
+    return { name: 'SplitCoins' as const, coin, amounts: readBcsMany(reader, () => readArgument(reader)) };
   }
   if (variant === 3) {
     const destination = readArgument(reader);
-    readBcsMany(reader, () => readArgument(reader));
-    return { name: 'MergeCoins' as const, destination };
+    const sources = readBcsMany(reader, () => readArgument(reader));
+    return { name: 'MergeCoins' as const, destination, sources };
   }
   const name = suiCommandNames[variant] ?? `variant ${variant}`;
   throw new InvalidBytesError(`expected TransferObjects, SplitCoins or MergeCoins, got ${name}`);
@@ -247,6 +251,31 @@ function skipExpiration(reader: ByteReader): void {
 function expectVariant(reader: ByteReader, expected: number, what: string): void {
   const variant = readBcsVariant(reader);
   if (variant !== expected) throw new InvalidBytesError(`expected ${what}, got variant ${variant}`);
+}
+
+/**
+ * Refuses merges that give coins away: into a shared object, which anyone may spend, and, where one account pays the gas
+ * of another, between the gas coin and coins of the sender.
+ */
+function requireOwnMerges(
+  commands: readonly Command[],
+  { inputs, isSponsored }: { readonly inputs: readonly Input[]; readonly isSponsored: boolean },
+): void {
+  const merges = commands.flatMap((command) => (command.name === 'MergeCoins' ? [command.destination] : []));
+  if (merges.some((to) => to.kind === 'input' && inputs[to.index]?.isOwned !== true)) {
+    throw new InvalidBytesError('expected merges into coins of the sender, got one into another object');
+  }
+  // A result may come from the gas coin.
+  const usesGas = commands.some((command) => argumentsOf(command).some(({ kind }) => kind === 'gas'));
+  if (isSponsored && usesGas && merges.length > 0) {
+    throw new InvalidBytesError('expected merges of coins of one account, got the gas coin of a sponsor');
+  }
+}
+
+function argumentsOf(command: Command): readonly Argument[] {
+  if (command.name === 'TransferObjects') return [...command.objects, command.recipient];
+  if (command.name === 'SplitCoins') return [command.coin, ...command.amounts];
+  return [command.destination, ...command.sources];
 }
 
 function toViews(commands: readonly Command[], inputs: readonly Input[]): readonly SuiCommand[] {

@@ -12,10 +12,13 @@ const reference = {
   digest: bcs.ObjectDigest.parse(Uint8Array.of(32, ...new Uint8Array(32))),
 };
 
-async function intentMessage(compose: (transaction: Transaction) => void): Promise<Uint8Array> {
+async function intentMessage(
+  compose: (transaction: Transaction) => void,
+  gasOwner = sender,
+): Promise<Uint8Array> {
   const transaction = new Transaction();
   transaction.setSender(sender);
-  transaction.setGasOwner(sender);
+  transaction.setGasOwner(gasOwner);
   transaction.setGasPrice(1000);
   transaction.setGasBudget(5_000_000);
   transaction.setGasPayment([reference]);
@@ -68,6 +71,72 @@ describe('the amount of a Sui transfer', () => {
       transaction.transferObjects([coin], other);
     });
     expect(commands.at(-1)).toEqual({ commandName: 'TransferObjects', recipient: undefined, amount: 5n });
+  });
+});
+
+describe('merged coins', () => {
+  const shared = { objectId: recipient, initialSharedVersion: 1, mutable: true };
+  type Coins = Record<'gas' | 'own' | 'split' | 'shared' | 'received', TransactionArgument>;
+
+  function coinsOf(transaction: Transaction): Coins {
+    return {
+      gas: transaction.gas,
+      own: transaction.objectRef(reference),
+      split: transaction.splitCoins(
+        transaction.objectRef({ ...reference, objectId: `0x${'ef'.repeat(32)}` }),
+        [5],
+      ),
+      shared: transaction.sharedObjectRef(shared),
+      received: transaction.receivingRef({ ...reference, objectId: recipient }),
+    };
+  }
+  const merging = (into: keyof Coins, from: keyof Coins, gasOwner?: string) =>
+    intentMessage((transaction) => {
+      const coins = coinsOf(transaction);
+      transaction.mergeCoins(coins[into], [coins[from]]);
+    }, gasOwner);
+
+  test('of one account are read', async () => {
+    for (const [into, from] of [
+      ['gas', 'own'],
+      ['gas', 'split'],
+      ['own', 'split'],
+      ['split', 'own'],
+      ['own', 'shared'],
+    ] as const) {
+      expect(decodeSuiIntentMessage(await merging(into, from)), `${from} into ${into}`).toBeDefined();
+    }
+    expect(decodeSuiIntentMessage(await merging('own', 'split', recipient))).toBeDefined();
+  });
+
+  // Coins have `store`, so anyone may share one and take what others merge into it: `TransferObjects` is not needed.
+  test('are refused if they go into an object that not only the sender owns', async () => {
+    for (const into of ['shared', 'received'] as const) {
+      const message = await merging(into, 'own');
+      expect(() => decodeSuiIntentMessage(message), into).toThrow('got one into another object');
+    }
+  });
+
+  // The gas coin is the sponsor's: coins that are merged into it are theirs, and its coins that are merged elsewhere the
+  // sender's.
+  test('are refused if they go from the sender to a sponsor, or back', async () => {
+    for (const [into, from] of [
+      ['gas', 'own'],
+      ['gas', 'split'],
+    ] as const) {
+      const message = await merging(into, from, recipient);
+      expect(() => decodeSuiIntentMessage(message), `${from} into ${into}`).toThrow('gas coin of a sponsor');
+    }
+    const back = await intentMessage((transaction) => {
+      const coin = transaction.splitCoins(transaction.gas, [5]);
+      transaction.mergeCoins(transaction.objectRef(reference), [coin]);
+    }, recipient);
+    expect(() => decodeSuiIntentMessage(back)).toThrow('gas coin of a sponsor');
+    const transfer = await intentMessage(
+      (transaction) => transaction.transferObjects([transaction.gas], sender),
+      recipient,
+    );
+    expect(decodeSuiIntentMessage(transfer)?.commands).toHaveLength(1);
   });
 });
 
