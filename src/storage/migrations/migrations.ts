@@ -30,6 +30,7 @@ import { transactionDoubts } from './0029-transaction-doubts.ts';
 import { lockSecrets } from './0030-lock-secrets.ts';
 import { listsAndRevokedSessions } from './0031-lists-and-revoked-sessions.ts';
 import { findByState } from './0032-find-by-state.ts';
+import { gasOfExecutions } from './0033-gas-of-executions.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -66,4 +67,5 @@ export const migrations: readonly SchemaMigration[] = [
   lockSecrets,
   listsAndRevokedSessions,
   findByState,
+  gasOfExecutions,
 ];

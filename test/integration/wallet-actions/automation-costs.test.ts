@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
 import { ceilingsOf } from '../../../src/assets/fee-ceilings.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
@@ -72,7 +73,7 @@ function burning(chain: EvmChain | undefined): EvmChain | undefined {
   };
 }
 
-const { run, detect, settle, executionsOf, actionsOf } = automated(() => operations);
+const { run, detect, runDue, settle, executionsOf, actionsOf } = automated(() => operations);
 
 async function give(tokenAddress: string | null, rawAmount: bigint): Promise<void> {
   const decimals = tokenAddress === unnamed ? { decimals: 6 } : {};
@@ -145,6 +146,41 @@ test('the automations of a wallet spend no more on gas in a day than one transac
   await give(eurc, 1n);
   await settle();
   expect((await outcomes()).at(-1)).toEqual({ status: 'completed', reason: null });
+});
+
+test.each([
+  ['the paymaster', true],
+  ['the wallet', false],
+])('nor several of them at once, when %s pays the gas', async (_name, sponsored) => {
+  isSponsored = sponsored;
+  await automate(including(eurc));
+  await give(eurc, 1_000_000_000n);
+  await settle();
+  const [swap] = await actionsOf<SwapActionResponse>(wallet.id);
+  const { gas_cost: planned } = await operations.database.orm.em
+    .fork()
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_executions')
+    .select('gas_cost')
+    .where('action_id', '=', swap!.id)
+    .executeTakeFirstOrThrow();
+  operations.clock.nowMs += 25 * 60 * 60_000;
+  feeCeiling = (BigInt(planned!) * 3n) / 2n;
+  await automate({
+    mode: 'include',
+    values: [eurc, usdc].map((address) => ({ asset_address: address, caip2 })),
+  });
+  await give(eurc, 1_000_000_000n);
+  await give(usdc, 1_000_000_000n);
+  operations.clock.nowMs += 70_000;
+  await detect();
+  await runDue();
+  const tooMuch = expect.stringMatching(/^the automations of the wallet have spent \d+ on gas within a day/);
+  const sorted = (await outcomes()).slice(1).sort((one, other) => one.status.localeCompare(other.status));
+  expect(sorted).toEqual([
+    { status: 'skipped', reason: tooMuch },
+    { status: 'submitted', reason: null },
+  ]);
 });
 
 test.each([[{ mode: 'all' }], [{ mode: 'exclude', values: [{ asset_address: usdc, caip2 }] }]])(

@@ -33,6 +33,8 @@ export const ExecutionEntity = defineEntity({
     status: p.text(),
     actionId: p.text().strictNullable(),
     failureReason: p.text().strictNullable(),
+    /** The most that its action pays for gas, also if it is sponsored, in base units; null before it is submitted. */
+    gasCost: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     submittedAtMs: p.bigint('number').strictNullable(),
     completedAtMs: p.bigint('number').strictNullable(),

@@ -6,7 +6,7 @@ import type { Tables } from '../../tables.ts';
 
 /** How an execution goes on. */
 export type ExecutionChange =
-  | { readonly status: 'submitted'; readonly actionId: string }
+  | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
   | { readonly status: 'failed'; readonly reason: string }
   | { readonly status: 'skipped'; readonly sweptById: string | null; readonly reason?: string };
 
@@ -27,7 +27,9 @@ export async function moveExecution(
       status: change.status,
       next_run_at_ms: null,
       updated_at_ms: nowMs,
-      ...(change.status === 'submitted' ? { action_id: change.actionId, submitted_at_ms: nowMs } : {}),
+      ...(change.status === 'submitted'
+        ? { action_id: change.actionId, gas_cost: change.gasCost, submitted_at_ms: nowMs }
+        : {}),
       ...(change.status === 'skipped'
         ? { swept_by_id: change.sweptById, failure_reason: change.reason ?? null }
         : {}),

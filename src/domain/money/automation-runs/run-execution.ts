@@ -16,7 +16,7 @@ import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './end-execution.ts';
 import { prepareSweep, type Sweep } from './sweep.ts';
-import { costRefusal } from './worthwhile.ts';
+import { budgetRefusal, shareRefusal } from './worthwhile.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
 
@@ -52,8 +52,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     const planning = preparationContext(context, execution);
     const sweep = await prepareSweep(planning, execution, wallet.address);
     if (sweep === undefined) return void (await skip(context, execution));
-    const account = { id: execution.walletId, address: wallet.address };
-    const reason = sweep.spending && (await costRefusal(planning, account, sweep.spending));
+    const reason = sweep.spending && (await shareRefusal(planning, wallet.address, sweep.spending));
     if (reason !== undefined) {
       await end(context, execution, { status: 'skipped', sweptById: null, reason });
     } else await submit(context, execution, sweep);
@@ -132,8 +131,14 @@ async function submitIn(
         noteSignatures: () => undefined,
         inUnit,
       };
+      const { spending } = sweep;
+      const reason = spending && (await budgetRefusal(operation, stored.walletId, spending));
+      if (reason !== undefined) {
+        const change = { status: 'skipped', sweptById: null, reason } as const;
+        return void (await moveExecution(em, stored.id, { change, nowMs: operation.nowMs }));
+      }
       const action = await sweep.run(operation);
-      await submitted(operation, stored, action.id);
+      await submitted(operation, stored, { actionId: action.id, gasCost: spending?.cost });
       if (pass.isUnanswered()) throw new UnansweredCallError();
     });
     pass.hasCommitted();
@@ -173,10 +178,15 @@ async function isSweeping(
 async function submitted(
   context: OperationContext,
   { id, appId, walletId, automationId, caip2, assetAddress, createdAtMs }: StoredExecution,
-  actionId: string,
+  { actionId, gasCost }: { readonly actionId: string; readonly gasCost: bigint | undefined },
 ): Promise<void> {
   const { em, nowMs } = context;
-  await moveExecution(em, id, { change: { status: 'submitted', actionId }, nowMs });
+  const change = {
+    status: 'submitted',
+    actionId,
+    gasCost: gasCost === undefined ? null : String(gasCost),
+  } as const;
+  await moveExecution(em, id, { change, nowMs });
   await recordEvent(context, {
     appId,
     type: 'wallet_automation.submitted',

@@ -26,29 +26,43 @@ export interface Spending {
 }
 
 /**
- * Why an execution does not run: anyone can send a token whose approval burns gas, so an automation never spends more
- * than it brings. Undefined if it runs. Call it outside any database transaction.
+ * Why an execution is not worth its gas: anyone can send a token whose approval burns gas, so an automation never spends
+ * more than it brings. Undefined if it is, or if nothing says what it brings. Call it outside any database transaction.
  *
  * CHOICE: gas may cost the share `CUSTOS_AUTOMATION_FEE_SHARE` of what the execution brings, and the automations of a
  * wallet may spend on gas per chain and day what one transaction may (`CUSTOS_FEE_CEILINGS`). Where neither a price nor
  * a router says what the proceeds are worth, only the second limit counts.
  */
-export async function costRefusal(
+export async function shareRefusal(
   context: PreparationContext,
-  wallet: { readonly id: string; readonly address: string },
+  address: string,
   spending: Spending,
 ): Promise<string | undefined> {
-  const { caip2, cost } = spending;
+  const { cost } = spending;
   if (cost === 0n) return undefined;
-  const worth = await worthInNative(context, wallet.address, spending);
+  const worth = await worthInNative(context, address, spending);
   const share = context.automationFeeShare ?? USUAL_SHARE;
-  if (worth !== undefined && cost * SHARE_UNITS > worth * BigInt(Math.round(share * Number(SHARE_UNITS)))) {
-    return `the gas costs up to ${cost}, more than ${share} of what the execution brings, which is worth ${worth}`;
+  if (worth === undefined || cost * SHARE_UNITS <= worth * BigInt(Math.round(share * Number(SHARE_UNITS)))) {
+    return undefined;
   }
-  const chain = context.chains.find(caip2);
+  return `the gas costs up to ${cost}, more than ${share} of what the execution brings, which is worth ${worth}`;
+}
+
+/**
+ * Why an execution exceeds what the automations of its wallet may spend on gas within a day; undefined if it does not.
+ *
+ * INVARIANT: called with the wallet locked, in the transaction that submits the execution: executions of other assets
+ * run at the same time.
+ */
+export async function budgetRefusal(
+  { em, chains, nowMs }: Pick<PreparationContext, 'em' | 'chains' | 'nowMs'>,
+  walletId: string,
+  { caip2, cost }: Spending,
+): Promise<string | undefined> {
+  if (cost === 0n || !caip2.startsWith('eip155:')) return undefined;
+  const chain = chains.find(caip2);
   const { fee: budget } = (chain?.kind === 'evm' ? chain.ceilings : undefined) ?? ceilingsOf(caip2);
-  if (!caip2.startsWith('eip155:')) return undefined;
-  const spent = await spentToday(context.em, { walletId: wallet.id, caip2, nowMs: context.nowMs });
+  const spent = await spentToday(em, { walletId, caip2, nowMs });
   if (spent + cost <= budget) return undefined;
   return `the automations of the wallet have spent ${spent} on gas within a day, and ${cost} more would exceed ${budget}`;
 }
@@ -88,22 +102,42 @@ function nativeOf(chain: KnownChain): KnownAsset | undefined {
   return chain.native && { ...chain.native, chain, tokenAddress: null };
 }
 
-/** The gas that the automations of a wallet have paid, or may pay for what no block includes yet. */
+/**
+ * The gas that the automations of a wallet have paid, or may pay: of an action that is under way, all that was planned, as
+ * later transactions of it may not exist yet.
+ */
 async function spentToday(
   em: SqlEntityManager,
   { walletId, caip2, nowMs }: { readonly walletId: string; readonly caip2: string; readonly nowMs: number },
 ): Promise<bigint> {
-  const rows = await em
+  const ofAction = em
     .getKysely<Tables>()
     .selectFrom('wallet_automation_executions as executions')
+    .where('executions.wallet_id', '=', walletId)
+    .where('executions.caip2', '=', caip2)
+    .where('executions.created_at_ms', '>', nowMs - DAY_MS);
+  const underWay = await ofAction
+    .select('executions.gas_cost as planned')
+    .where('executions.status', '=', 'submitted')
+    .where('executions.gas_cost', 'is not', null)
+    .execute();
+  const made = await ofAction
     .innerJoin('wallet_action_steps as steps', 'steps.action_id', 'executions.action_id')
     .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
     .select(['transactions.fee_paid as paid', 'transactions.transaction_request as request'])
-    .where('executions.wallet_id', '=', walletId)
-    .where('executions.created_at_ms', '>', nowMs - DAY_MS)
-    .where('transactions.caip2', '=', caip2)
+    .where((where) =>
+      where.or([
+        where('executions.status', '<>', 'submitted'),
+        // Submitted by an earlier version.
+        where('executions.gas_cost', 'is', null),
+      ]),
+    )
     .execute();
-  return rows.reduce((sum, { paid, request }) => sum + (paid === null ? mostOf(request) : BigInt(paid)), 0n);
+  const planned = underWay.reduce((sum, { planned }) => sum + BigInt(planned ?? 0), 0n);
+  return made.reduce(
+    (sum, { paid, request }) => sum + (paid === null ? mostOf(request) : BigInt(paid)),
+    planned,
+  );
 }
 
 function mostOf(request: string | null): bigint {

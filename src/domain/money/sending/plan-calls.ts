@@ -103,7 +103,7 @@ async function planSponsored(context: PreparationContext, draft: CallsDraft): Pr
   const plan = await planOperation(context, { caip2: draft.caip2, address: draft.address, calls });
   return {
     estimatedFee: 0n,
-    cost: plan.callGas * plan.fees.maxFeePerGas,
+    cost: plan.cost,
     gasUnits: plan.callGas,
     builds: [(unit) => buildOperation(unit, plan, draft.method)],
   };

@@ -1,4 +1,5 @@
 import { operationUnits, withoutSuffix } from '../../../actions/account-calls.ts';
+import { operationFee } from '../../../actions/filled-fees.ts';
 import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
@@ -44,6 +45,8 @@ export interface OperationPlan {
   readonly dataSuffix?: string | undefined;
   /** Gas for the calls, including a margin. */
   readonly callGas: bigint;
+  /** The most that its gas costs, also that of validating it. */
+  readonly cost: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
   /** Whether the account is already delegated to our account contract. */
   readonly isDelegated: boolean;
@@ -92,10 +95,12 @@ export async function planOperation(
   );
   const callGas = withMargin(units);
   requirePricesBelow(chain, fees);
-  requireOperationBelow(chain, gasFieldsOf({ callGas, fees }));
+  const gas = gasFieldsOf({ callGas, fees });
+  requireOperationBelow(chain, gas);
   const isDelegated = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
   const { dataSuffix } = draft;
-  return { chain, bundler, address, calls, dataSuffix, callGas, fees, isDelegated, pendingCount };
+  const terms = { callGas, fees, cost: operationFee(gas) };
+  return { chain, bundler, address, calls, dataSuffix, ...terms, isDelegated, pendingCount };
 }
 
 /** Fields an operation cannot carry: its nonce, fees and delegation are its own. */
