@@ -35,14 +35,24 @@ export function admission(
 
 export function connections(
   counts:
-    | { readonly most: number; readonly busy: number; readonly idle: number; readonly waiting: number }
+    | {
+        readonly most: number;
+        readonly busy: number;
+        readonly idle: number;
+        readonly hung: number;
+        readonly waiting: number;
+      }
     | undefined,
 ): Family[] {
   if (counts === undefined) return [];
-  const { most, busy, idle, waiting } = counts;
+  const { most, busy, idle, hung, waiting } = counts;
   return [
     gauge('custos_database_connections_max', 'The most connections of the pool.', most),
-    gauge('custos_database_connections', 'Connections of the pool, by state.', by('state', { busy, idle })),
+    gauge(
+      'custos_database_connections',
+      'Connections of the pool, by state.',
+      by('state', { busy, idle, hung }),
+    ),
     gauge('custos_database_waiting', 'Callers that wait for a connection.', waiting),
   ];
 }

@@ -55,6 +55,8 @@ interface ConnectionCounts {
   readonly most: number;
   readonly busy: number;
   readonly idle: number;
+  /** Given up, but PostgreSQL still works for them. */
+  readonly hung: number;
   /** Callers that wait for a connection. */
   readonly waiting: number;
 }
@@ -196,7 +198,7 @@ async function openPostgres(
     { MikroORM },
     { defaultTimeouts, postgresDialect, postgresPool, sessionOf },
     { bindValues },
-    { watchReadiness },
+    { besideThePool, watchReadiness },
     { createKysely, ownTransactions },
   ] = await Promise.all([
     import('@mikro-orm/postgresql'),
@@ -212,31 +214,32 @@ async function openPostgres(
     options.onConnectionError ?? (() => {}),
     timeouts && { ...timeouts, silenceMs: undefined },
   );
+  const beside = besideThePool(options.url);
+  const dialect = postgresDialect(pool, sessionOf(options.url, timeouts), {
+    onFailure: options.onFailure,
+    silenceMs: timeouts?.silenceMs,
+    ask: beside.ask,
+  });
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: createKysely(
-      postgresDialect(pool, sessionOf(options.url, timeouts), {
-        onFailure: options.onFailure,
-        silenceMs: timeouts?.silenceMs,
-      }),
-    ),
+    driverOptions: createKysely(dialect),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE, RATE_LEVELS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);
   ownTransactions(orm);
-  const readiness = watchReadiness(orm, { url: options.url, pool });
   return {
     kind: 'postgres',
     orm,
-    readiness,
+    readiness: watchReadiness(orm, { ask: beside.ask, pool }),
     connections: () => ({
       most: options.poolSize,
-      busy: pool.totalCount - pool.idleCount,
+      busy: pool.totalCount - pool.idleCount - dialect.hung(),
       idle: pool.idleCount,
+      hung: dialect.hung(),
       waiting: pool.waitingCount,
     }),
-    close: () => closeAll(orm, () => Promise.all([pool.ended ? undefined : pool.end(), readiness.close()])),
+    close: () => closeAll(orm, () => Promise.all([pool.ended ? undefined : pool.end(), beside.close()])),
   };
 }
 

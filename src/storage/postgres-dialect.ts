@@ -1,6 +1,7 @@
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import { Pool, type PoolConfig } from 'pg';
 import { driverOf, type OwnDialect, type UnitConnection } from './own-kysely.ts';
+import { type HungOptions, keepHung } from './postgres/hung-connections.ts';
 import { getTypeParser } from './postgres/statement-batch.ts';
 import { type ConnectionTools, createUnitConnection, rememberNames } from './postgres/unit-connection.ts';
 
@@ -13,7 +14,7 @@ export interface PostgresTimeouts {
   readonly lockMs: number;
   /** For a transaction that waits for its next statement. */
   readonly idleInTransactionMs: number;
-  /** For one response, measured by the client. A connection that is silent for longer is destroyed. */
+  /** For one response, measured by the client. A connection that is silent for longer is given up. */
   readonly silenceMs: number;
 }
 
@@ -87,6 +88,8 @@ export function postgresPool(
   return pool;
 }
 
+type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> & Pick<HungOptions, 'ask'>>;
+
 /**
  * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in four ways:
  * - statements are named, so PostgreSQL parses and plans each SQL text once per connection. Those of the entity
@@ -96,24 +99,31 @@ export function postgresPool(
  *   read. Under READ COMMITTED every statement sees the latest commits anyway, so reads before the first change or lock
  *   need no transaction, and an operation that has only read holds nothing while it waits for something else;
  * - `begin`, `commit` and statements whose results are not needed are sent together with others, in one round trip;
- * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at.
+ * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at. A silent one keeps its
+ *   place until PostgreSQL does nothing for it any more.
  */
 export function postgresDialect(
   pool: Pool,
   session: Session = wholeSession,
-  { onFailure, silenceMs }: Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'>> = {},
-): OwnDialect {
+  { onFailure, silenceMs, ask }: DialectOptions = {},
+): OwnDialect & { hung(): number } {
+  const hung = keepHung({ pool, ask, isPooledByTransaction: !session.areStatementsNamed });
   const tools = {
+    hung,
     nameOf: session.areStatementsNamed ? rememberNames() : () => undefined,
     onFailure,
     settings: session.settings,
     silenceMs,
   };
   const open = (): UnitConnection => createUnitConnection(pool, tools);
-  const destroy = async (): Promise<void> => void (pool.ended || (await pool.end()));
+  const destroy = async (): Promise<void> => {
+    hung.close();
+    if (!pool.ended) await pool.end();
+  };
   return {
     open,
     execute: (query) => open().executeQuery(query),
+    hung: hung.count,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createAdapter: () => new PostgresAdapter(),

@@ -7,18 +7,14 @@ import { findSchemaFault } from './schema/schema-fault.ts';
 export interface Readiness {
   /** Rejects with the reason if requests cannot be served. */
   check(): Promise<void>;
-  close(): Promise<void>;
 }
 
 const STEP_MS = 1_000;
 
-/**
- * Checks readiness on a separate connection with its own limits, so it neither waits for the work nor takes a
- * connection from it.
- *
- * @param pool the pool that serves requests.
- */
-export function watchReadiness(orm: Orm, { url, pool }: { url: string; pool: Pool }): Readiness {
+type Ask = <Row>(sql: string) => Promise<readonly Row[]>;
+
+/** A connection beside the pool with limits of its own, so it neither waits for the work nor takes a connection from it. */
+export function besideThePool(url: string): { ask: Ask; close(): Promise<void> } {
   const own = postgresPool({ connectionString: url, max: 1 }, () => undefined, {
     connectMs: STEP_MS,
     statementMs: STEP_MS,
@@ -26,7 +22,11 @@ export function watchReadiness(orm: Orm, { url, pool }: { url: string; pool: Poo
     idleInTransactionMs: STEP_MS,
     silenceMs: STEP_MS,
   });
-  const ask = async <Row>(sql: string): Promise<readonly Row[]> => (await own.query(sql)).rows as Row[];
+  return { ask: async (sql) => (await own.query(sql)).rows, close: () => own.end() };
+}
+
+/** @param pool the pool that serves requests. */
+export function watchReadiness(orm: Orm, { ask, pool }: { ask: Ask; pool: Pool }): Readiness {
   return {
     async check() {
       if (pool.waitingCount >= (pool.options.max ?? 1) && pool.idleCount === 0) {
@@ -43,6 +43,5 @@ export function watchReadiness(orm: Orm, { url, pool }: { url: string; pool: Poo
       const fault = await findSchemaFault(orm, ask);
       if (fault !== undefined) throw new Error(fault);
     },
-    close: () => own.end(),
   };
 }

@@ -38,6 +38,11 @@ export function isConnectionLost(error: unknown): boolean {
   );
 }
 
+/** Whether the server gave no answer in time, so that it may still be at work. */
+export function isSilence(error: Error): boolean {
+  return error.message === 'Query read timeout';
+}
+
 /**
  * Whether the connection was broken before its statement could run, as idle ones are after a restart of the server.
  */

@@ -11,7 +11,8 @@ import {
   statementAfterLast,
 } from '../statement-marks.ts';
 import { makeTurnstile } from '../turnstile.ts';
-import { isBrokenAtOnce, isConnectionLost, markUnavailable } from '../unavailable.ts';
+import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../unavailable.ts';
+import type { HungConnections } from './hung-connections.ts';
 import {
   type BatchResult,
   isWireValue,
@@ -33,8 +34,9 @@ export interface ConnectionTools {
   readonly onFailure: ((error: unknown) => void) | undefined;
   /** Statements that follow the one that begins a transaction. */
   readonly settings: string;
-  /** For one answer of the server. A connection that is silent for longer is destroyed. Default: any time. */
+  /** For one answer of the server. A connection that is silent for longer is given up. Default: any time. */
   readonly silenceMs: number | undefined;
+  readonly hung: HungConnections;
 }
 
 export function rememberNames(): NameOf {
@@ -51,6 +53,10 @@ export function rememberNames(): NameOf {
 /** Whether a statement reads and does nothing else: no lock, no function of PostgreSQL that a transaction ends. */
 function isPlainRead(sql: string): boolean {
   return sql.startsWith('select ') && !moreThanRead.test(sql);
+}
+
+function isRead([query, ...others]: readonly CompiledQuery[]): boolean {
+  return query !== undefined && others.length === 0 && isPlainRead(query.sql);
 }
 
 // Values are parameters, so these words come from the code. One that is only part of a name begins a transaction
@@ -73,7 +79,7 @@ const MAX_DEFERRED = 20;
  */
 export function createUnitConnection(
   pool: Pool,
-  { nameOf, onFailure, settings, silenceMs }: ConnectionTools,
+  { nameOf, onFailure, settings, silenceMs, hung }: ConnectionTools,
 ): UnitConnection {
   let client: PoolClient | undefined;
   // `announced`: begun for the unit; PostgreSQL follows with the first statement that is more than a plain read.
@@ -88,7 +94,8 @@ export function createUnitConnection(
   const release = (error?: Error): void => {
     const held = client;
     client = undefined;
-    held?.release(error);
+    if (held !== undefined && error !== undefined && isSilence(error)) hung.giveUp(held, error);
+    else held?.release(error);
   };
 
   /** Sends the statements. Those that can be prepared are sent together. */
@@ -97,7 +104,7 @@ export function createUnitConnection(
       return { results: [], error: new Error('the connection was lost') };
     }
     try {
-      client ??= await pool.connect();
+      client ??= await (isRead(queries) ? pool.connect() : hung.connect());
     } catch (error) {
       return { results: [], error };
     }
