@@ -3,27 +3,47 @@ import {
   claimDueCustomers,
   storeClaimed,
 } from '../domain/money/fiat-customers/refresh-customer.ts';
-import type { JobContext } from './job-context.ts';
+import type { FiatPlace } from '../ports/fiat-providers.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
 
-/** Asks providers about customers that are due. Polling alone suffices; notifications of providers only hurry it. */
+/**
+ * Asks providers about customers that are due, each provider apart. Polling alone suffices; notifications of providers only
+ * hurry it.
+ */
 export function followFiatCustomers({ services, inUnit }: JobContext): Job {
-  return {
+  const { clock, log, processId } = services;
+  const report = outagesIn(log, 'customers could not be asked about; it is tried again');
+
+  return jobApart({
     name: 'follow-fiat-customers',
     everyMs: EVERY_MS,
-    async run() {
-      const nowMs = services.clock.now();
-      const due = await inUnit((em) => claimDueCustomers(em, { owner: services.processId, nowMs }, BATCH));
+    batch: BATCH,
+    subjectOf,
+    claim(subjects, limit) {
+      const claimant = { owner: processId, nowMs: clock.now() };
+      const busy = subjects.map((subject) => JSON.parse(subject) as FiatPlace);
+      return inUnit((em) => claimDueCustomers(em, claimant, { busy, limit }));
+    },
+    async work(due) {
+      const nowMs = clock.now();
       await Promise.all(
         due.map(async (known) => {
-          const snapshot = await askAbout(services, known);
+          const snapshot = await askAbout(services, known).catch((err: unknown) => {
+            report(subjectOf(known), err);
+            return undefined;
+          });
           await inUnit((em) => storeClaimed(services, { em, nowMs }, { known, snapshot }));
         }),
       );
-      return due.length === BATCH;
+      return false;
     },
-  };
+  });
+}
+
+function subjectOf({ provider, environment }: FiatPlace): string {
+  return JSON.stringify({ provider, environment });
 }

@@ -2,7 +2,9 @@ import {
   claimSentDeposits,
   completeDeposit,
   findArrival,
+  type SentDeposit,
 } from '../domain/money/fiat-deposits/complete-deposits.ts';
+import type { StoredDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
 import {
   askAboutAccount,
   claimDueAccounts,
@@ -13,18 +15,32 @@ import {
   listFiatPositions,
   recordFiatDeposits,
 } from '../domain/money/fiat-deposits/record-fiat-deposits.ts';
-import type { JobContext } from './job-context.ts';
+import type { FiatPlace } from '../ports/fiat-providers.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
 
+/** What is asked next: a provider about an account or its history, or a chain about the transaction of a deposit. */
+type Due =
+  | { readonly of: 'account'; readonly account: StoredDepositAccount }
+  | { readonly of: 'history'; readonly position: FiatPosition }
+  | { readonly of: 'arrival'; readonly sent: SentDeposit };
+
+/** Who is asked about what. */
+type Subject =
+  | ({ readonly of: 'account' } & FiatPlace)
+  | ({ readonly of: 'history' } & FiatPlace)
+  | { readonly of: 'arrival'; readonly chain: string };
+
 /**
  * Follows fiat deposits from the provider's history until they are in a block of our chain, and keeps deposit accounts
- * in step with the provider. Providers and chains are asked between transactions.
+ * in step with the provider. Providers and chains are asked between transactions, each apart.
  */
 export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   const { clock, log, ids, vault, fiatProviders } = services;
+  const report = outagesIn(log, 'fiat deposits could not be followed; it is tried again');
 
   const readHistory = async (position: FiatPosition): Promise<boolean> => {
     const { provider, environment, after } = position;
@@ -32,55 +48,75 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
     await inUnit((em) => recordFiatDeposits({ em, ids, nowMs }, { ...position, page }));
-    return page.hasMore;
+    // What was sent is looked for on its chain right away.
+    return page.hasMore || page.reports.length > 0;
   };
 
-  const keepAccounts = async (): Promise<boolean> => {
+  const askAccount = async (account: StoredDepositAccount): Promise<false> => {
+    const said = await askAboutAccount(services, account);
+    if (said !== undefined) await inUnit((em) => keepAccount({ em, vault }, account.id, said));
+    return false;
+  };
+
+  const complete = async (sent: SentDeposit): Promise<false> => {
     const nowMs = clock.now();
-    const due = await inUnit((em) => claimDueAccounts(em, nowMs, BATCH));
-    for (const account of due) {
-      await attempt({ account: account.id }, async () => {
-        const said = await askAboutAccount(services, account);
-        if (said !== undefined) await inUnit((em) => keepAccount({ em, vault }, account.id, said));
-        return false;
-      });
-    }
-    return due.length === BATCH;
+    const rawAmount = await findArrival(services, sent);
+    if (rawAmount !== undefined) await inUnit((em) => completeDeposit({ em, ids, nowMs }, sent, rawAmount));
+    return false;
   };
 
-  const complete = async (): Promise<boolean> => {
-    const nowMs = clock.now();
-    const due = await inUnit((em) => claimSentDeposits(em, nowMs, BATCH));
-    for (const sent of due) {
-      await attempt({ deposit: sent.id }, async () => {
-        const rawAmount = await findArrival(services, sent);
-        if (rawAmount !== undefined)
-          await inUnit((em) => completeDeposit({ em, ids, nowMs }, sent, rawAmount));
-        return false;
-      });
-    }
-    return due.length === BATCH;
-  };
-
-  const attempt = async (about: object, work: () => Promise<boolean>): Promise<boolean> => {
+  const ask = async (due: Due): Promise<boolean> => {
     try {
-      return await work();
+      if (due.of === 'account') return await askAccount(due.account);
+      return await (due.of === 'history' ? readHistory(due.position) : complete(due.sent));
     } catch (err) {
-      log.warn({ err, ...about }, 'fiat deposits could not be followed; it is tried again');
+      report(subjectOf(due), err);
       return false;
     }
   };
 
-  return {
+  return jobApart<Due>({
     name: 'follow-fiat-deposits',
     everyMs: EVERY_MS,
-    async run() {
-      let hasMore = await keepAccounts();
-      for (const position of await inUnit(listFiatPositions)) {
-        const { provider } = position;
-        hasMore = (await attempt({ provider }, () => readHistory(position))) || hasMore;
-      }
-      return (await complete()) || hasMore;
+    // Of each kind at most `BATCH` are claimed, and one page of a history is read.
+    batch: Number.POSITIVE_INFINITY,
+    subjectOf,
+    async claim(subjects) {
+      const nowMs = clock.now();
+      const { accounts, histories, chains } = busyOf(subjects);
+      const due = await inUnit((em) => claimDueAccounts(em, nowMs, { busy: accounts, limit: BATCH }));
+      const positions = await inUnit(listFiatPositions);
+      const sent = await inUnit((em) => claimSentDeposits(em, nowMs, { busy: chains, limit: BATCH }));
+      return [
+        ...due.map((account) => ({ of: 'account', account }) as const),
+        ...positions
+          .filter((position) => !histories.some((busy) => isSamePlace(busy, position)))
+          .map((position) => ({ of: 'history', position }) as const),
+        ...sent.map((each) => ({ of: 'arrival', sent: each }) as const),
+      ];
     },
+    async work(rows) {
+      const found = await Promise.all(rows.map(ask));
+      return found.includes(true) || rows.length === BATCH;
+    },
+  });
+}
+
+function subjectOf(due: Due): string {
+  if (due.of === 'arrival') return JSON.stringify({ of: due.of, chain: due.sent.chain });
+  const { provider, environment } = due.of === 'account' ? due.account : due.position;
+  return JSON.stringify({ of: due.of, provider, environment });
+}
+
+function busyOf(subjects: readonly string[]) {
+  const all = subjects.map((subject) => JSON.parse(subject) as Subject);
+  return {
+    accounts: all.filter((subject) => subject.of === 'account'),
+    histories: all.filter((subject) => subject.of === 'history'),
+    chains: all.filter((subject) => subject.of === 'arrival').map(({ chain }) => chain),
   };
+}
+
+function isSamePlace(left: FiatPlace, right: FiatPlace): boolean {
+  return left.provider === right.provider && left.environment === right.environment;
 }

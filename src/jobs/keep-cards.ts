@@ -1,33 +1,37 @@
-import { claimDueCards, reportToIssuer, settleCard } from '../domain/money/cards/keep-cards.ts';
-import type { JobContext } from './job-context.ts';
+import { claimDueCards, type DueCard, reportToIssuer, settleCard } from '../domain/money/cards/keep-cards.ts';
+import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Reports to issuers which cards end or freeze because their user or wallet did. Issuers are called between transactions.
+ * Reports to issuers which cards end or freeze because their user or wallet did. Issuers are called between transactions,
+ * that of each environment apart.
  */
 export function keepCards({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;
-  return {
+  const report = outagesIn(log, 'cards could not be changed at their issuer; it is tried again');
+
+  const keep = async (due: DueCard): Promise<void> => {
+    const { environment } = due.card;
+    try {
+      const reported = await reportToIssuer(services, due);
+      if (reported !== undefined) await inUnit((em) => settleCard(em, due, reported));
+    } catch (err) {
+      report(environment, err);
+    }
+  };
+
+  return jobApart({
     name: 'keep-cards',
     everyMs: EVERY_MS,
-    async run() {
-      const nowMs = clock.now();
-      const claimed = await inUnit((em) => claimDueCards(em, nowMs, BATCH));
-      for (const due of claimed) {
-        try {
-          const reported = await reportToIssuer(services, due);
-          if (reported !== undefined) await inUnit((em) => settleCard(em, due, reported));
-        } catch (err) {
-          log.warn(
-            { err, card: due.card.id },
-            'a card could not be changed at its issuer; it is tried again',
-          );
-        }
-      }
-      return claimed.length === BATCH;
+    batch: BATCH,
+    subjectOf: ({ card }: DueCard) => card.environment,
+    claim: (busy, limit) => inUnit((em) => claimDueCards(em, clock.now(), { busy, limit })),
+    async work(due) {
+      await Promise.all(due.map(keep));
+      return false;
     },
-  };
+  });
 }

@@ -12,6 +12,12 @@ export type { FiatDepositInstructions };
 /** The provider's own environments. Each has its own customers, accounts and money. */
 export type FiatEnvironment = KyxEnvironment;
 
+/** One environment of a provider. */
+export interface FiatPlace {
+  readonly provider: string;
+  readonly environment: FiatEnvironment;
+}
+
 export type CustomerKind = 'person' | 'business';
 
 /**

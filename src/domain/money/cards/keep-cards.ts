@@ -21,17 +21,21 @@ const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { n
   database.selectFrom('cards').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
 );
 
-/** Claims cards whose issuer must learn of a change, the most overdue first; the claim of a process that dies expires. */
+/**
+ * Claims cards whose issuer must learn of a change, the most overdue first; the claim of a process that dies expires.
+ *
+ * @param wanted `busy`: environments whose cards are left out.
+ */
 export async function claimDueCards(
   em: SqlEntityManager,
   nowMs: number,
-  limit: number,
+  { busy, limit }: { readonly busy: readonly string[]; readonly limit: number },
 ): Promise<readonly DueCard[]> {
   const { rows } = await selectDue(em, { nowMs });
   if (rows.length === 0) return [];
   const cards = await em.find(
     CardEntity,
-    { nextCheckAtMs: { $lte: nowMs } },
+    { nextCheckAtMs: { $lte: nowMs }, environment: { $nin: [...busy] } },
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, ...lockUnlocked },
   );
   const due: DueCard[] = [];

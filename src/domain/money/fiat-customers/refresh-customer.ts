@@ -1,7 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { isUnavailable } from '../../../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../../../operation-context.ts';
-import type { CustomerSnapshot, FiatEnvironment, FiatHint } from '../../../ports/fiat-providers.ts';
+import type {
+  CustomerSnapshot,
+  FiatEnvironment,
+  FiatHint,
+  FiatPlace,
+} from '../../../ports/fiat-providers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
@@ -91,17 +96,21 @@ const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { n
   database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
 );
 
-/** Claims customers that are due, the most overdue first; the claim of a process that dies is released, or expires. */
+/**
+ * Claims customers that are due, the most overdue first; the claim of a process that dies is released, or expires.
+ *
+ * @param wanted `busy`: providers whose customers are left out.
+ */
 export async function claimDueCustomers(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
-  limit: number,
+  { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
 ): Promise<readonly StoredFiatCustomer[]> {
   const { rows } = await selectDue(em, { nowMs });
   if (rows.length === 0) return [];
   const due = await em.find(
     FiatCustomerEntity,
-    { nextCheckAtMs: { $lte: nowMs } },
+    { nextCheckAtMs: { $lte: nowMs }, $and: busy.map((place) => ({ $not: place })) },
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, disableIdentityMap: true, ...lockUnlocked },
   );
   for (const { id } of due) {

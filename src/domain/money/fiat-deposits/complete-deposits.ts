@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
 import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
 import { chainNamed } from '../../../assets/known-chains.ts';
@@ -27,7 +28,12 @@ export interface SentDeposit {
   readonly address: string;
 }
 
-const selectDue = prepareQuery<{ nowMs: number; limit: number }, SentDeposit>((database, { nowMs, limit }) =>
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+}
+
+const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
   database
     .selectFrom('fiat_deposits as deposits')
     .innerJoin('fiat_deposit_accounts as accounts', 'accounts.id', 'deposits.account_id')
@@ -41,16 +47,25 @@ const selectDue = prepareQuery<{ nowMs: number; limit: number }, SentDeposit>((d
     .limit(limit)
     .$castTo<SentDeposit>()
     .forUpdate('deposits')
-    .skipLocked(),
-);
+    .skipLocked();
 
-/** Claims sent deposits whose transactions are due for a check, the most overdue first. */
+const selectDue = prepareQuery<Wanted, SentDeposit>(dueOf);
+
+/**
+ * Claims sent deposits whose transactions are due for a check, the most overdue first.
+ *
+ * @param wanted `busy`: chains, as deposits name them, whose deposits are left out.
+ */
 export async function claimSentDeposits(
   em: SqlEntityManager,
   nowMs: number,
-  limit: number,
+  { busy, limit }: { readonly busy: readonly string[]; readonly limit: number },
 ): Promise<readonly SentDeposit[]> {
-  const { rows: due } = await selectDue(em, { nowMs, limit });
+  const wanted = { nowMs, limit };
+  const due =
+    busy.length === 0
+      ? (await selectDue(em, wanted)).rows
+      : await dueOf(em.getKysely<Tables>(), wanted).where('accounts.chain', 'not in', busy).execute();
   if (due.length > 0) {
     await em
       .getKysely<Tables>()

@@ -1,8 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
 import type { OperationContext, Services } from '../../../operation-context.ts';
-import type { FiatEnvironment, VirtualAccount } from '../../../ports/fiat-providers.ts';
+import type { FiatEnvironment, FiatPlace, VirtualAccount } from '../../../ports/fiat-providers.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import { FiatDepositAccountEntity, type StoredDepositAccount } from './fiat-deposit-account.entity.ts';
 import { sealInstructions } from './instructions.ts';
 
@@ -11,26 +13,47 @@ import { sealInstructions } from './instructions.ts';
 /** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
 const AGAIN_MS = 2000;
 
-const selectDue = prepareQuery<{ nowMs: number; limit: number }, { id: string }>(
-  (database, { nowMs, limit }) =>
-    database
-      .selectFrom('fiat_deposit_accounts')
-      .select('id')
-      .where('next_check_at_ms', '<=', nowMs)
-      .orderBy('next_check_at_ms')
-      .orderBy('id')
-      .limit(limit)
-      .forUpdate()
-      .skipLocked(),
-);
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+}
 
-/** Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider. */
+const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
+  database
+    .selectFrom('fiat_deposit_accounts')
+    .select('id')
+    .where('next_check_at_ms', '<=', nowMs)
+    .orderBy('next_check_at_ms')
+    .orderBy('id')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked();
+
+const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
+
+/**
+ * Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider.
+ *
+ * @param wanted `busy`: providers whose accounts are left out.
+ */
 export async function claimDueAccounts(
   em: SqlEntityManager,
   nowMs: number,
-  limit: number,
+  { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
 ): Promise<readonly StoredDepositAccount[]> {
-  const { rows } = await selectDue(em, { nowMs, limit });
+  const wanted = { nowMs, limit };
+  const rows =
+    busy.length === 0
+      ? (await selectDue(em, wanted)).rows
+      : await dueOf(em.getKysely<Tables>(), wanted)
+          .where(({ and, not, eb }) =>
+            and(
+              busy.map(({ provider, environment }) =>
+                not(and([eb('provider', '=', provider), eb('environment', '=', environment)])),
+              ),
+            ),
+          )
+          .execute();
   if (rows.length === 0) return [];
   const due = await em.find(FiatDepositAccountEntity, { id: { $in: rows.map(({ id }) => id) } });
   for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;

@@ -2,7 +2,7 @@ import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatDepositAccountRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import type { VirtualAccount } from '../../../ports/fiat-providers.ts';
+import type { FiatPlace, VirtualAccount } from '../../../ports/fiat-providers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
@@ -15,7 +15,7 @@ import { askProvider, environmentOf, findProvider } from '../fiat-customers/find
 import { requireCustomer } from '../fiat-customers/require-customer.ts';
 import { FiatDepositAccountEntity, type StoredDepositAccount } from './fiat-deposit-account.entity.ts';
 import { sealInstructions } from './instructions.ts';
-import { beginFiatPosition, type FiatPlace } from './record-fiat-deposits.ts';
+import { beginFiatPosition } from './record-fiat-deposits.ts';
 
 /** CHOICE: how many activated deposit accounts a wallet can have. */
 const MAX_ACCOUNTS = 50;

@@ -1,5 +1,10 @@
 import type { OperationContext } from '../../../operation-context.ts';
-import type { FiatDepositPage, FiatDepositReport, FiatEnvironment } from '../../../ports/fiat-providers.ts';
+import type {
+  FiatDepositPage,
+  FiatDepositReport,
+  FiatEnvironment,
+  FiatPlace,
+} from '../../../ports/fiat-providers.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -11,12 +16,6 @@ import { FiatPositionEntity } from './fiat-position.entity.ts';
 // HOT: jobs of several processes read the same history. No bench case covers it.
 
 type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
-
-/** One environment of a provider. */
-export interface FiatPlace {
-  readonly provider: string;
-  readonly environment: FiatEnvironment;
-}
 
 const BEGINNING = '';
 
