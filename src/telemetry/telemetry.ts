@@ -1,17 +1,31 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { DiagLogLevel, diag } from '@opentelemetry/api';
+import { setGlobalErrorHandler } from '@opentelemetry/core';
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { CompressionAlgorithm } from '@opentelemetry/otlp-exporter-base';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import type { Log } from '../ports/log.ts';
-import { createExporter } from './exporter.ts';
-import { type EndedSpan, metricsBody, tracesBody } from './otlp.ts';
-import { startTracer, type Tracer } from './tracer.ts';
+import { metricProducer } from './metric-data.ts';
+import { type RequestTracer, startTracer } from './tracer.ts';
 
 export interface TelemetryOptions {
-  /** Base URL of an OTLP/HTTP collector. */
+  /** Base URL of an OTLP/HTTP collector, without a trailing slash. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The share of new traces that are recorded. */
   readonly share: number;
   readonly service: string;
+  readonly compression: 'gzip' | 'none';
   readonly version: string;
   readonly metrics: Pick<ServerMetrics, 'families'>;
   readonly entropy: Entropy;
@@ -20,7 +34,7 @@ export interface TelemetryOptions {
 
 /** Traces and metrics of one server, sent to a collector. */
 export interface Telemetry {
-  readonly tracer: Tracer;
+  readonly tracer: RequestTracer;
   /** Sends what is left. */
   close(): Promise<void>;
 }
@@ -31,74 +45,84 @@ const SPANS_AT_ONCE = 500;
 /** CHOICE: while the collector is slow, spans beyond this number are dropped. */
 const MOST_SPANS = 5_000;
 const METRICS_EVERY_MS = 30_000;
+/** CHOICE: a stopping server waits this long for the collector. */
+const CLOSE_MS = 5_000;
+const LOG_EVERY_MS = 60_000;
 
-/** Starts to record and to send. Requests never wait for the collector. */
+/**
+ * Starts to record and to send. Requests never wait for the collector. The exporters of the SDK retry as OTLP says, and read
+ * what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
+ */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
-  const { metrics, service, version, log } = options;
-  const sender = { service, version, instance: Buffer.from(options.entropy.bytes(8)).toString('hex') };
-  const send = createExporter(options);
-  const startNs = BigInt(Math.round(performance.timeOrigin)) * 1_000_000n;
-  const stopping = new AbortController();
-  let waiting: EndedSpan[] = [];
-  let sending: Promise<void> = Promise.resolve();
-  let isSending = false;
-  /** While the collector is slow, newer metrics are not sent beside older ones. */
-  let areMetricsSent = false;
-
-  const sendSpans = async (): Promise<void> => {
-    isSending = true;
-    try {
-      while (waiting.length > 0) {
-        const batch = waiting.slice(0, SPANS_AT_ONCE);
-        waiting = waiting.slice(SPANS_AT_ONCE);
-        await send('/v1/traces', tracesBody(sender, batch), stopping.signal);
-      }
-    } catch (err) {
-      log.error({ err }, 'spans could not be sent');
-    } finally {
-      isSending = false;
-    }
+  const { url, service, version, share, metrics, entropy, log } = options;
+  const report = reportTo(log);
+  // Counters of a process are its own, so each process is an instance.
+  const instance = Buffer.from(entropy.bytes(8)).toString('hex');
+  const attributes = {
+    'service.name': service,
+    'service.version': version,
+    'service.instance.id': instance,
   };
-  const flush = (): void => {
-    if (!isSending && waiting.length > 0) sending = sendSpans();
-  };
-  const sendMetrics = async (): Promise<void> => {
-    const nowNs = BigInt(Math.round(performance.timeOrigin + performance.now())) * 1_000_000n;
-    try {
-      await send(
-        '/v1/metrics',
-        metricsBody(sender, await metrics.families(), { startNs, nowNs }),
-        stopping.signal,
-      );
-    } catch (err) {
-      log.error({ err }, 'metrics could not be sent');
-    }
-  };
-  const tracer = startTracer({
-    ...options,
-    onEnd(span) {
-      if (waiting.length >= MOST_SPANS) return;
-      waiting.push(span);
-      if (waiting.length === SPANS_AT_ONCE) flush();
-    },
+  const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
+  const exporterFor = (path: string) => ({
+    url: `${url}${path}`,
+    headers: { ...options.headers },
+    compression: options.compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE,
   });
-  const spansTimer = setInterval(flush, SPANS_EVERY_MS).unref();
-  const metricsTimer = setInterval(() => {
-    if (areMetricsSent) return;
-    areMetricsSent = true;
-    void sendMetrics().finally(() => {
-      areMetricsSent = false;
-    });
-  }, METRICS_EVERY_MS).unref();
+  const provider = new TracerProvider({
+    resource,
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter(exporterFor('/v1/traces')),
+        scheduledDelayMillis: SPANS_EVERY_MS,
+        maxExportBatchSize: SPANS_AT_ONCE,
+        maxQueueSize: MOST_SPANS,
+      }),
+    ],
+  });
+  const scope = { name: 'custos', version };
+  const meters = new MeterProvider({
+    resource,
+    readers: [
+      new PeriodicExportingMetricReader({
+        exporter: new OTLPMetricExporter(exporterFor('/v1/metrics')),
+        metricProducers: [metricProducer(scope, resource, metrics.families)],
+        exportIntervalMillis: METRICS_EVERY_MS,
+      }),
+    ],
+  });
+  const tracer = startTracer(provider.getTracer(scope.name, version));
   return {
     tracer,
     async close() {
-      clearInterval(spansTimer);
-      clearInterval(metricsTimer);
-      stopping.abort();
       tracer.close();
-      await sending;
-      await Promise.all([sendSpans(), sendMetrics()]);
+      const sent = [provider.shutdown().catch(report), meters.shutdown().catch(report)];
+      await Promise.race([Promise.all(sent), wait(CLOSE_MS, undefined, { ref: false })]);
     },
   };
+}
+
+/** Logs what the SDK reports. Its messages may contain the URL or the collector's response, so they are left out. */
+function reportTo(log: Log): (error: unknown) => void {
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  const warn = (fields: object): void => {
+    if (performance.now() - loggedAtMs < LOG_EVERY_MS) return;
+    loggedAtMs = performance.now();
+    log.warn(fields, 'the collector did not accept telemetry, which is dropped');
+  };
+  const report = (error: unknown): void => {
+    const { code, name } = error as { readonly code?: unknown; readonly name?: string };
+    warn(typeof code === 'number' ? { status: code } : { reason: code ?? name });
+  };
+  setGlobalErrorHandler(report);
+  const ignore = (): void => undefined;
+  const dropped = (message: string): void => {
+    if (message.startsWith('Dropped')) warn({ reason: 'queue full' });
+  };
+  diag.setLogger(
+    { error: ignore, warn: dropped, info: ignore, debug: ignore, verbose: ignore },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  return report;
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import type { Log } from '../../../src/ports/log.ts';
@@ -30,8 +31,9 @@ let everything = '';
 
 beforeAll(async () => {
   const collector = createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += String(chunk);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const text = gunzipSync(Buffer.concat(chunks)).toString('utf8');
     collectorHeaders.push(request.headers);
     everything += text;
     const body = JSON.parse(text);
