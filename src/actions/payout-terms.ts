@@ -11,7 +11,16 @@ export interface PayoutTerms {
   /** In base units, above 0. */
   readonly rawAmount: bigint;
   readonly accountId: string;
+  /** Of the app, as written in the request, or `0`. */
+  readonly developerFeePercent: string;
 }
+
+/**
+ * INVARIANT: the pattern of the contract. The signer reads bodies that no server has validated.
+ *
+ * CHOICE: a fee has at most 18 decimals.
+ */
+const DEVELOPER_FEE = /^\d{1,2}(\.\d{1,18})?$/;
 
 /**
  * Reads the body of a payout.
@@ -21,7 +30,7 @@ export interface PayoutTerms {
  */
 export function readPayoutTerms(
   chainType: string,
-  { source, destination }: CreateFiatPayoutRequest,
+  { source, destination, developer_fee_percent: developerFeePercent = '0' }: CreateFiatPayoutRequest,
 ): PayoutTerms {
   const asset = requireAssetOn(requireChainOf(chainType, source.chain), source.asset);
   const amount = readDecimal(source.amount);
@@ -32,7 +41,10 @@ export function readPayoutTerms(
   if (rawAmount === undefined) {
     throw invalid('/source/amount', `\`${asset.asset}\` has ${asset.decimals} decimals at most`);
   }
-  return { asset, rawAmount, accountId: destination.fiat_account_id };
+  if (!DEVELOPER_FEE.test(developerFeePercent)) {
+    throw invalid('/developer_fee_percent', 'expected a decimal number from 0 to below 100');
+  }
+  return { asset, rawAmount, accountId: destination.fiat_account_id, developerFeePercent };
 }
 
 function requireChainOf(chainType: string, name: string): KnownChain {
@@ -55,7 +67,7 @@ function requireAssetOn(chain: KnownChain, name: string): KnownAsset {
  */
 export function payoutAction(
   { source, destination }: CreateFiatPayoutRequest,
-  { asset, rawAmount }: PayoutTerms,
+  { asset, rawAmount, developerFeePercent }: PayoutTerms,
 ): PolicyAction {
   const { chain, tokenAddress } = asset;
   const requestBody = {
@@ -68,6 +80,7 @@ export function payoutAction(
       raw_amount: String(rawAmount),
     },
     destination,
+    developer_fee_percent: developerFeePercent,
   };
   return { method: 'payout', units: [{ label: 'payout', requestBody }] };
 }

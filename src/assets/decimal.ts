@@ -42,6 +42,11 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
+/** A percentage of an amount, rounded down. */
+export function percentOf(rawAmount: bigint, percent: Decimal): bigint {
+  return (rawAmount * percent.digits) / (100n * 10n ** BigInt(percent.scale));
+}
+
 /** `a / b`, rounded half up to the given places. `b` must not be zero. */
 export function divide(a: Decimal, b: Decimal, places: number): Decimal {
   // a / b = (a.digits * 10^b.scale) / (b.digits * 10^a.scale)

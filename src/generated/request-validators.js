@@ -14,6 +14,7 @@ import {
  validateCryptoDepositAssetFilter,
  validateCustodialWalletChainType,
  validateFiatDepositAccountDestination,
+ validateDeveloperFeePercent,
  validatePayoutDestination,
  validatePayoutSource,
  validateAutomationAssetFilterAll,
@@ -5593,7 +5594,7 @@ function validateCreateFiatDepositAccountRequest(data, { instancePath = "", pare
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "destination" || key0 === "environment" || key0 === "provider" || key0 === "source")) {
+     if (!(key0 === "destination" || key0 === "developer_fee_percent" || key0 === "environment" || key0 === "provider" || key0 === "source")) {
       validateCreateFiatDepositAccountRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -5611,10 +5612,10 @@ function validateCreateFiatDepositAccountRequest(data, { instancePath = "", pare
       var valid0 = true;
      }
      if (valid0) {
-      if (data.environment !== void 0) {
+      if (data.developer_fee_percent !== void 0) {
        const _errs3 = errors;
-       if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
-        vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+       if (!validateDeveloperFeePercent(data.developer_fee_percent, { instancePath: instancePath + "/developer_fee_percent", parentData: data, parentDataProperty: "developer_fee_percent", rootData })) {
+        vErrors = vErrors === null ? validateDeveloperFeePercent.errors : vErrors.concat(validateDeveloperFeePercent.errors);
         errors = vErrors.length;
        }
        var valid0 = _errs3 === errors;
@@ -5622,31 +5623,43 @@ function validateCreateFiatDepositAccountRequest(data, { instancePath = "", pare
        var valid0 = true;
       }
       if (valid0) {
-       if (data.provider !== void 0) {
-        let data2 = data.provider;
+       if (data.environment !== void 0) {
         const _errs4 = errors;
-        if (typeof data2 !== "string") {
-         validateCreateFiatDepositAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
-        }
-        if ("bridge" !== data2) {
-         validateCreateFiatDepositAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
-         return false;
+        if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+         vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+         errors = vErrors.length;
         }
         var valid0 = _errs4 === errors;
        } else {
         var valid0 = true;
        }
        if (valid0) {
-        if (data.source !== void 0) {
-         const _errs6 = errors;
-         if (!validateCreateFiatDepositAccountSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
-          vErrors = vErrors === null ? validateCreateFiatDepositAccountSource.errors : vErrors.concat(validateCreateFiatDepositAccountSource.errors);
-          errors = vErrors.length;
+        if (data.provider !== void 0) {
+         let data3 = data.provider;
+         const _errs5 = errors;
+         if (typeof data3 !== "string") {
+          validateCreateFiatDepositAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
          }
-         var valid0 = _errs6 === errors;
+         if ("bridge" !== data3) {
+          validateCreateFiatDepositAccountRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
+          return false;
+         }
+         var valid0 = _errs5 === errors;
         } else {
          var valid0 = true;
+        }
+        if (valid0) {
+         if (data.source !== void 0) {
+          const _errs7 = errors;
+          if (!validateCreateFiatDepositAccountSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
+           vErrors = vErrors === null ? validateCreateFiatDepositAccountSource.errors : vErrors.concat(validateCreateFiatDepositAccountSource.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs7 === errors;
+         } else {
+          var valid0 = true;
+         }
         }
        }
       }
@@ -5730,7 +5743,7 @@ function validateCreateFiatPayoutRequest(data, { instancePath = "", parentData, 
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "destination" || key0 === "nonce" || key0 === "source")) {
+     if (!(key0 === "destination" || key0 === "developer_fee_percent" || key0 === "nonce" || key0 === "source")) {
       validateCreateFiatPayoutRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -5748,10 +5761,10 @@ function validateCreateFiatPayoutRequest(data, { instancePath = "", parentData, 
       var valid0 = true;
      }
      if (valid0) {
-      if (data.nonce !== void 0) {
+      if (data.developer_fee_percent !== void 0) {
        const _errs3 = errors;
-       if (!validateWalletActionNonce(data.nonce, { instancePath: instancePath + "/nonce", parentData: data, parentDataProperty: "nonce", rootData })) {
-        vErrors = vErrors === null ? validateWalletActionNonce.errors : vErrors.concat(validateWalletActionNonce.errors);
+       if (!validateDeveloperFeePercent(data.developer_fee_percent, { instancePath: instancePath + "/developer_fee_percent", parentData: data, parentDataProperty: "developer_fee_percent", rootData })) {
+        vErrors = vErrors === null ? validateDeveloperFeePercent.errors : vErrors.concat(validateDeveloperFeePercent.errors);
         errors = vErrors.length;
        }
        var valid0 = _errs3 === errors;
@@ -5759,15 +5772,27 @@ function validateCreateFiatPayoutRequest(data, { instancePath = "", parentData, 
        var valid0 = true;
       }
       if (valid0) {
-       if (data.source !== void 0) {
+       if (data.nonce !== void 0) {
         const _errs4 = errors;
-        if (!validatePayoutSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
-         vErrors = vErrors === null ? validatePayoutSource.errors : vErrors.concat(validatePayoutSource.errors);
+        if (!validateWalletActionNonce(data.nonce, { instancePath: instancePath + "/nonce", parentData: data, parentDataProperty: "nonce", rootData })) {
+         vErrors = vErrors === null ? validateWalletActionNonce.errors : vErrors.concat(validateWalletActionNonce.errors);
          errors = vErrors.length;
         }
         var valid0 = _errs4 === errors;
        } else {
         var valid0 = true;
+       }
+       if (valid0) {
+        if (data.source !== void 0) {
+         const _errs5 = errors;
+         if (!validatePayoutSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
+          vErrors = vErrors === null ? validatePayoutSource.errors : vErrors.concat(validatePayoutSource.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs5 === errors;
+        } else {
+         var valid0 = true;
+        }
        }
       }
      }
@@ -6857,7 +6882,7 @@ function validateExternalFiatAccountGBData(data, { instancePath = "", parentData
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern25.test(data0)) {
+        if (!pattern26.test(data0)) {
          validateExternalFiatAccountGBData.errors = [{ instancePath: instancePath + "/account_number", schemaPath: "#/properties/account_number/pattern", keyword: "pattern", params: { pattern: "^\\d{8}$" }, message: 'must match pattern "^\\d{8}$"' }];
          return false;
         }
@@ -6876,7 +6901,7 @@ function validateExternalFiatAccountGBData(data, { instancePath = "", parentData
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (!pattern26.test(data1)) {
+         if (!pattern27.test(data1)) {
           validateExternalFiatAccountGBData.errors = [{ instancePath: instancePath + "/sort_code", schemaPath: "#/properties/sort_code/pattern", keyword: "pattern", params: { pattern: "^\\d{6}$" }, message: 'must match pattern "^\\d{6}$"' }];
           return false;
          }
@@ -6918,8 +6943,8 @@ function validateExternalFiatAccountGBData(data, { instancePath = "", parentData
  return errors === 0;
 }
 
-const pattern25 = new RegExp("^\\d{8}$", "u");
-const pattern26 = new RegExp("^\\d{6}$", "u");
+const pattern26 = new RegExp("^\\d{8}$", "u");
+const pattern27 = new RegExp("^\\d{6}$", "u");
 function validateExternalFiatAccountUsData(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -13211,7 +13236,7 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                 const _errs61 = errors;
                                 if (errors === _errs61) {
                                  if (typeof data33 === "string") {
-                                  if (!pattern30.test(data33)) {
+                                  if (!pattern31.test(data33)) {
                                    validateKYBSubmitData.errors = [{ instancePath: instancePath + "/phone", schemaPath: "#/properties/phone/pattern", keyword: "pattern", params: { pattern: "^\\+[1-9]\\d{1,14}$" }, message: 'must match pattern "^\\+[1-9]\\d{1,14}$"' }];
                                    return false;
                                   }
@@ -13449,7 +13474,7 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
 
 const schemaKYBSubmitData = { "$id": "KYBSubmitData", "type": "object", "additionalProperties": false, "properties": { "account_purpose": { "$ref": "KYBAccountPurpose" }, "account_purpose_other": { "type": "string", "maxLength": 4096 }, "acting_as_intermediary": { "type": "boolean" }, "associated_persons": { "type": "array", "maxItems": 100, "items": { "$ref": "KYBAssociatedPerson" } }, "business_description": { "type": "string", "maxLength": 4096 }, "business_industry": { "type": "array", "maxItems": 50, "items": { "type": "string", "maxLength": 256 } }, "business_legal_name": { "type": "string", "maxLength": 1024 }, "business_trade_name": { "type": "string", "maxLength": 1024 }, "business_type": { "$ref": "KYBBusinessType" }, "compliance_screening_explanation": { "type": "string", "maxLength": 4096 }, "conducts_money_services": { "type": "boolean" }, "conducts_money_services_description": { "type": "string", "maxLength": 4096 }, "conducts_money_services_using_bridge": { "type": "boolean" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "maxLength": 254, "format": "email" }, "estimated_annual_revenue_usd": { "$ref": "KYBEstimatedAnnualRevenue" }, "expected_monthly_payments_usd": { "type": "number" }, "has_foreign_tax_registration": { "type": "boolean" }, "has_material_intermediary_ownership": { "type": "boolean" }, "high_risk_activities": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBHighRiskActivity" } }, "high_risk_activities_explanation": { "type": "string", "maxLength": 4096 }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "incorporation_date": { "type": "string", "format": "date" }, "is_dao": { "type": "boolean" }, "operates_in_prohibited_countries": { "type": "boolean" }, "other_websites": { "type": "array", "maxItems": 50, "items": { "type": "string", "maxLength": 2048 } }, "ownership_threshold": { "type": "number" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "physical_address": { "$ref": "VerificationAddress" }, "primary_website": { "type": "string", "maxLength": 2048 }, "publicly_traded_listings": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBPubliclyTradedListing" } }, "registered_address": { "$ref": "VerificationAddress" }, "regulated_activity": { "$ref": "KYBRegulatedActivity" }, "source_of_funds": { "$ref": "KYBSourceOfFunds" }, "source_of_funds_description": { "type": "string", "maxLength": 4096 }, "transliterated_business_legal_name": { "type": "string", "maxLength": 1024 }, "transliterated_business_trade_name": { "type": "string", "maxLength": 1024 }, "transliterated_physical_address": { "$ref": "VerificationAddress" }, "transliterated_registered_address": { "$ref": "VerificationAddress" } } };
 const formatDate = formats.date;
-const pattern30 = new RegExp("^\\+[1-9]\\d{1,14}$", "u");
+const pattern31 = new RegExp("^\\+[1-9]\\d{1,14}$", "u");
 function validateKYBSourceOfFunds(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -14472,7 +14497,7 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                    const _errs32 = errors;
                    if (errors === _errs32) {
                     if (typeof data16 === "string") {
-                     if (!pattern30.test(data16)) {
+                     if (!pattern31.test(data16)) {
                       validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/phone", schemaPath: "#/properties/phone/pattern", keyword: "pattern", params: { pattern: "^\\+[1-9]\\d{1,14}$" }, message: 'must match pattern "^\\+[1-9]\\d{1,14}$"' }];
                       return false;
                      }
@@ -15065,7 +15090,7 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
              const _errs21 = errors;
              if (errors === _errs21) {
               if (typeof data10 === "string") {
-               if (!pattern30.test(data10)) {
+               if (!pattern31.test(data10)) {
                 validateKYCSubmitData.errors = [{ instancePath: instancePath + "/phone", schemaPath: "#/properties/phone/pattern", keyword: "pattern", params: { pattern: "^\\+[1-9]\\d{1,14}$" }, message: 'must match pattern "^\\+[1-9]\\d{1,14}$"' }];
                 return false;
                }

@@ -16,6 +16,7 @@ import {
  validateCryptoDepositAssetFilter,
  validateCustodialWalletChainType,
  validateFiatDepositAccountDestination,
+ validateDeveloperFeePercent,
  validatePayoutDestination,
  validatePayoutSource,
  validateOrchestrationProvider,
@@ -14932,7 +14933,7 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.deposit_instructions === void 0 && (missing0 = "deposit_instructions") || data.destination === void 0 && (missing0 = "destination") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.deposit_instructions === void 0 && (missing0 = "deposit_instructions") || data.destination === void 0 && (missing0 = "destination") || data.developer_fee_percent === void 0 && (missing0 = "developer_fee_percent") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validateFiatDepositAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -15028,10 +15029,10 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
         var valid0 = true;
        }
        if (valid0) {
-        if (data.environment !== void 0) {
+        if (data.developer_fee_percent !== void 0) {
          const _errs10 = errors;
-         if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
-          vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+         if (!validateDeveloperFeePercent(data.developer_fee_percent, { instancePath: instancePath + "/developer_fee_percent", parentData: data, parentDataProperty: "developer_fee_percent", rootData })) {
+          vErrors = vErrors === null ? validateDeveloperFeePercent.errors : vErrors.concat(validateDeveloperFeePercent.errors);
           errors = vErrors.length;
          }
          var valid0 = _errs10 === errors;
@@ -15039,48 +15040,48 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
          var valid0 = true;
         }
         if (valid0) {
-         if (data.id !== void 0) {
+         if (data.environment !== void 0) {
           const _errs11 = errors;
-          if (typeof data.id !== "string") {
-           validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
+          if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+           vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+           errors = vErrors.length;
           }
           var valid0 = _errs11 === errors;
          } else {
           var valid0 = true;
          }
          if (valid0) {
-          if (data.provider !== void 0) {
-           let data5 = data.provider;
-           const _errs13 = errors;
-           if (typeof data5 !== "string") {
-            validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          if (data.id !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.id !== "string") {
+            validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
             return false;
            }
-           if ("bridge" !== data5) {
-            validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
-            return false;
-           }
-           var valid0 = _errs13 === errors;
+           var valid0 = _errs12 === errors;
           } else {
            var valid0 = true;
           }
           if (valid0) {
-           if (data.source !== void 0) {
-            const _errs15 = errors;
-            if (!validateFiatDepositAccountSourceClosed(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
-             vErrors = vErrors === null ? validateFiatDepositAccountSourceClosed.errors : vErrors.concat(validateFiatDepositAccountSourceClosed.errors);
-             errors = vErrors.length;
+           if (data.provider !== void 0) {
+            let data6 = data.provider;
+            const _errs14 = errors;
+            if (typeof data6 !== "string") {
+             validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
             }
-            var valid0 = _errs15 === errors;
+            if ("bridge" !== data6) {
+             validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
            } else {
             var valid0 = true;
            }
            if (valid0) {
-            if (data.status !== void 0) {
+            if (data.source !== void 0) {
              const _errs16 = errors;
-             if (!validateFiatDepositAccountStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
-              vErrors = vErrors === null ? validateFiatDepositAccountStatus.errors : vErrors.concat(validateFiatDepositAccountStatus.errors);
+             if (!validateFiatDepositAccountSourceClosed(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
+              vErrors = vErrors === null ? validateFiatDepositAccountSourceClosed.errors : vErrors.concat(validateFiatDepositAccountSourceClosed.errors);
               errors = vErrors.length;
              }
              var valid0 = _errs16 === errors;
@@ -15088,15 +15089,27 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
              var valid0 = true;
             }
             if (valid0) {
-             if (data.wallet_id !== void 0) {
+             if (data.status !== void 0) {
               const _errs17 = errors;
-              if (typeof data.wallet_id !== "string") {
-               validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
+              if (!validateFiatDepositAccountStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+               vErrors = vErrors === null ? validateFiatDepositAccountStatus.errors : vErrors.concat(validateFiatDepositAccountStatus.errors);
+               errors = vErrors.length;
               }
               var valid0 = _errs17 === errors;
              } else {
               var valid0 = true;
+             }
+             if (valid0) {
+              if (data.wallet_id !== void 0) {
+               const _errs18 = errors;
+               if (typeof data.wallet_id !== "string") {
+                validateFiatDepositAccountClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+               var valid0 = _errs18 === errors;
+              } else {
+               var valid0 = true;
+              }
              }
             }
            }
@@ -15117,7 +15130,7 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
  return errors === 0;
 }
 
-const schemaFiatDepositAccountClosed = { "$id": "FiatDepositAccount-closed", "type": "object", "required": ["id", "created_at", "deposit_instructions", "destination", "environment", "provider", "source", "status", "wallet_id"], "properties": { "created_at": { "type": "string", "format": "date-time" }, "deposit_instructions": { "anyOf": [{ "$ref": "FiatDepositInstructions-closed" }, { "type": "null" }] }, "destination": { "$ref": "FiatDepositAccountDestination" }, "environment": { "$ref": "IntegrationEnvironment" }, "id": { "type": "string" }, "provider": { "type": "string", "const": "bridge" }, "source": { "$ref": "FiatDepositAccountSource-closed" }, "status": { "$ref": "FiatDepositAccountStatus" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+const schemaFiatDepositAccountClosed = { "$id": "FiatDepositAccount-closed", "type": "object", "required": ["id", "created_at", "deposit_instructions", "destination", "developer_fee_percent", "environment", "provider", "source", "status", "wallet_id"], "properties": { "created_at": { "type": "string", "format": "date-time" }, "deposit_instructions": { "anyOf": [{ "$ref": "FiatDepositInstructions-closed" }, { "type": "null" }] }, "destination": { "$ref": "FiatDepositAccountDestination" }, "developer_fee_percent": { "$ref": "DeveloperFeePercent" }, "environment": { "$ref": "IntegrationEnvironment" }, "id": { "type": "string" }, "provider": { "type": "string", "const": "bridge" }, "source": { "$ref": "FiatDepositAccountSource-closed" }, "status": { "$ref": "FiatDepositAccountStatus" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateFiatDepositAccountStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15441,7 +15454,7 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.developer_fee_percent === void 0 && (missing0 = "developer_fee_percent") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validatePayoutResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -15486,10 +15499,10 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
        var valid0 = true;
       }
       if (valid0) {
-       if (data.environment !== void 0) {
+       if (data.developer_fee_percent !== void 0) {
         const _errs5 = errors;
-        if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
-         vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
+        if (!validateDeveloperFeePercent(data.developer_fee_percent, { instancePath: instancePath + "/developer_fee_percent", parentData: data, parentDataProperty: "developer_fee_percent", rootData })) {
+         vErrors = vErrors === null ? validateDeveloperFeePercent.errors : vErrors.concat(validateDeveloperFeePercent.errors);
          errors = vErrors.length;
         }
         var valid0 = _errs5 === errors;
@@ -15497,10 +15510,10 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
         var valid0 = true;
        }
        if (valid0) {
-        if (data.failure_reason !== void 0) {
+        if (data.environment !== void 0) {
          const _errs6 = errors;
-         if (!validateFailureReasonClosed(data.failure_reason, { instancePath: instancePath + "/failure_reason", parentData: data, parentDataProperty: "failure_reason", rootData })) {
-          vErrors = vErrors === null ? validateFailureReasonClosed.errors : vErrors.concat(validateFailureReasonClosed.errors);
+         if (!validateIntegrationEnvironment(data.environment, { instancePath: instancePath + "/environment", parentData: data, parentDataProperty: "environment", rootData })) {
+          vErrors = vErrors === null ? validateIntegrationEnvironment.errors : vErrors.concat(validateIntegrationEnvironment.errors);
           errors = vErrors.length;
          }
          var valid0 = _errs6 === errors;
@@ -15508,65 +15521,65 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
          var valid0 = true;
         }
         if (valid0) {
-         if (data.id !== void 0) {
-          let data4 = data.id;
+         if (data.failure_reason !== void 0) {
           const _errs7 = errors;
-          if (errors === _errs7) {
-           if (errors === _errs7) {
-            if (typeof data4 === "string") {
-             if (!formatUuid.test(data4)) {
-              validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/format", keyword: "format", params: { format: "uuid" }, message: 'must match format "uuid"' }];
-              return false;
-             }
-            } else {
-             validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
-            }
-           }
+          if (!validateFailureReasonClosed(data.failure_reason, { instancePath: instancePath + "/failure_reason", parentData: data, parentDataProperty: "failure_reason", rootData })) {
+           vErrors = vErrors === null ? validateFailureReasonClosed.errors : vErrors.concat(validateFailureReasonClosed.errors);
+           errors = vErrors.length;
           }
           var valid0 = _errs7 === errors;
          } else {
           var valid0 = true;
          }
          if (valid0) {
-          if (data.provider !== void 0) {
-           const _errs9 = errors;
-           if (!validateOrchestrationProvider(data.provider, { instancePath: instancePath + "/provider", parentData: data, parentDataProperty: "provider", rootData })) {
-            vErrors = vErrors === null ? validateOrchestrationProvider.errors : vErrors.concat(validateOrchestrationProvider.errors);
-            errors = vErrors.length;
+          if (data.id !== void 0) {
+           let data5 = data.id;
+           const _errs8 = errors;
+           if (errors === _errs8) {
+            if (errors === _errs8) {
+             if (typeof data5 === "string") {
+              if (!formatUuid.test(data5)) {
+               validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/format", keyword: "format", params: { format: "uuid" }, message: 'must match format "uuid"' }];
+               return false;
+              }
+             } else {
+              validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
            }
-           var valid0 = _errs9 === errors;
+           var valid0 = _errs8 === errors;
           } else {
            var valid0 = true;
           }
           if (valid0) {
-           if (data.reference_id !== void 0) {
-            let data6 = data.reference_id;
+           if (data.provider !== void 0) {
             const _errs10 = errors;
-            if (typeof data6 !== "string" && data6 !== null) {
-             validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/type", keyword: "type", params: { type: schemaPayoutResponseClosed.properties.reference_id.type }, message: "must be string,null" }];
-             return false;
+            if (!validateOrchestrationProvider(data.provider, { instancePath: instancePath + "/provider", parentData: data, parentDataProperty: "provider", rootData })) {
+             vErrors = vErrors === null ? validateOrchestrationProvider.errors : vErrors.concat(validateOrchestrationProvider.errors);
+             errors = vErrors.length;
             }
             var valid0 = _errs10 === errors;
            } else {
             var valid0 = true;
            }
            if (valid0) {
-            if (data.source !== void 0) {
-             const _errs12 = errors;
-             if (!validatePayoutSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
-              vErrors = vErrors === null ? validatePayoutSource.errors : vErrors.concat(validatePayoutSource.errors);
-              errors = vErrors.length;
+            if (data.reference_id !== void 0) {
+             let data7 = data.reference_id;
+             const _errs11 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/type", keyword: "type", params: { type: schemaPayoutResponseClosed.properties.reference_id.type }, message: "must be string,null" }];
+              return false;
              }
-             var valid0 = _errs12 === errors;
+             var valid0 = _errs11 === errors;
             } else {
              var valid0 = true;
             }
             if (valid0) {
-             if (data.status !== void 0) {
+             if (data.source !== void 0) {
               const _errs13 = errors;
-              if (!validateWalletActionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
-               vErrors = vErrors === null ? validateWalletActionStatus.errors : vErrors.concat(validateWalletActionStatus.errors);
+              if (!validatePayoutSource(data.source, { instancePath: instancePath + "/source", parentData: data, parentDataProperty: "source", rootData })) {
+               vErrors = vErrors === null ? validatePayoutSource.errors : vErrors.concat(validatePayoutSource.errors);
                errors = vErrors.length;
               }
               var valid0 = _errs13 === errors;
@@ -15574,59 +15587,71 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
               var valid0 = true;
              }
              if (valid0) {
-              if (data.steps !== void 0) {
-               let data9 = data.steps;
+              if (data.status !== void 0) {
                const _errs14 = errors;
-               if (errors === _errs14) {
-                if (Array.isArray(data9)) {
-                 var valid1 = true;
-                 const len0 = data9.length;
-                 for (let i0 = 0; i0 < len0; i0++) {
-                  const _errs16 = errors;
-                  if (!validateWalletActionStepClosed(data9[i0], { instancePath: instancePath + "/steps/" + i0, parentData: data9, parentDataProperty: i0, rootData })) {
-                   vErrors = vErrors === null ? validateWalletActionStepClosed.errors : vErrors.concat(validateWalletActionStepClosed.errors);
-                   errors = vErrors.length;
-                  }
-                  var valid1 = _errs16 === errors;
-                  if (!valid1) {
-                   break;
-                  }
-                 }
-                } else {
-                 validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                 return false;
-                }
+               if (!validateWalletActionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+                vErrors = vErrors === null ? validateWalletActionStatus.errors : vErrors.concat(validateWalletActionStatus.errors);
+                errors = vErrors.length;
                }
                var valid0 = _errs14 === errors;
               } else {
                var valid0 = true;
               }
               if (valid0) {
-               if (data.type !== void 0) {
-                let data11 = data.type;
-                const _errs17 = errors;
-                if (typeof data11 !== "string") {
-                 validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                 return false;
+               if (data.steps !== void 0) {
+                let data10 = data.steps;
+                const _errs15 = errors;
+                if (errors === _errs15) {
+                 if (Array.isArray(data10)) {
+                  var valid1 = true;
+                  const len0 = data10.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                   const _errs17 = errors;
+                   if (!validateWalletActionStepClosed(data10[i0], { instancePath: instancePath + "/steps/" + i0, parentData: data10, parentDataProperty: i0, rootData })) {
+                    vErrors = vErrors === null ? validateWalletActionStepClosed.errors : vErrors.concat(validateWalletActionStepClosed.errors);
+                    errors = vErrors.length;
+                   }
+                   var valid1 = _errs17 === errors;
+                   if (!valid1) {
+                    break;
+                   }
+                  }
+                 } else {
+                  validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                  return false;
+                 }
                 }
-                if ("payout" !== data11) {
-                 validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/const", keyword: "const", params: { allowedValue: "payout" }, message: "must be equal to constant" }];
-                 return false;
-                }
-                var valid0 = _errs17 === errors;
+                var valid0 = _errs15 === errors;
                } else {
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.wallet_id !== void 0) {
-                 const _errs19 = errors;
-                 if (typeof data.wallet_id !== "string") {
-                  validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                if (data.type !== void 0) {
+                 let data12 = data.type;
+                 const _errs18 = errors;
+                 if (typeof data12 !== "string") {
+                  validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                   return false;
                  }
-                 var valid0 = _errs19 === errors;
+                 if ("payout" !== data12) {
+                  validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/const", keyword: "const", params: { allowedValue: "payout" }, message: "must be equal to constant" }];
+                  return false;
+                 }
+                 var valid0 = _errs18 === errors;
                 } else {
                  var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.wallet_id !== void 0) {
+                  const _errs20 = errors;
+                  if (typeof data.wallet_id !== "string") {
+                   validatePayoutResponseClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   return false;
+                  }
+                  var valid0 = _errs20 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
                 }
                }
               }
@@ -15650,7 +15675,7 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
  return errors === 0;
 }
 
-const schemaPayoutResponseClosed = { "$id": "PayoutResponse-closed", "type": "object", "required": ["id", "created_at", "destination", "environment", "provider", "source", "status", "type", "wallet_id"], "properties": { "created_at": { "type": "string", "format": "date-time" }, "destination": { "$ref": "PayoutDestination" }, "environment": { "$ref": "IntegrationEnvironment" }, "failure_reason": { "$ref": "FailureReason-closed" }, "id": { "type": "string", "format": "uuid" }, "provider": { "$ref": "OrchestrationProvider" }, "reference_id": { "type": ["string", "null"] }, "source": { "$ref": "PayoutSource" }, "status": { "$ref": "WalletActionStatus" }, "steps": { "type": "array", "items": { "$ref": "WalletActionStep-closed" } }, "type": { "type": "string", "const": "payout" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+const schemaPayoutResponseClosed = { "$id": "PayoutResponse-closed", "type": "object", "required": ["id", "created_at", "destination", "developer_fee_percent", "environment", "provider", "source", "status", "type", "wallet_id"], "properties": { "created_at": { "type": "string", "format": "date-time" }, "destination": { "$ref": "PayoutDestination" }, "developer_fee_percent": { "$ref": "DeveloperFeePercent" }, "environment": { "$ref": "IntegrationEnvironment" }, "failure_reason": { "$ref": "FailureReason-closed" }, "id": { "type": "string", "format": "uuid" }, "provider": { "$ref": "OrchestrationProvider" }, "reference_id": { "type": ["string", "null"] }, "source": { "$ref": "PayoutSource" }, "status": { "$ref": "WalletActionStatus" }, "steps": { "type": "array", "items": { "$ref": "WalletActionStep-closed" } }, "type": { "type": "string", "const": "payout" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateOrganizationClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -17447,7 +17472,7 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
               const _errs16 = errors;
               if (errors === _errs16) {
                if (typeof data8 === "string") {
-                if (!pattern27.test(data8)) {
+                if (!pattern28.test(data8)) {
                  validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/secret", schemaPath: "#/properties/secret/pattern", keyword: "pattern", params: { pattern: "^whsec_[A-Za-z0-9+/]+=*$" }, message: 'must match pattern "^whsec_[A-Za-z0-9+/]+=*$"' }];
                  return false;
                 }
@@ -17480,7 +17505,7 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
 }
 
 const schemaWebhookEndpointWithSecretClosed = { "$id": "WebhookEndpointWithSecret-closed", "type": "object", "required": ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at", "secret"], "properties": { "id": { "type": "string", "minLength": 1 }, "url": { "$ref": "WebhookUrl" }, "description": { "type": ["string", "null"] }, "event_types": { "$ref": "WebhookEventTypes" }, "status": { "type": "string", "enum": ["enabled", "disabled"] }, "disabled_reason": { "type": ["string", "null"], "enum": ["requested", "failing", null] }, "created_at": { "type": "number", "format": "unix-ms" }, "updated_at": { "type": "number", "format": "unix-ms" }, "secret": { "type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$" } }, "additionalProperties": false };
-const pattern27 = new RegExp("^whsec_[A-Za-z0-9+/]+=*$", "u");
+const pattern28 = new RegExp("^whsec_[A-Za-z0-9+/]+=*$", "u");
 function validateAllowlistDeletionResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -20108,7 +20133,7 @@ function validateSmartWalletNetworkConfigurationClosed(data, { instancePath = ""
        const _errs4 = errors;
        if (errors === _errs4) {
         if (typeof data1 === "string") {
-         if (!pattern28.test(data1)) {
+         if (!pattern29.test(data1)) {
           validateSmartWalletNetworkConfigurationClosed.errors = [{ instancePath: instancePath + "/chain_id", schemaPath: "#/properties/chain_id/pattern", keyword: "pattern", params: { pattern: "^eip155:\\d+$" }, message: 'must match pattern "^eip155:\\d+$"' }];
           return false;
          }
@@ -20181,7 +20206,7 @@ function validateSmartWalletNetworkConfigurationClosed(data, { instancePath = ""
  return errors === 0;
 }
 
-const pattern28 = new RegExp("^eip155:\\d+$", "u");
+const pattern29 = new RegExp("^eip155:\\d+$", "u");
 function validateAlchemyPaymasterContextClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21737,7 +21762,7 @@ function validateCryptoDepositAccountCaip2(data, { instancePath = "", parentData
  let errors = 0;
  if (errors === 0) {
   if (typeof data === "string") {
-   if (!pattern28.test(data)) {
+   if (!pattern29.test(data)) {
     validateCryptoDepositAccountCaip2.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^eip155:\\d+$" }, message: 'must match pattern "^eip155:\\d+$"' }];
     return false;
    }
@@ -28306,7 +28331,7 @@ function validateWebhookDeliveryClosed(data, { instancePath = "", parentData, pa
         const _errs6 = errors;
         if (errors === _errs6) {
          if (typeof data2 === "string") {
-          if (!pattern29.test(data2)) {
+          if (!pattern30.test(data2)) {
            validateWebhookDeliveryClosed.errors = [{ instancePath: instancePath + "/event_id", schemaPath: "#/properties/event_id/pattern", keyword: "pattern", params: { pattern: "^msg_" }, message: 'must match pattern "^msg_"' }];
            return false;
           }
@@ -28461,7 +28486,7 @@ function validateWebhookDeliveryClosed(data, { instancePath = "", parentData, pa
 }
 
 const schemaWebhookDeliveryClosed = { "$id": "WebhookDelivery-closed", "type": "object", "required": ["id", "endpoint_id", "event_id", "event_type", "status", "attempt_count", "attempts", "next_attempt_at", "created_at"], "properties": { "id": { "type": "string", "minLength": 1 }, "endpoint_id": { "type": "string", "minLength": 1 }, "event_id": { "type": "string", "pattern": "^msg_" }, "event_type": { "type": "string", "minLength": 1 }, "status": { "$ref": "WebhookDeliveryStatus" }, "attempt_count": { "type": "integer", "minimum": 0 }, "attempts": { "type": "array", "maxItems": 20, "items": { "$ref": "WebhookAttempt-closed" } }, "next_attempt_at": { "type": ["number", "null"], "format": "unix-ms" }, "created_at": { "type": "number", "format": "unix-ms" } }, "additionalProperties": false };
-const pattern29 = new RegExp("^msg_", "u");
+const pattern30 = new RegExp("^msg_", "u");
 function validateWebhookAttemptClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -29601,7 +29626,7 @@ const responseValidators = {
  createConditionSet: { 200: validateConditionSetClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createCryptoDepositAccount: { 200: validateCreateCryptoDepositAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createCustodialWallet: { 200: validateCustodialWalletClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- createFiatDepositAccount: { 200: validateFiatDepositAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ createFiatDepositAccount: { 200: validateFiatDepositAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createFiatPayout: { 200: validatePayoutResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createKeyQuorum: { 200: validateKeyQuorumClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createOrganization: { 200: validateOrganizationClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },

@@ -137,7 +137,7 @@ export type AccountsListResponse = {
 
 /** A field of the request body of a transfer or a yield operation. */
 export type ActionRequestBodyCondition = {
-  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`. Text is compared exactly; in an ALLOW rule this includes EVM addresses, in a DENY rule their case does not matter. */
+  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`; for payouts, which only `*` rules match, also `developer_fee_percent`. Text is compared exactly; in an ALLOW rule this includes EVM addresses, in a DENY rule their case does not matter. */
   field: string;
   /** The source of the field. */
   field_source: "action_request_body";
@@ -1261,6 +1261,8 @@ export type CreateExternalFiatAccountRequest = {
 export type CreateFiatDepositAccountRequest = {
   /** The asset that deposits are converted into. */
   destination: FiatDepositAccountDestination;
+  /** What the app keeps of each deposit. Defaults to `0`. */
+  developer_fee_percent?: DeveloperFeePercent | undefined;
   /** Environment of the provider. Defaults to `production`. */
   environment?: IntegrationEnvironment | undefined;
   /** Provider of the account. */
@@ -1279,6 +1281,8 @@ export type CreateFiatDepositAccountSource = {
 export type CreateFiatPayoutRequest = {
   /** The bank account to pay. */
   destination: PayoutDestination;
+  /** What the app keeps of the amount; the bank account gets the rest. Defaults to `0`. */
+  developer_fee_percent?: DeveloperFeePercent | undefined;
   /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
   /** The asset and amount to spend. */
@@ -1716,6 +1720,9 @@ export type DeveloperFee = {
   recipient?: string | undefined;
   type: "developer";
 };
+
+/** The app's fee in percent of the amount, from 0 to below 100, for example `1.5`. At most 18 decimals. */
+export type DeveloperFeePercent = string;
 
 /** Response of a device authorization (RFC 8628, section 3.2). */
 export type DeviceAuthorizationResponse = {
@@ -2698,6 +2705,8 @@ export type FiatDepositAccount = {
   deposit_instructions: FiatDepositInstructions | null;
   /** The asset that deposits are converted into. */
   destination: FiatDepositAccountDestination;
+  /** What the app keeps of each deposit, as given in the request that opened the account. */
+  developer_fee_percent: DeveloperFeePercent;
   /** Environment of the account. */
   environment: IntegrationEnvironment;
   /** Account id. It never changes. */
@@ -4899,6 +4908,8 @@ export type PayoutResponse = {
   created_at: string;
   /** As given in the request. */
   destination: PayoutDestination;
+  /** As given in the request, or `0`. */
+  developer_fee_percent: DeveloperFeePercent;
   /** Environment of the provider. */
   environment: IntegrationEnvironment;
   /** Present only if the status is `rejected` or `failed`. */

@@ -23079,6 +23079,35 @@ function validateCustodialWalletChainType(data, { instancePath = "", parentData,
 }
 
 const schemaCustodialWalletChainType = { "$id": "CustodialWalletChainType", "type": "string", "enum": ["ethereum", "solana"] };
+function validateDeveloperFeePercent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 21) {
+    validateDeveloperFeePercent.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 21 }, message: "must NOT have more than 21 characters" }];
+    return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateDeveloperFeePercent.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    } else {
+     if (!pattern25.test(data)) {
+      validateDeveloperFeePercent.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^\\d{1,2}(\\.\\d{1,18})?$" }, message: 'must match pattern "^\\d{1,2}(\\.\\d{1,18})?$"' }];
+      return false;
+     }
+    }
+   }
+  } else {
+   validateDeveloperFeePercent.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+   return false;
+  }
+ }
+ validateDeveloperFeePercent.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern25 = new RegExp("^\\d{1,2}(\\.\\d{1,18})?$", "u");
 function validateFiatDepositAccountDestination(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -23465,7 +23494,7 @@ function validateWebhookUrl(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
-const pattern28 = new RegExp("^eip155:\\d+$", "u");
+const pattern29 = new RegExp("^eip155:\\d+$", "u");
 function validateMfaMethod(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -23804,7 +23833,7 @@ function validateEvmCaip2(data, { instancePath = "", parentData, parentDataPrope
     validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 39 }, message: "must NOT have more than 39 characters" }];
     return false;
    } else {
-    if (!pattern28.test(data)) {
+    if (!pattern29.test(data)) {
      validateEvmCaip2.errors = [{ instancePath, schemaPath: "#/pattern", keyword: "pattern", params: { pattern: "^eip155:\\d+$" }, message: 'must match pattern "^eip155:\\d+$"' }];
      return false;
     }
@@ -23856,6 +23885,7 @@ export {
  validateCustomMetadata,
  validateCustomOAuthProviderId,
  validateCustomTokenTransferSource,
+ validateDeveloperFeePercent,
  validateEarnIncentiveClaimRewardEntryClosed,
  validateEmailMfaMethodClosed,
  validateEmbeddedWalletRecoveryMethod,

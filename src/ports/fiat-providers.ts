@@ -26,7 +26,7 @@ export type CustomerKind = 'person' | 'business';
  */
 export interface FiatRefusal {
   readonly fault: 'data' | 'pair' | 'customer';
-  /** JSON pointer into the submitted `data`, if the provider names a field. Values are never repeated. */
+  /** JSON pointer into what was submitted, if the provider names a field. Values are never repeated. */
   readonly pointer?: string;
   readonly message: string;
 }
@@ -130,6 +130,8 @@ export interface VirtualAccountOrder {
   /** ISO 4217 in lower case. */
   readonly currency: string;
   readonly destination: FiatAsset & { readonly address: string };
+  /** What the app keeps of each deposit: a decimal string from 0 to below 100. */
+  readonly developerFeePercent: string;
 }
 
 export interface VirtualAccount {
@@ -185,6 +187,8 @@ export interface PayoutOrder {
   readonly rail: string;
   /** ISO 4217 in lower case. */
   readonly currency: string;
+  /** What the app keeps of the amount: a decimal string from 0 to below 100. */
+  readonly developerFeePercent: string;
 }
 
 /** The provider's terms: the deposit must be in a block by `expiresAtSeconds`, else it is refunded. */
@@ -215,7 +219,7 @@ export interface FiatPayout {
   readonly state: FiatPayoutState;
   /** Of the deposit that the provider found. */
   readonly depositHash?: string | undefined;
-  /** Paid to the bank, in units of the currency. */
+  /** Paid to the bank, after all fees, in units of the currency. */
   readonly paidAmount?: string | undefined;
   readonly refund?: { readonly caip2: string; readonly transactionHash: string } | undefined;
   readonly reason?: string | undefined;

@@ -169,6 +169,7 @@ interface FiatBooks {
   readonly paid_out: string;
   readonly refunded: string;
   readonly fees: string;
+  readonly developer_fees: string;
   readonly balance: string;
 }
 

@@ -19,7 +19,12 @@ const isLong = process.env.TEST_LONG === '1';
 const ibans = ['DE89370400440532013000', 'DE13370400440532010003', 'DE83370400440532010004'];
 
 const step = fc.oneof(
-  fc.record({ kind: fc.constant('payout' as const), amount: fc.integer({ min: 2, max: 40 }), to: fc.nat(2) }),
+  fc.record({
+    kind: fc.constant('payout' as const),
+    amount: fc.integer({ min: 2, max: 40 }),
+    to: fc.nat(2),
+    fee: fc.nat(40),
+  }),
   fc.record({
     kind: fc.constant('deposit' as const),
     cents: fc.integer({ min: 1, max: 50_000 }),
@@ -45,8 +50,8 @@ describe.each(databaseKinds)('money on %s', (kind) => {
 
   const bookOfEuros = async () => {
     const book = (await world.fiat.books()).find(({ currency }) => currency === 'eur');
-    const zero = { capital: '0', paid_in: '0', paid_out: '0', refunded: '0', fees: '0', balance: '0' };
-    return book ?? zero;
+    const zero = { capital: '0', paid_in: '0', paid_out: '0', refunded: '0', fees: '0', developer_fees: '0' };
+    return book ?? { ...zero, balance: '0' };
   };
 
   test('is neither made nor lost', async () => {
@@ -65,7 +70,10 @@ describe.each(databaseKinds)('money on %s', (kind) => {
         );
         const opened = await world.operations.run('createFiatDepositAccount', {
           path: { wallet_id: wallet.id },
-          body: { ...at, source: { currency: 'eur' }, destination: { asset: 'usdc', chain: 'base' } },
+          body: {
+            ...{ ...at, source: { currency: 'eur' }, destination: { asset: 'usdc', chain: 'base' } },
+            developer_fee_percent: '1.25',
+          },
         });
         const account = (opened.body as FiatDepositAccountResponse).fiat_deposit_account;
         const em = world.operations.database.orm.em.fork();
@@ -75,7 +83,7 @@ describe.each(databaseKinds)('money on %s', (kind) => {
         );
         const accountId = (rows as { id: string }[])[0]!.id;
         const before = await bookOfEuros();
-        const begun: { amount: bigint; answer: { body: unknown } }[] = [];
+        const begun: { amount: bigint; fee: number; answer: { body: unknown } }[] = [];
         const paidIn: { amount: bigint; outcome: string }[] = [];
         for (const [index, each] of steps.entries()) {
           if (each.kind === 'wait') await world.wait(each.seconds);
@@ -84,8 +92,11 @@ describe.each(databaseKinds)('money on %s', (kind) => {
             Object.assign(world.weather, weather);
           }
           if (each.kind === 'payout') {
-            const answer = await world.payout(wallet.id, accounts[each.to]!, String(each.amount));
-            if (answer.status === 200) begun.push({ amount: BigInt(each.amount) * million, answer });
+            const { amount, fee } = each;
+            const answer = await world.payout(wallet.id, accounts[each.to]!, String(amount), {
+              developer_fee_percent: String(fee),
+            });
+            if (answer.status === 200) begun.push({ amount: BigInt(amount) * million, fee, answer });
             else expect(answer.status).toBe(400);
           }
           if (each.kind === 'deposit') {
@@ -130,7 +141,18 @@ describe.each(databaseKinds)('money on %s', (kind) => {
         const moved = (name: keyof typeof before) => cents(String(after[name])) - cents(String(before[name]));
         expect(moved('paid_in')).toBe(paidIn.reduce((sum, { amount }) => sum + amount, 0n));
         expect(moved('capital') + moved('paid_in')).toBe(
-          moved('paid_out') + moved('refunded') + moved('fees') + moved('balance'),
+          moved('paid_out') + moved('refunded') + moved('fees') + moved('developer_fees') + moved('balance'),
+        );
+        // 1.10 dollars for a euro.
+        const ofPayouts = begun.map(({ amount, fee }, index) =>
+          actions[index]!.status === 'succeeded' ? ((amount / 11_000n) * BigInt(fee)) / 100n : 0n,
+        );
+        const ofDeposits = ofType('deposit_completed').map((event) => {
+          const { amount } = (event as unknown as { data: { source: { amount: string } } }).data.source;
+          return (cents(amount) * 125n) / 10_000n;
+        });
+        expect(moved('developer_fees')).toBe(
+          [...ofPayouts, ...ofDeposits].reduce((sum, fee) => sum + fee, 0n),
         );
         // Given out is what was funded: 1000 to each wallet, and the treasury's stock.
         const stocks = deposits.some(({ type }) => type.endsWith('completed')) || walks > 1 ? undefined : 0n;

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { FiatProvider } from '../../src/ports/fiat-providers.ts';
@@ -9,11 +13,15 @@ const usdc = { ...base, tokenAddress: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA0291
 const wallet = '0x1111111111111111111111111111111111111111';
 const stranger = '0x2222222222222222222222222222222222222222';
 
-/** A bank on simulated chains, with a customer, a virtual account, and bank accounts with and without sentinels. */
-async function openBank() {
+/**
+ * A bank on simulated chains, with a customer, a virtual account, and bank accounts with and without sentinels.
+ *
+ * @param developerFeePercent of the virtual account.
+ */
+async function openBank(developerFeePercent = '0', file = ':memory:') {
   let nowMs = Date.UTC(2026, 0, 1);
   const clock = { now: () => nowMs };
-  const chains = openSimulatedChains({ file: ':memory:', clock, confirmAfterMs: undefined });
+  const chains = openSimulatedChains({ file, clock, confirmAfterMs: undefined });
   let drawn = 0;
   const ids = { uuid: () => `00000000-0000-4000-8000-${String(++drawn).padStart(12, '0')}` };
   const { providers, controls } = chains.fiat({
@@ -30,7 +38,7 @@ async function openBank() {
   if ('fault' in customer) throw new Error(customer.message);
   const account = await provider.openVirtualAccount({
     ...{ key: 'account', customerId: customer.id, currency: 'eur' },
-    destination: { ...usdc, address: wallet },
+    ...{ destination: { ...usdc, address: wallet }, developerFeePercent },
   });
   if ('fault' in account) throw new Error(account.message);
   await chains.fund(usdc.caip2, { address: wallet, tokenAddress: usdc.tokenAddress, rawAmount: 10n ** 12n });
@@ -49,7 +57,10 @@ async function openBank() {
 
 type Bank = Awaited<ReturnType<typeof openBank>>;
 
-async function openPayout({ provider, customer }: Bank, key: string, last4: string, rawAmount: bigint) {
+async function openPayout(
+  { provider, customer }: Bank,
+  { key, last4, ...terms }: { key: string; last4: string; rawAmount: bigint; developerFeePercent: string },
+) {
   const account = await provider.registerBankAccount({
     ...{
       key: `bank ${last4}`,
@@ -61,12 +72,10 @@ async function openPayout({ provider, customer }: Bank, key: string, last4: stri
     account: { type: 'gb', account_number: `1234${last4}`, sort_code: '123456' },
   });
   if ('fault' in account) throw new Error(account.message);
-  const payout = await provider.openPayout({
+  return provider.openPayout({
     ...{ key, customerId: customer.id, bankAccountId: account.id, rail: 'faster_payments', currency: 'gbp' },
-    ...{ rawAmount, source: { ...usdc, address: wallet } },
+    ...{ ...terms, source: { ...usdc, address: wallet } },
   });
-  if ('fault' in payout) throw new Error(payout.message);
-  return payout;
 }
 
 function pay({ chains }: Bank, address: string, rawAmount: bigint, payer = wallet) {
@@ -92,6 +101,15 @@ async function drain(provider: FiatProvider) {
 
 const cents = (text: string): bigint => BigInt(text.replace('.', ''));
 
+/** Thousandths of a percent. */
+const fees = fc.oneof(
+  fc.constant(0),
+  fc.integer({ min: 0, max: 99_999 }),
+  fc.integer({ min: 0, max: 9_999 }),
+);
+const percentOf = (thousandths: number) => (thousandths / 1000).toFixed(3);
+const feeOf = (amount: bigint, thousandths: number) => (amount * BigInt(thousandths)) / 100_000n;
+
 type Step =
   | {
       readonly kind: 'deposit';
@@ -103,6 +121,7 @@ type Step =
       readonly last4: string;
       readonly raw: number;
       readonly paid: number;
+      readonly fee: number;
       readonly late: boolean;
     }
   | { readonly kind: 'close' };
@@ -123,6 +142,7 @@ const stepOf: fc.Arbitrary<Step> = fc.oneof(
       last4: fc.constantFrom('0000', '0001', '0003', '0004'),
       raw: fc.integer({ min: 2_000_000, max: 500_000_000 }),
       paid: fc.constantFrom(0, 0, 0, 1, -1),
+      fee: fees,
       late: fc.boolean(),
     }),
   },
@@ -131,7 +151,13 @@ const stepOf: fc.Arbitrary<Step> = fc.oneof(
 
 /** What each deposit address of a payout received, and from whom it must not keep anything. */
 async function walk(bank: Bank, steps: readonly Step[]) {
-  const payouts: { readonly id: string; readonly address: string; readonly sent: bigint }[] = [];
+  const payouts: {
+    readonly id: string;
+    readonly address: string;
+    readonly sent: bigint;
+    readonly net: bigint;
+    readonly fee: bigint;
+  }[] = [];
   for (const [index, step] of steps.entries()) {
     if (step.kind === 'close') {
       await bank.provider.closeVirtualAccount(bank.customer.id, bank.account.id);
@@ -141,12 +167,18 @@ async function walk(bank: Bank, steps: readonly Step[]) {
       const first = await bank.controls.receive('sandbox', deposit);
       expect(await bank.controls.receive('sandbox', deposit)).toEqual(first);
     } else {
-      const opened = await openPayout(bank, `payout ${index}`, step.last4, BigInt(step.raw));
+      const order = { key: `payout ${index}`, last4: step.last4, rawAmount: BigInt(step.raw) };
+      const opened = await openPayout(bank, { ...order, developerFeePercent: percentOf(step.fee) });
+      // 1.25 dollars for a pound.
+      const worth = BigInt(step.raw) / 12_500n;
+      const fee = feeOf(worth, step.fee);
+      expect('fault' in opened).toBe(worth - fee < 100n);
+      if ('fault' in opened) continue;
       if (step.late) bank.pass(601_000);
       const sent = BigInt(step.raw + step.paid);
       await pay(bank, opened.depositAddress, sent);
       await pay(bank, opened.depositAddress, 5n, stranger);
-      payouts.push({ id: opened.id, address: opened.depositAddress, sent });
+      payouts.push({ id: opened.id, address: opened.depositAddress, sent, net: worth - fee, fee });
     }
     bank.pass(700);
     await drain(bank.provider);
@@ -157,13 +189,14 @@ async function walk(bank: Bank, steps: readonly Step[]) {
 
 test('whatever is paid in and out, the books balance and each payout is paid or refunded, once', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(stepOf, { maxLength: 12 }), async (steps) => {
-      const bank = await openBank();
+    fc.asyncProperty(fc.array(stepOf, { maxLength: 12 }), fees, async (steps, accountFee) => {
+      const bank = await openBank(percentOf(accountFee));
       const before = await balancesOf(bank, [wallet, stranger]);
       const payouts = await walk(bank, steps);
       const reports = await drain(bank.provider);
       let kept = 0n;
-      for (const { id, address, sent } of payouts) {
+      const expected = { eur: { fees: 0n, paidOut: 0n }, gbp: { fees: 0n, paidOut: 0n } };
+      for (const { id, address, sent, net, fee } of payouts) {
         const payout = await bank.provider.payout(id);
         // A second look changes nothing.
         expect(await bank.provider.payout(id)).toEqual(payout);
@@ -171,6 +204,18 @@ test('whatever is paid in and out, the books balance and each payout is paid or 
         kept += held;
         expect(held).toBe(payout?.refund === undefined ? sent : 0n);
         expect(payout?.paidAmount === undefined || payout.refund === undefined).toBe(true);
+        if (payout?.paidAmount === undefined) continue;
+        expect(cents(payout.paidAmount)).toBe(net);
+        expected.gbp.fees += fee;
+        expected.gbp.paidOut += net;
+      }
+      for (const { state, amount, rawOutput } of reports) {
+        if (state !== 'delivered') continue;
+        const fee = feeOf(cents(amount), accountFee);
+        expected.eur.fees += fee;
+        // A quarter of a percent is the bank's; a cent is 11,000 millionths of a dollar.
+        expect(rawOutput).toBe((cents(amount) - (cents(amount) * 25n) / 10_000n - fee) * 11_000n);
+        expect(rawOutput).toBeGreaterThan(0n);
       }
       const delivered = reports
         .filter(({ state }) => state === 'delivered')
@@ -178,9 +223,11 @@ test('whatever is paid in and out, the books balance and each payout is paid or 
       expect(await balancesOf(bank, [wallet, stranger])).toBe(before + delivered - kept);
       for (const book of await bank.controls.books()) {
         const left = cents(book.capital) + cents(book.paid_in);
-        expect(left).toBe(
-          cents(book.paid_out) + cents(book.refunded) + cents(book.fees) + cents(book.balance),
-        );
+        const gone = cents(book.paid_out) + cents(book.refunded);
+        expect(left).toBe(gone + cents(book.fees) + cents(book.developer_fees) + cents(book.balance));
+        const { fees: developerFees, paidOut } = expected[book.currency as 'eur' | 'gbp'];
+        expect(cents(book.developer_fees)).toBe(developerFees);
+        expect(cents(book.paid_out)).toBe(paidOut);
       }
       await bank.chains.close();
     }),
@@ -218,4 +265,36 @@ test('a deposit of 100 euros less a quarter percent arrives at 1.10 dollars each
   // (100.00 - 0.25) * 1.1 dollars, in millionths.
   expect(reports.at(-1)?.rawOutput).toBe(109_725_000n);
   await bank.chains.close();
+});
+
+test('accounts and payouts of a bank without fees of apps go on without them', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'custos-bank-'));
+  const file = join(folder, 'chains.db');
+  const order = { key: 'payout', last4: '0000', rawAmount: 25_000_000n, developerFeePercent: '0' };
+  try {
+    const before = await openBank('0', file);
+    const opened = await openPayout(before, order);
+    await before.chains.close();
+    const earlier = new Sqlite(file);
+    earlier.exec(`alter table fiat_virtual_accounts drop column developer_fee_percent;
+      alter table fiat_payouts drop column developer_fee; pragma user_version = 6;`);
+    earlier.close();
+    const bank = await openBank('0', file);
+    expect(bank.account).toEqual(before.account);
+    expect(await openPayout(bank, order)).toEqual(opened);
+    if ('fault' in opened) throw new Error(opened.message);
+    await pay(bank, opened.depositAddress, opened.rawAmount);
+    await bank.controls.receive('sandbox', {
+      ...{ accountId: bank.account.id, amount: '100.00', reference: 'r', outcome: 'completed' },
+    });
+    await bank.provider.payout(opened.id);
+    bank.pass(60_000);
+    expect((await drain(bank.provider)).at(-1)?.rawOutput).toBe(109_725_000n);
+    expect(await bank.provider.payout(opened.id)).toMatchObject({ paidAmount: '20.00' });
+    const books = await bank.controls.books();
+    expect(books.map((book) => book.developer_fees)).toEqual(['0.00', '0.00']);
+    await bank.chains.close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -185,7 +185,8 @@ export function makeJudge(scene: Scene): Judge {
     for (const book of await outside.fiatControls.books()) {
       const cents = (name: keyof typeof book): bigint => BigInt(String(book[name]).replace('.', ''));
       const [had, has] = [cents('capital') + cents('paid_in'), cents('paid_out') + cents('refunded')];
-      require(had === has + cents('fees') + cents('balance'), () => `the bank: ${JSON.stringify(book)}`);
+      const fees = cents('fees') + cents('developer_fees');
+      require(had === has + fees + cents('balance'), () => `the bank: ${JSON.stringify(book)}`);
     }
   }
 

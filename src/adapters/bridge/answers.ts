@@ -1,3 +1,4 @@
+import { decimalText, readDecimal } from '../../assets/decimal.ts';
 import type { FiatRefusal } from '../../ports/fiat-providers.ts';
 import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
 import type { BridgeAnswer, BridgeObject, BridgeRefusal } from './client.ts';
@@ -45,6 +46,25 @@ export function textsOf(object: BridgeObject, name: string): readonly string[] {
  */
 export function requireSame(object: BridgeObject, name: string, expected: string): void {
   if (object[name] !== expected) throw unusable(`its answer is about another \`${name}\``);
+}
+
+/**
+ * Requires an answer that states a fee to state the one that was asked for.
+ *
+ * @throws ProviderUnavailableError
+ */
+export function requireFee(object: BridgeObject, name: string, expected: string): void {
+  const said = textOf(object, name);
+  const fee = said === undefined ? undefined : readDecimal(said);
+  if (said === undefined || (fee !== undefined && decimalText(fee) === plainDecimal(expected))) return;
+  throw unusable(`its answer has another \`${name}\``);
+}
+
+/** The shortest text of a decimal number. */
+export function plainDecimal(text: string): string {
+  const value = readDecimal(text);
+  if (value === undefined) throw new Error('expected a decimal number');
+  return decimalText(value);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { fixedText, percentOf, readDecimal } from '../../assets/decimal.ts';
 import type {
   FiatPayout,
   FiatPayoutState,
@@ -9,6 +10,7 @@ import type {
 import {
   objectOf,
   refusal,
+  requireFee,
   requireSame,
   requireText,
   requireValue,
@@ -24,6 +26,11 @@ import { routeOf } from './routes.ts';
  * also pays what arrives later.
  */
 const PAYOUT_SECONDS = 1800;
+
+/** Assets whose amounts are those in US dollars, in which the service takes fees of fixed amounts. */
+const dollars: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'pyusd', 'dai']);
+
+const CENTS = 2;
 
 /** Payouts: the service's transfers from a wallet to a bank. */
 export function bridgePayouts(
@@ -51,29 +58,50 @@ async function open(client: BridgeClient, order: PayoutOrder): Promise<OpenedPay
   if (route === undefined) {
     return { fault: 'pair', message: 'the provider does not pay out this asset of this chain' };
   }
+  const fee = feeOf(order);
+  if (fee !== '0.00' && !dollars.has(source.asset)) {
+    const message = `the provider takes fees of the app in US dollars, not in \`${source.asset}\``;
+    return { fault: 'pair', pointer: '/developer_fee_percent', message };
+  }
   const body = {
     on_behalf_of: customerId,
     client_reference_id: key.slice(0, 64),
     amount: decimalOf(rawAmount, source.decimals),
     source: { ...route, from_address: source.address },
     destination: { payment_rail: rail, currency, external_account_id: bankAccountId },
+    ...(fee === '0.00' ? {} : { developer_fee: fee }),
   };
   const answer = await client.post(['transfers'], body, key);
-  if ('value' in answer) return readOpened(answer.value, order, route);
+  if ('value' in answer) return readOpened(answer.value, order, { route, fee });
   const { members, code } = answer.refusal;
   if (members.some((member) => member.includes('external_account') || member === 'on_behalf_of')) {
     return refusal(answer.refusal, 'customer');
   }
+  const isFee = members.some((member) => member.includes('developer_fee'));
+  if (isFee) return refusal(answer.refusal, 'data', () => '/developer_fee_percent');
   const isAmount = code.includes('amount') || members.some((member) => member.includes('amount'));
   return refusal(answer.refusal, isAmount ? 'data' : 'pair');
+}
+
+/**
+ * The fee of the app in US dollars: the service takes percentages only of amounts that are not fixed.
+ *
+ * CHOICE: rounded down to the cent, the smallest unit that the service takes.
+ */
+function feeOf({ rawAmount, source, developerFeePercent }: PayoutOrder): string {
+  const percent = readDecimal(developerFeePercent);
+  if (percent === undefined) throw new Error('the fee of an app is not a decimal number');
+  const rawFee = percentOf(rawAmount, percent);
+  return fixedText({ digits: rawFee / 10n ** BigInt(source.decimals - CENTS), scale: CENTS });
 }
 
 function readOpened(
   transfer: BridgeObject,
   { customerId, source }: PayoutOrder,
-  route: { readonly payment_rail: string; readonly currency: string },
+  { route, fee }: { route: NonNullable<ReturnType<typeof routeOf>>; fee: string },
 ): OpenedPayout {
   requireSame(transfer, 'on_behalf_of', customerId);
+  requireFee(transfer, 'developer_fee', fee);
   const said = objectOf(transfer, 'source_deposit_instructions');
   // The deposit goes where the answer says: it must be about the same asset on the same chain.
   requireSame(said, 'payment_rail', route.payment_rail);

@@ -7,7 +7,9 @@ import type {
 } from '../../ports/fiat-providers.ts';
 import {
   objectOf,
+  plainDecimal,
   refusal,
+  requireFee,
   requireSame,
   requireText,
   requireValue,
@@ -44,24 +46,32 @@ function pathOf(customerId: string, id: string): readonly string[] {
   return ['customers', customerId, 'virtual_accounts', id];
 }
 
-async function open(
-  client: BridgeClient,
-  { key, customerId, currency, destination }: VirtualAccountOrder,
-): Promise<VirtualAccount | FiatRefusal> {
+async function open(client: BridgeClient, order: VirtualAccountOrder): Promise<VirtualAccount | FiatRefusal> {
+  const { key, customerId, currency, destination } = order;
+  const fee = plainDecimal(order.developerFeePercent);
   const route = routeOf(destination);
   if (route === undefined) {
     return { fault: 'pair', message: 'the provider does not deliver this asset on this chain' };
   }
-  const body = { source: { currency }, destination: { ...route, address: destination.address } };
+  const body = {
+    source: { currency },
+    destination: { ...route, address: destination.address },
+    ...(fee === '0' ? {} : { developer_fee_percent: fee }),
+  };
   const answer = await client.post(['customers', customerId, 'virtual_accounts'], body, key);
-  if ('value' in answer) return readOpened(answer.value, customerId, destination.address);
+  if ('value' in answer) return readOpened(answer.value, order);
   if (answer.refusal.status === 404) return refusal(answer.refusal, 'customer');
-  // What the service refuses of a customer that it knows is the pair: there is nothing else in the request.
+  const isFee = answer.refusal.members.includes('developer_fee_percent');
+  if (isFee) return refusal(answer.refusal, 'data', () => '/developer_fee_percent');
+  // What else the service refuses of a customer that it knows is the pair.
   return refusal(answer.refusal, 'pair');
 }
 
-/** INVARIANT: a customer never gets instructions for an account whose deposits go elsewhere. */
-function readOpened(account: BridgeObject, customerId: string, address: string): VirtualAccount {
+/** INVARIANT: a customer never gets instructions for an account whose deposits go elsewhere, or cost another fee. */
+function readOpened(account: BridgeObject, order: VirtualAccountOrder): VirtualAccount {
+  const { customerId, developerFeePercent } = order;
+  const { address } = order.destination;
+  requireFee(account, 'developer_fee_percent', developerFeePercent);
   const said = textOf(objectOf(account, 'destination'), 'address');
   const isSame =
     said?.startsWith('0x') === true ? said.toLowerCase() === address.toLowerCase() : said === address;

@@ -9,7 +9,8 @@ import { isOfAsset, movementOf } from './requested-transfer.ts';
  * What a task is of the payout that the body asks for: one transfer of the asset and the amount; undefined if it is
  * anything else.
  *
- * NOTE: to whom the provider wants to be paid is what the server says: the provider chooses it for each payout.
+ * NOTE: to whom the provider wants to be paid is what the server says: the provider chooses it for each payout. Nor can
+ * the signer see which fee the server orders from the provider. Policies judge the fee in the body.
  */
 export function partOfPayout(body: Fields, task: SignTask, chainType: string): BuiltPart | undefined {
   const terms = isPayoutRequest(body) ? acceptedTerms(() => readPayoutTerms(chainType, body)) : undefined;
@@ -26,8 +27,9 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
 
 /** As far as it is read; the server has validated what it accepts. */
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
-  const { source, destination } = body;
-  if (!hasOnly(body, ['source', 'destination', ...ofActions])) return false;
+  const { source, destination, developer_fee_percent: fee } = body;
+  if (!hasOnly(body, ['source', 'destination', 'developer_fee_percent', ...ofActions])) return false;
+  if (fee !== undefined && typeof fee !== 'string') return false;
   if (!areTexts(source, ['asset', 'chain', 'amount'])) return false;
   return areTexts(destination, ['fiat_account_id'], ['payment_rail']);
 }

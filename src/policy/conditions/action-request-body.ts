@@ -12,6 +12,7 @@ const FIELDS: Readonly<Record<string, ValueKind>> = {
   vault_id: 'text',
   amount: 'decimal',
   raw_amount: 'decimal',
+  developer_fee_percent: 'decimal',
 };
 
 function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]): unknown {

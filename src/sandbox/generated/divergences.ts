@@ -594,6 +594,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "what makes two requests one account.",
     "path": "src/domain/money/fiat-deposits/open-deposit-account.ts",
     "symbol": "sameAccount"
+   },
+   {
+    "text": "a second request for an account never changes its fee: with another fee, which includes none, it is a conflict. To change the fee, open another account, of another wallet.",
+    "path": "src/domain/money/fiat-deposits/open-deposit-account.ts",
+    "symbol": "requireSameFee"
    }
   ]
  },
@@ -611,6 +616,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
     "path": "src/actions/build-transfer.ts",
     "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "a fee has at most 18 decimals.",
+    "path": "src/actions/payout-terms.ts",
+    "symbol": "DEVELOPER_FEE"
    },
    {
     "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
@@ -2949,6 +2959,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "every operation uses a random 192-bit nonce key, so operations are independent and need no counter.",
   "path": "src/domain/money/sending/send-operation.ts",
   "symbol": "buildOperation"
+ },
+ {
+  "text": "events of payouts do not have the fee, as those of the published service.",
+  "path": "src/domain/money/wallet-actions/payout-type.ts",
+  "symbol": "payoutType.notInEvents"
  },
  {
   "text": "a transaction that can never be included is `rejected`.",

@@ -3045,13 +3045,13 @@ function validateSandboxFiatBooksClosed(data, { instancePath = "", parentData, p
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.environment === void 0 && (missing0 = "environment") || data.currency === void 0 && (missing0 = "currency") || data.capital === void 0 && (missing0 = "capital") || data.paid_in === void 0 && (missing0 = "paid_in") || data.paid_out === void 0 && (missing0 = "paid_out") || data.refunded === void 0 && (missing0 = "refunded") || data.fees === void 0 && (missing0 = "fees") || data.balance === void 0 && (missing0 = "balance")) {
+   if (data.environment === void 0 && (missing0 = "environment") || data.currency === void 0 && (missing0 = "currency") || data.capital === void 0 && (missing0 = "capital") || data.paid_in === void 0 && (missing0 = "paid_in") || data.paid_out === void 0 && (missing0 = "paid_out") || data.refunded === void 0 && (missing0 = "refunded") || data.fees === void 0 && (missing0 = "fees") || data.developer_fees === void 0 && (missing0 = "developer_fees") || data.balance === void 0 && (missing0 = "balance")) {
     validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "environment" || key0 === "currency" || key0 === "capital" || key0 === "paid_in" || key0 === "paid_out" || key0 === "refunded" || key0 === "fees" || key0 === "balance")) {
+     if (!hasOwnProperty.call(schemaSandboxFiatBooksClosed.properties, key0)) {
       validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -3140,15 +3140,27 @@ function validateSandboxFiatBooksClosed(data, { instancePath = "", parentData, p
             var valid0 = true;
            }
            if (valid0) {
-            if (data.balance !== void 0) {
+            if (data.developer_fees !== void 0) {
              const _errs16 = errors;
-             if (typeof data.balance !== "string") {
-              validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/balance", schemaPath: "#/properties/balance/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             if (typeof data.developer_fees !== "string") {
+              validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/developer_fees", schemaPath: "#/properties/developer_fees/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
              var valid0 = _errs16 === errors;
             } else {
              var valid0 = true;
+            }
+            if (valid0) {
+             if (data.balance !== void 0) {
+              const _errs18 = errors;
+              if (typeof data.balance !== "string") {
+               validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/balance", schemaPath: "#/properties/balance/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
             }
            }
           }
@@ -3168,7 +3180,7 @@ function validateSandboxFiatBooksClosed(data, { instancePath = "", parentData, p
  return errors === 0;
 }
 
-const schemaSandboxFiatBooksClosed = { "$id": "SandboxFiatBooks-closed", "type": "object", "required": ["environment", "currency", "capital", "paid_in", "paid_out", "refunded", "fees", "balance"], "properties": { "environment": { "type": "string", "enum": ["sandbox", "production"] }, "currency": { "type": "string" }, "capital": { "type": "string" }, "paid_in": { "type": "string" }, "paid_out": { "type": "string" }, "refunded": { "type": "string" }, "fees": { "type": "string" }, "balance": { "type": "string" } }, "additionalProperties": false };
+const schemaSandboxFiatBooksClosed = { "$id": "SandboxFiatBooks-closed", "type": "object", "required": ["environment", "currency", "capital", "paid_in", "paid_out", "refunded", "fees", "developer_fees", "balance"], "properties": { "environment": { "type": "string", "enum": ["sandbox", "production"] }, "currency": { "type": "string" }, "capital": { "type": "string" }, "paid_in": { "type": "string" }, "paid_out": { "type": "string" }, "refunded": { "type": "string" }, "fees": { "type": "string" }, "developer_fees": { "type": "string" }, "balance": { "type": "string" } }, "additionalProperties": false };
 function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

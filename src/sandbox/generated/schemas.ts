@@ -961,7 +961,7 @@ export type SandboxFaults = {
   data: SandboxFault[];
 };
 
-/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together `paid_out`, `refunded`, `fees` and `balance`. */
+/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together `paid_out`, `refunded`, `fees`, `developer_fees` and `balance`. */
 export type SandboxFiatBooks = {
   /** The environment of the provider. */
   environment: "sandbox" | "production";
@@ -977,6 +977,8 @@ export type SandboxFiatBooks = {
   refunded: string;
   /** What the bank has kept for its services. */
   fees: string;
+  /** What the bank has kept for the apps, by `developer_fee_percent`. */
+  developer_fees: string;
   /** What the bank has. */
   balance: string;
 };

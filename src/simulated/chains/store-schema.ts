@@ -156,6 +156,12 @@ const reorganizations = `
 alter table transactions add column abandoned_after integer;
 `;
 
+// The fee of the app: a percentage of each deposit, a sum of a payout, whose `amount` is without it.
+const developerFees = `
+alter table fiat_virtual_accounts add column developer_fee_percent text not null default '0';
+alter table fiat_payouts add column developer_fee text not null default '0.00';
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
@@ -164,4 +170,5 @@ export const chainStoreSteps: readonly string[] = [
   movedPrices,
   cards,
   reorganizations,
+  developerFees,
 ];

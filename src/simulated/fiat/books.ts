@@ -3,11 +3,11 @@ import type { ChainStore } from '../chains/store.ts';
 import { type Currency, textOf } from './money.ts';
 
 /*
- * INVARIANT: in each environment and currency, capital + paid in = paid out + refunded + fees + balance. `balance` is
- * kept by itself, and not computed from the others, so that tests can compare.
+ * INVARIANT: in each environment and currency, capital + paid in = paid out + refunded + fees + developer fees +
+ * balance. `balance` is kept by itself, and not computed from the others, so that tests can compare.
  */
 
-type Account = 'capital' | 'paid_in' | 'paid_out' | 'refunded' | 'fees' | 'balance';
+type Account = 'capital' | 'paid_in' | 'paid_out' | 'refunded' | 'fees' | 'developer_fees' | 'balance';
 
 /** The bank's own money in each currency, in cents, from which it pays before it has deposits. */
 const CAPITAL = 1_000_000_000_00n;
@@ -68,7 +68,7 @@ export function booksOf(store: ChainStore): readonly Book[] {
     return {
       ...{ environment, currency, capital: amountOf('capital'), paid_in: amountOf('paid_in') },
       ...{ paid_out: amountOf('paid_out'), refunded: amountOf('refunded'), fees: amountOf('fees') },
-      balance: amountOf('balance'),
+      ...{ developer_fees: amountOf('developer_fees'), balance: amountOf('balance') },
     };
   });
 }

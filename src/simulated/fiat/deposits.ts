@@ -1,7 +1,7 @@
 import type { FiatDepositPage, FiatDepositReport, FiatDepositState } from '../../ports/fiat-providers.ts';
 import { book } from './books.ts';
 import { railsOf } from './instructions.ts';
-import { assetWorth, type Currency, centsOf, feeOf, textOf } from './money.ts';
+import { assetWorth, type Currency, centsOf, developerFeeOf, feeOf, textOf } from './money.ts';
 import { type FiatParts, STEP_MS } from './parts.ts';
 import { type Treasury, treasuryFor, tryToPay } from './treasury.ts';
 import { findVirtualAccount, type VirtualAccountRow } from './virtual-accounts.ts';
@@ -167,12 +167,14 @@ function deliver(
   const { id, currency } = row;
   const cents = centsOf(row.amount)!;
   const fee = feeOf(cents);
-  const paid = treasury && pay(parts, { account, treasury, cents: cents - fee });
+  const developerFee = developerFeeOf(cents, account.developer_fee_percent);
+  const paid = treasury && pay(parts, { account, treasury, cents: cents - fee - developerFee });
   if (paid === undefined) {
     refund(parts, row, ['not_deliverable', 'the deposit could not be delivered']);
     return;
   }
   book(store, 'fees', { environment, currency, cents: fee });
+  book(store, 'developer_fees', { environment, currency, cents: developerFee });
   report(parts, { id, state: 'delivering' });
   advance(parts, { id, state: 'delivered', ...paid });
 }
@@ -182,6 +184,8 @@ function pay(
   { account, treasury, cents }: { account: VirtualAccountRow; treasury: Treasury; cents: bigint },
 ): { hash: string; rawOutput: bigint } | undefined {
   const { currency, decimals, address, token: tokenAddress } = account;
+  // The fees may be more than the deposit.
+  if (cents <= 0n) return undefined;
   treasury.chain.head();
   treasury.stock();
   const rawOutput = assetWorth(cents, currency, { price: treasury.price, decimals });

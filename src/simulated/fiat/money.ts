@@ -1,3 +1,5 @@
+import { percentOf, readDecimal } from '../../assets/decimal.ts';
+
 /** CHOICE: fixed exchange rates, US dollars for one unit. Cents of all of them are hundredths. */
 const usdPerUnit = {
   usd: '1',
@@ -33,6 +35,18 @@ export function textOf(cents: bigint): string {
 
 export function feeOf(cents: bigint): bigint {
   return (cents * FEE_BPS) / 10_000n;
+}
+
+/**
+ * The app's fee.
+ *
+ * CHOICE: it is a part of the whole amount, beside the bank's own fee, in the currency of the bank account and rounded
+ * down to the cent.
+ */
+export function developerFeeOf(cents: bigint, percent: string): bigint {
+  const fee = readDecimal(percent);
+  if (fee === undefined) throw new Error('the fee of an app is not a decimal number');
+  return percentOf(cents, fee);
 }
 
 interface AssetPrice {

@@ -10,13 +10,13 @@ import type { Simulated } from '../chains/world.ts';
 import { toLedger } from '../exchange/solver.ts';
 import { findBankAccount } from './bank-accounts.ts';
 import { book } from './books.ts';
-import { type Currency, centsOf, centsWorth, isCurrency, textOf } from './money.ts';
+import { type Currency, centsOf, centsWorth, developerFeeOf, isCurrency, textOf } from './money.ts';
 import { type FiatParts, refuse, STEP_MS } from './parts.ts';
 import { bankAddress, tryToPay } from './treasury.ts';
 
 /** CHOICE: a deposit that is in a later block is refunded. */
 const PAYOUT_SECONDS = 600;
-/** CHOICE: the least that is paid out, in cents of the currency. */
+/** CHOICE: the least that is paid out after the fee of the app, in cents of the currency. */
 const MIN_CENTS = 100n;
 
 /** How a payout ends once its deposit is there. */
@@ -30,7 +30,9 @@ interface PayoutRow {
   readonly raw_amount: string;
   readonly address: string;
   readonly currency: Currency;
+  /** Without the fee of the app. */
   readonly amount: string;
+  readonly developer_fee: string;
   readonly expires_seconds: number;
   readonly outcome: PayoutOutcome;
   readonly state: FiatPayoutState;
@@ -112,7 +114,9 @@ async function open(parts: FiatParts, order: PayoutOrder): Promise<OpenedPayout 
   if (!isCurrency(currency) || price === undefined || address === undefined || chain === undefined) {
     return refuse('pair', `the provider does not pay out this asset of this chain in \`${currency}\``);
   }
-  const cents = centsWorth(rawAmount, currency, { price, decimals: source.decimals });
+  const worth = centsWorth(rawAmount, currency, { price, decimals: source.decimals });
+  const developerFee = developerFeeOf(worth, order.developerFeePercent);
+  const cents = worth - developerFee;
   if (cents < MIN_CENTS) {
     return refuse('data', `the least to pay out is ${textOf(MIN_CENTS)} ${currency}`);
   }
@@ -122,10 +126,11 @@ async function open(parts: FiatParts, order: PayoutOrder): Promise<OpenedPayout 
     if (known === undefined) {
       store.run(
         `insert into fiat_payouts values
-           (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'awaiting_funds', null, null, null, null)`,
+           (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'awaiting_funds', null, null, null, null, ?)`,
         ...[environment, ids.uuid(), order.key, account.id, source.caip2, source.tokenAddress],
         ...[toLedger(source.caip2, source.address), String(rawAmount), address, currency, textOf(cents)],
         ...[Math.floor(clock.now() / 1000) + PAYOUT_SECONDS, sentinels[account.last_4] ?? 'processed'],
+        textOf(developerFee),
       );
     }
     const row = store.first<PayoutRow>(find, environment, order.key)!;
@@ -242,7 +247,9 @@ function advance(parts: FiatParts, id: string, chain: Simulated): boolean {
     ...[next.state, next.isEnd ? null : row.due_ms + STEP_MS, next.reason ?? row.reason, environment, id],
   );
   if (next.state === 'payment_processed') {
-    book(store, 'paid_out', { environment, currency: row.currency, cents: centsOf(row.amount)! });
+    const { currency, amount, developer_fee: fee } = row;
+    book(store, 'paid_out', { environment, currency, cents: centsOf(amount)! });
+    book(store, 'developer_fees', { environment, currency, cents: centsOf(fee)! });
   }
   if (next.state === 'refunded' || next.state === 'error') refund(parts, row, chain);
   return true;

@@ -16,6 +16,7 @@ export interface VirtualAccountRow {
   readonly decimals: number;
   readonly address: string;
   readonly status: VirtualAccount['status'];
+  readonly developer_fee_percent: string;
 }
 
 /** The bank accounts whose deposits are delivered to wallets. */
@@ -46,7 +47,7 @@ export function findVirtualAccount(
 
 async function open(parts: FiatParts, order: VirtualAccountOrder) {
   const { store, environment, ids } = parts;
-  const { key, customerId, currency, destination } = order;
+  const { key, customerId, currency, destination, developerFeePercent } = order;
   if (findCustomer(parts, 'id', customerId) === undefined) {
     return refuse('customer', 'the provider has no such customer');
   }
@@ -60,9 +61,9 @@ async function open(parts: FiatParts, order: VirtualAccountOrder) {
     if (known !== undefined) return viewOf(known);
     store.run(
       `insert into fiat_virtual_accounts (environment, id, customer_id, request_key, currency, caip2, asset, token,
-         decimals, address, status) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'activated')`,
+         decimals, address, status, developer_fee_percent) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'activated', ?)`,
       ...[environment, ids.uuid(), customerId, key, currency, destination.caip2, destination.asset],
-      ...[destination.tokenAddress, destination.decimals, destination.address],
+      ...[destination.tokenAddress, destination.decimals, destination.address, developerFeePercent],
     );
     return viewOf(store.first<VirtualAccountRow>(find, environment, key)!);
   });

@@ -31,6 +31,7 @@ import { lockSecrets } from './0030-lock-secrets.ts';
 import { listsAndRevokedSessions } from './0031-lists-and-revoked-sessions.ts';
 import { findByState } from './0032-find-by-state.ts';
 import { gasOfExecutions } from './0033-gas-of-executions.ts';
+import { developerFees } from './0034-developer-fees.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -68,4 +69,5 @@ export const migrations: readonly SchemaMigration[] = [
   listsAndRevokedSessions,
   findByState,
   gasOfExecutions,
+  developerFees,
 ];

@@ -93,6 +93,22 @@ test('a bank account is paid by the rail of the request, and by none that does n
   }
 });
 
+test('the app keeps a fee from 0 to below 100 percent', async () => {
+  const { path, body: order } = payout('10');
+  const pays = (fee: unknown) => ({ path, body: { ...order, developer_fee_percent: fee as string } });
+  for (const fee of ['0', '0.0', '1.5', '88']) {
+    const { body } = await call(sandbox, 'createFiatPayout', pays(fee));
+    expect(body.developer_fee_percent).toBe(fee);
+    expect(await actionOf(body)).toMatchObject({ developer_fee_percent: fee });
+  }
+  for (const fee of ['100', '-1', '1.', '.5', '1e1', ' 1', '1.5%', '', '1.5\n', 1.5, null]) {
+    expect(await refusal(sandbox, 'createFiatPayout', pays(fee))).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data', error: expect.stringMatching(/developer_fee_percent/) },
+    });
+  }
+});
+
 test.each([
   ['processed', 'succeeded', undefined],
   ['returned', 'failed', 'The payout provider gave the deposit back: the bank returned the payment.'],

@@ -66,6 +66,7 @@ test.each(Object.keys(checks))('an account in %s has instructions with valid num
     status: 'activated',
     source: { currency, payment_rails: expect.arrayContaining([expect.any(String)]) },
     destination,
+    developer_fee_percent: '0',
     deposit_instructions: expect.any(Object),
     created_at: expect.stringMatching(/Z$/),
   });
@@ -125,6 +126,37 @@ test('unknown accounts and wallets are not found; the provider may be down', asy
   expect(await refused({ source: { currency: 'usd' } })).toMatchObject({ status: 503 });
   expect(await open('eur')).toEqual(account);
   sandbox.fiat.setUp(true);
+});
+
+test('a fee of the app is from 0 to below 100 percent, and does not change', async () => {
+  const fees = ['0', '1.5', '99.999999999999999999'];
+  for (const [index, fee] of fees.entries()) {
+    const currency = ['eur', 'usd', 'gbp'][index]!;
+    const { body } = await call(sandbox, 'createFiatDepositAccount', {
+      path: { wallet_id: wallet.id },
+      body: { ...at, source: { currency }, destination, developer_fee_percent: fee },
+    });
+    expect(body.fiat_deposit_account.developer_fee_percent).toBe(fee);
+  }
+  const { body } = await call(sandbox, 'listFiatDepositAccounts', {
+    path: { wallet_id: wallet.id },
+    query: at,
+  });
+  const listed = body.fiat_deposit_accounts.map((account) => account.developer_fee_percent);
+  expect(listed.sort()).toEqual(fees);
+  for (const fee of ['100', '-1', '1.', '.5', '1e1', ' 1', '1.5%', '', '1.5\n', 1.5, null]) {
+    expect(await refused({ developer_fee_percent: fee })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data', error: expect.stringMatching(/developer_fee_percent/) },
+    });
+  }
+  expect(await refused({ source: { currency: 'usd' }, developer_fee_percent: '2' })).toMatchObject({
+    status: 409,
+    body: {
+      code: 'resource_conflict',
+      error: '/developer_fee_percent: the activated account has `1.5`, got `2`',
+    },
+  });
 });
 
 test('a wallet has at most 50 accounts', async () => {
@@ -198,7 +230,8 @@ test('the books show the money of the bank, and its treasury among the holders o
   expect(body.fiat).toEqual([
     {
       ...{ environment: 'sandbox', currency: 'eur', capital: '1000000000.00', paid_in: '350.00' },
-      ...{ paid_out: '0.00', refunded: '100.00', fees: '0.62', balance: '1000000249.38' },
+      ...{ paid_out: '0.00', refunded: '100.00', fees: '0.62' },
+      ...{ developer_fees: '0.00', balance: '1000000249.38' },
     },
   ]);
   const books = body.data as { given: string; minted: string; held: Record<string, string> }[];

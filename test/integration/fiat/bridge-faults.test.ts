@@ -92,15 +92,20 @@ test('accounts and payouts of another customer, and to another address, are not 
   const payout = () =>
     provider.openPayout({
       ...{ key: 'payout', customerId, bankAccountId: account.id, rail: 'faster_payments', currency: 'gbp' },
-      ...{ rawAmount: 5_000_000n, source },
+      ...{ rawAmount: 5_000_000n, source, developerFeePercent: '1.5' },
     });
   const deposits = () =>
-    provider.openVirtualAccount({ key: 'deposits', customerId, currency: 'gbp', destination: source });
+    provider.openVirtualAccount({
+      ...{ key: 'deposits', customerId, currency: 'gbp', destination: source, developerFeePercent: '1.50' },
+    });
   const wrong: readonly (readonly [object, () => Promise<unknown>])[] = [
     [{ customer_id: 'another' }, () => bank('bank')],
     [{ customer_id: 'another' }, deposits],
     [{ destination: { address: '0x2222222222222222222222222222222222222222' } }, deposits],
+    [{ developer_fee_percent: '15.0' }, deposits],
+    [{ developer_fee_percent: 'much' }, deposits],
     [{ on_behalf_of: 'another' }, payout],
+    [{ developer_fee: '0.08' }, payout],
     [
       {
         source_deposit_instructions: {
@@ -129,6 +134,44 @@ test('accounts and payouts of another customer, and to another address, are not 
     expect([member, isUnavailable(await error(ask()))]).toEqual([member, true]);
   }
   expect(await payout()).toMatchObject({ rawAmount: 5_000_000n });
+  expect(await deposits()).toMatchObject({ status: 'activated' });
+  expect(service.faults).toEqual([]);
+});
+
+test('a fee that the service refuses is the fault of the fee; it takes none in euros', async () => {
+  await using opened = await open();
+  const { provider, service, customerId } = opened;
+  const address = '0x1111111111111111111111111111111111111111';
+  const usdc = { caip2: 'eip155:84532', chain: 'base_sepolia', asset: 'usdc', decimals: 6 };
+  const source = { ...usdc, tokenAddress: '0x036CbD53842c5426634e7929541eC2318f3dCF7e', address };
+  const account = await provider.registerBankAccount({
+    ...{ key: 'bank', customerId, ownerKind: 'person', ownerName: 'Alice', currency: 'gbp' },
+    account: { type: 'gb', account_number: '12345678', sort_code: '123456' },
+  });
+  if ('fault' in account) throw new Error(account.message);
+  const payout = (change: object = {}) =>
+    provider.openPayout({
+      ...{ key: 'payout', customerId, bankAccountId: account.id, rail: 'faster_payments', currency: 'gbp' },
+      ...{ rawAmount: 5_000_000n, source, developerFeePercent: '1.5', ...change },
+    });
+  const refusing = (member: string): Mishap => ({ kind: 'status', status: 400, member });
+  const refused = { fault: 'data', pointer: '/developer_fee_percent' };
+  service.next(refusing('developer_fee'));
+  expect(await payout()).toMatchObject(refused);
+  service.next(refusing('developer_fee_percent'));
+  const order = { key: 'deposits', customerId, currency: 'gbp', destination: source };
+  expect(await provider.openVirtualAccount({ ...order, developerFeePercent: '0.0000001' })).toMatchObject(
+    refused,
+  );
+  const { length } = service.seen;
+  const euros = { source: { ...source, asset: 'eurc' } };
+  expect(await payout(euros)).toMatchObject({ fault: 'pair', pointer: '/developer_fee_percent' });
+  expect(service.seen).toHaveLength(length);
+  // Half a cent is no fee.
+  expect(await payout({ ...euros, key: 'none', developerFeePercent: '0.1' })).toMatchObject({
+    fault: 'pair',
+  });
+  expect(service.seen).toHaveLength(length + 1);
 });
 
 test('a request whose answer was lost has its effect once', async () => {

@@ -120,6 +120,40 @@ describe.each(databaseKinds)('fiat deposits on %s', (kind) => {
     expect((listed.body as { fiat_deposit_accounts: unknown[] }).fiat_deposit_accounts).toHaveLength(2);
   });
 
+  test('the fee of the app is kept from deposits, and a second request does not change it', async () => {
+    const run = (fee?: string) =>
+      world.operations.run('createFiatDepositAccount', {
+        path: { wallet_id: wallet.id },
+        body: { ...body(), ...(fee === undefined ? {} : { developer_fee_percent: fee }) },
+      });
+    const answers = await Promise.all([run('1.5'), run('2')]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    const [opened, refused] = answers[0].status === 200 ? answers : answers.toReversed();
+    const { fiat_deposit_account: account } = opened!.body as { fiat_deposit_account: FiatDepositAccount };
+    const fee = account.developer_fee_percent;
+    expect(refused!.body).toMatchObject({
+      code: 'resource_conflict',
+      error: `/developer_fee_percent: the activated account has \`${fee}\`, got \`${fee === '2' ? '1.5' : '2'}\``,
+    });
+    expect((await run()).status).toBe(409);
+    expect(await run(`0${fee}${fee === '2' ? '.' : ''}0`)).toEqual(opened);
+    expect(await find(account)).toEqual(account);
+    await pay(account, '10.01');
+    await world.wait(60);
+    // 10.01 less 0.02 for the bank, and 0.15 or 0.20 for the app, at 1.10 US dollars.
+    const arrived = fee === '2' ? 10_769_000n : 10_824_000n;
+    expect(await world.held(wallet.address)).toBe(1000n * million + arrived);
+    // A deposit that the fees use up goes back.
+    const other = await world.operations.run('createFiatDepositAccount', {
+      path: { wallet_id: wallet.id },
+      body: { ...body('gbp'), developer_fee_percent: '99.99' },
+    });
+    const { fiat_deposit_account: dear } = other.body as { fiat_deposit_account: FiatDepositAccount };
+    await pay(dear, '100.00');
+    await world.wait(60);
+    expect((await eventsOf()).at(-1)).toMatchObject({ type: 'deposit_failed' });
+  });
+
   test('a deposit that is refunded is reported as failed', async () => {
     const account = await open();
     await pay(account, '10.00', { outcome: 'refunded' });

@@ -38,7 +38,7 @@ export async function carryOut(world: FiatWorld, order: Order): Promise<{ status
   }
   if (order.kind !== 'payout') return { status: 200, body: undefined };
   const { walletId, accountId, amount, nonce } = order;
-  return world.payout(walletId, accountId, amount, nonce);
+  return world.payout(walletId, accountId, amount, { nonce });
 }
 
 /** The id at the bank of a wallet's deposit account, opened if it is not. */

@@ -217,6 +217,7 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
       customerId,
       currency: 'eur',
       destination: { ...testUsdc, address: wallet },
+      developerFeePercent: '0',
     };
     const account = accepted(await provider.openVirtualAccount(order));
     expect(account).toMatchObject({ status: 'activated', currency: 'eur', paymentRails: ['sepa'] });
@@ -246,6 +247,7 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
     const account = accepted(
       await provider.openVirtualAccount({
         ...{ key: 'account', customerId, currency: 'eur', destination: { ...testUsdc, address: wallet } },
+        developerFeePercent: '0',
       }),
     );
     const receive = (reference: string, outcome: 'completed' | 'refunded') =>
@@ -299,7 +301,7 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
     );
     const order = (key: string, bankAccountId: string) => ({
       ...{ key, customerId, bankAccountId, rail: 'faster_payments', currency: 'gbp' },
-      ...{ rawAmount: 25_000_001n, source: { ...testUsdc, address: wallet } },
+      ...{ rawAmount: 25_000_001n, source: { ...testUsdc, address: wallet }, developerFeePercent: '0' },
     });
     const opening = accepted(await provider.openPayout(order('payout', good.id)));
     expect(opening.rawAmount).toBe(25_000_001n);
@@ -333,6 +335,48 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
       source: { ...testUsdc, asset: 'unheard_of', address: wallet },
     };
     expect(await provider.openPayout(unserved)).toMatchObject({ fault: 'pair' });
+    expect(opened.faults).toEqual([]);
+  });
+
+  test('keeps the fee of the app from deposits and payouts', async () => {
+    await using opened = await open();
+    const { provider, world } = opened;
+    const { id: customerId } = await openCustomer(opened);
+    const bookOf = async (currency: string) =>
+      (await world.controls.books()).find((book) => book.currency === currency);
+    const account = accepted(
+      await provider.openVirtualAccount({
+        ...{ key: 'account', customerId, currency: 'eur', developerFeePercent: '1.25' },
+        destination: { ...testUsdc, address: wallet },
+      }),
+    );
+    await world.controls.receive('sandbox', {
+      ...{ accountId: account.id, amount: '99.99', reference: 'r', outcome: 'completed' },
+    });
+    world.pass(5000);
+    await drain(provider);
+    // 1.25 % of 99.99 is 1.249875, and 0.25 % is 0.249975: 98.51 euros are left, at 1.10 dollars.
+    expect(await bookOf('eur')).toMatchObject({ paid_in: '99.99', fees: '0.24', developer_fees: '1.24' });
+    expect(await world.chains.find(testUsdc.caip2)!.balances(wallet, [testUsdc.tokenAddress])).toEqual([
+      108_361_000n,
+    ]);
+
+    const bank = accepted(await provider.registerBankAccount(bankOrder(customerId, accounts[2]!)));
+    const order = {
+      ...{ key: 'payout', customerId, bankAccountId: bank.id, rail: 'faster_payments', currency: 'gbp' },
+      ...{ rawAmount: 25_000_000n, source: { ...testUsdc, address: wallet }, developerFeePercent: '12.34' },
+    };
+    const opening = accepted(await provider.openPayout(order));
+    expect(opening.rawAmount).toBe(25_000_000n);
+    await world.pay(wallet, opening.depositAddress, opening.rawAmount);
+    // 25 dollars are 20 pounds, of which 12.34 % is 2.468. The fee of 3.085 dollars is 3.08 over REST.
+    expect(await ended(opened, opening.id)).toMatchObject({ paidAmount: '17.54' });
+    expect(await bookOf('gbp')).toMatchObject({ paid_out: '17.54', developer_fees: '2.46' });
+    // What is left must be enough to pay out.
+    const little = { ...order, key: 'little', developerFeePercent: '96' };
+    expect(await provider.openPayout(little)).toMatchObject({ fault: 'data' });
+    const enough = { ...order, key: 'enough', developerFeePercent: '95' };
+    expect(accepted(await provider.openPayout(enough))).toBeDefined();
     expect(opened.faults).toEqual([]);
   });
 });

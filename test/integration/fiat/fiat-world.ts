@@ -69,7 +69,7 @@ export interface FiatWorld extends AsyncDisposable {
     walletId: string,
     accountId: string,
     amount?: string,
-    nonce?: string,
+    more?: { readonly nonce?: string; readonly developer_fee_percent?: string },
   ): ReturnType<TestOperations['run']>;
   action(answer: { body: unknown }): Promise<PayoutResponse>;
   /** Closes the world for the next process. */
@@ -192,13 +192,14 @@ export async function openFiatWorld(kind: DatabaseKind, options: FiatWorldOption
         .map(({ type, payload }) => ({ ...(JSON.parse(payload) as Record<string, unknown>), type }))
         .filter((event) => (event as { wallet_id?: string }).wallet_id === walletId);
     },
-    payout: (walletId, accountId, amount = '100', nonce = `payout-${randomUUID()}`) =>
+    payout: (walletId, accountId, amount = '100', more = {}) =>
       operations.run('createFiatPayout', {
         path: { wallet_id: walletId },
         body: {
           source: { asset: 'usdc', chain: 'base', amount },
           destination: { fiat_account_id: accountId },
-          nonce,
+          nonce: `payout-${randomUUID()}`,
+          ...more,
         },
       }),
     async action(answer) {

@@ -49,7 +49,8 @@ describe.each(databaseKinds)('processes on %s that are killed', (kind) => {
 
   const bookOfEuros = async () => {
     const book = (await world.fiat.books()).find(({ currency }) => currency === 'eur');
-    return book ?? { capital: '0', paid_in: '0', paid_out: '0', refunded: '0', fees: '0', balance: '0' };
+    const zero = { capital: '0', paid_in: '0', paid_out: '0', refunded: '0', fees: '0', developer_fees: '0' };
+    return book ?? { ...zero, balance: '0' };
   };
   type Book = Awaited<ReturnType<typeof bookOfEuros>>;
   const movedIn =

@@ -106,6 +106,7 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
         ...at,
         source: { asset: 'usdc', chain: 'base', amount: '100.00' },
         destination: { fiat_account_id: accountId },
+        developer_fee_percent: '0',
         reference_id: null,
       },
     });
@@ -234,8 +235,8 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
   test('a nonce pays out once, and so does a request that is repeated at the same time', async () => {
     const accountId = await register();
     const nonce = 'treasury-2026-01-01-000001';
-    expect((await world.payout(wallet.id, accountId, '10', nonce)).status).toBe(200);
-    expect(await world.payout(wallet.id, accountId, '10', nonce)).toMatchObject({
+    expect((await world.payout(wallet.id, accountId, '10', { nonce })).status).toBe(200);
+    expect(await world.payout(wallet.id, accountId, '10', { nonce })).toMatchObject({
       status: 409,
       body: { code: 'resource_conflict' },
     });
@@ -367,6 +368,46 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
     expect((await world.payout(wallet.id, accountId, '50')).status).toBe(200);
   });
 
+  test('the fee of the app is kept from what the bank account gets', async () => {
+    // Payouts of other tests may be under way.
+    await world.wait(60);
+    const before = (await bookOf('eur')) as Record<string, string>;
+    const fee = { developer_fee_percent: '12.50' };
+    const answer = await world.payout(wallet.id, await register(), '100', fee);
+    expect(answer).toMatchObject({ status: 200, body: fee });
+    await world.wait(60);
+    expect(await world.action(answer)).toMatchObject({ status: 'succeeded', ...fee });
+    expect(await world.held(wallet.address)).toBe(900n * million);
+    // 100 USDC are 90.90 euros, and an eighth of them is 11.3625.
+    const after = (await bookOf('eur')) as Record<string, string>;
+    const moved = (name: string) => cents(after[name] ?? '0') - cents(before[name] ?? '0');
+    expect([moved('paid_out'), moved('developer_fees')]).toEqual([7954, 1136]);
+    for (const { type, ...event } of await world.events(wallet.id, 'wallet_action.payout.')) {
+      expect([type, event]).toEqual([type, expect.not.objectContaining(fee)]);
+    }
+    // 99 % of 90.90 leaves less than a euro.
+    const refused = await world.payout(wallet.id, await register(), '100', { developer_fee_percent: '99' });
+    expect(refused).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
+    expect((refused.body as { error: string }).error).toMatch(/^\/source\/amount: /);
+  });
+
+  test('payouts of versions without fees have the fee 0', async () => {
+    const answer = await world.payout(wallet.id, await register(), '10');
+    await world.wait(60);
+    const action = await world.action(answer);
+    const em = world.operations.database.orm.em.fork();
+    const rows = await em.execute('select details from wallet_actions where id = ?', [action.id]);
+    const { developer_fee_percent: fee, ...details } = JSON.parse(
+      (rows as { details: string }[])[0]!.details,
+    );
+    expect(fee).toBe('0');
+    await em.execute('update wallet_actions set details = ? where id = ?', [
+      JSON.stringify(details),
+      action.id,
+    ]);
+    expect(await world.action(answer)).toEqual(action);
+  });
+
   test('a removed account takes no payouts, and those under way go on', async () => {
     const accountId = await register();
     const begun = await world.payout(wallet.id, accountId);
@@ -413,7 +454,11 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
     // 3 and 7 USDC are 2.72 and 6.36 euros, each payout down to the cent.
     expect(cents(book.paid_out) - paidBefore).toBe(272 + 636);
     expect(cents(book.capital) + cents(book.paid_in)).toBe(
-      cents(book.paid_out) + cents(book.refunded) + cents(book.fees) + cents(book.balance),
+      cents(book.paid_out) +
+        cents(book.refunded) +
+        cents(book.fees) +
+        cents(book.developer_fees) +
+        cents(book.balance),
     );
   });
 });

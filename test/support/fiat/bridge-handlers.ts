@@ -200,14 +200,14 @@ function accountOf(body: any): BankAccountOrder['account'] {
 }
 
 function depositHandlers({ bank, kinds, clock }: HandlerWorld): Record<string, Handler> {
-  const destinations = new Map<string, object>();
+  const terms = new Map<string, { readonly destination: object; readonly developer_fee_percent: string }>();
   const owners = new Map<string, string>();
   const events: { readonly id: string }[] = [];
   let cursor: string | undefined;
   const view = ({ id, status, currency, instructions }: VirtualAccount, customerId: string) => ({
     ...{ id, status, customer_id: customerId, created_at: new Date(clock.now()).toISOString() },
     source_deposit_instructions: { currency, ...instructions },
-    destination: destinations.get(id),
+    ...terms.get(id),
   });
   const readNews = async (): Promise<void> => {
     const page = await bank.depositsAfter(cursor);
@@ -225,11 +225,18 @@ function depositHandlers({ bank, kinds, clock }: HandlerWorld): Record<string, H
       const { address, payment_rail, currency: asset } = body.destination;
       if (payment_rail !== 'base' || asset !== 'usdc')
         return refused(400, 'invalid_parameters', 'destination');
+      const developerFeePercent = body.developer_fee_percent ?? '0';
       const said = await bank.openVirtualAccount({
-        ...{ key: key!, customerId, currency: body.source.currency, destination: { ...testUsdc, address } },
+        ...{ key: key!, customerId, currency: body.source.currency, developerFeePercent },
+        destination: { ...testUsdc, address },
       });
       if ('fault' in said) return refused(400, 'invalid_parameters', 'source');
-      destinations.set(said.id, body.destination);
+      // The service writes `1.0` for `1`.
+      const [whole, fraction = '0'] = developerFeePercent.split('.');
+      terms.set(said.id, {
+        destination: body.destination,
+        developer_fee_percent: `${whole}.${fraction}`,
+      });
       owners.set(said.id, customerId);
       return reply(status, view(said, customerId));
     },
@@ -289,14 +296,14 @@ function transferHandlers({ bank, clock }: HandlerWorld): Record<string, Handler
   });
   return {
     async 'POST /transfers'({ body, key }, status) {
-      const { amount, on_behalf_of, source, destination } = body;
+      const { amount, on_behalf_of, source, destination, developer_fee = '0' } = body;
       if (source.payment_rail !== 'base' || source.currency !== 'usdc')
         return refused(400, 'unsupported_route', 'source');
-      const [whole, fraction = ''] = amount.split('.');
       const said = await bank.openPayout({
         ...{ key: key!, customerId: on_behalf_of, bankAccountId: destination.external_account_id },
         ...{ rail: destination.payment_rail, currency: destination.currency },
-        rawAmount: BigInt(whole + fraction.padEnd(testUsdc.decimals, '0')),
+        rawAmount: rawOf(amount),
+        developerFeePercent: percentOf(rawOf(developer_fee), rawOf(amount)),
         source: { ...testUsdc, address: source.from_address },
       });
       if ('fault' in said) {
@@ -310,6 +317,8 @@ function transferHandlers({ bank, clock }: HandlerWorld): Record<string, Handler
       const at = new Date(clock.now()).toISOString();
       opened.set(said.id, {
         ...{ id: said.id, on_behalf_of, amount, source, destination, created_at: at, updated_at: at },
+        // The service writes `1.0` for `1`.
+        developer_fee: developer_fee.includes('.') ? developer_fee : `${developer_fee}.0`,
         source_deposit_instructions: {
           ...{ payment_rail: source.payment_rail, currency: source.currency, amount },
           ...{ from_address: source.from_address, to_address: said.depositAddress },
@@ -329,4 +338,16 @@ function transferHandlers({ bank, clock }: HandlerWorld): Record<string, Handler
       return reply(200, view({ ...found, state: 'canceled' }));
     },
   };
+}
+
+function rawOf(amount: string): bigint {
+  const [whole, fraction = ''] = amount.split('.');
+  return BigInt(whole + fraction.padEnd(testUsdc.decimals, '0'));
+}
+
+/** The least percentage with 18 decimals by which the bank takes this fee. */
+function percentOf(rawFee: bigint, rawAmount: bigint): string {
+  const parts = (rawFee * 10n ** 20n + rawAmount - 1n) / rawAmount;
+  const digits = String(parts).padStart(19, '0');
+  return `${digits.slice(0, -18)}.${digits.slice(-18)}`;
 }

@@ -9,7 +9,13 @@ export type Mishap =
   | { readonly kind: 'silence' }
   /** The request has its effect; the answer is lost. */
   | { readonly kind: 'cut' }
-  | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      /** The member of the body that is refused. */
+      readonly member?: string;
+    }
   | { readonly kind: 'text'; readonly text: string }
   /** The answer, changed. */
   | { readonly kind: 'changed'; readonly change: (body: Record<string, unknown>) => unknown };
@@ -98,7 +104,11 @@ export async function openBridgeService(
     void readAll(request).then(async (text) => {
       const mishap = mishaps.shift();
       if (mishap?.kind === 'silence') return;
-      if (mishap?.kind === 'status') return send(response, refused(mishap.status, 'busy'), mishap.headers);
+      if (mishap?.kind === 'status') {
+        const { status, headers, member } = mishap;
+        const key = member === undefined ? undefined : { [member]: 'not accepted' };
+        return send(response, refused(status, 'busy', key), headers);
+      }
       const reply = await answer(request, text).catch((error: unknown) => {
         faults.push(String(error));
         return refused(500, 'unexpected');

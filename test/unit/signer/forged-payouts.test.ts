@@ -1,4 +1,5 @@
 import { Keypair } from '@solana/web3.js';
+import canonicalize from 'canonicalize';
 import { beforeEach, expect, test } from 'vitest';
 import { encodeSolanaTransfer } from '../../../src/signing/solana/encode-transfer.ts';
 import { tokenCall } from '../../support/signer/built-calls.ts';
@@ -66,6 +67,32 @@ test('a payout moves the asset and the amount, in one transfer', async () => {
   const ether = payingOut(wallet, payout({ asset: 'eth' }));
   await expect(ether(onBase({ to: provider, value: '0x14d1120d7b160000' }))).resolves.toBeDefined();
   await expect(ether(pays(1_500_000n))).rejects.toThrow('asks for something else');
+});
+
+test('a fee of the app counts only as its owner has signed it', async () => {
+  const wallet = await server.walletOf({ owner: ofKey(owner) });
+  const task = onBase({ to: usdc, data: tokenCall('transfer', provider, 1_500_000n) });
+  const without = payout({});
+  const withFee = (fee: unknown) => ({ ...without, developer_fee_percent: fee });
+  for (const [signed, shown] of [
+    [without, withFee('1.5')],
+    [without, withFee('0')],
+    [withFee('1.5'), withFee('99')],
+    [withFee('1.5'), without],
+  ] as const) {
+    const evidence = signedBy([owner], { path: '/v1/wallets/wallet/payout/fiat', body: signed });
+    const [request] = evidence.requests;
+    const payload = canonicalize({ ...JSON.parse(request!.payload), body: shown })!;
+    const forged = useOf(wallet, { ...evidence, requests: [{ ...request!, payload }] });
+    const what = JSON.stringify([signed, shown]);
+    await expect(server.signs(wallet, task, forged), what).rejects.toThrow('signature');
+    const use = useOf(wallet, evidence);
+    await expect(server.signs(wallet, task, use), what).resolves.toHaveProperty('signed_transaction');
+  }
+  for (const fee of ['100', '-1', '1e1', '', ' 1', 1.5, null, ['1'], '9'.repeat(1000)]) {
+    const signs = payingOut(wallet, withFee(fee));
+    await expect(signs(task), JSON.stringify(fee)).rejects.toThrow('asks for something else');
+  }
 });
 
 test('on Solana as well', async () => {

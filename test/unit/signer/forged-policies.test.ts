@@ -519,6 +519,26 @@ describe('what the server builds', () => {
     await expect(attempt([rule('*', [most('10')])], payout, pays)).resolves.toBeDefined();
     await expect(attempt([rule('*', [most('9.9')])], payout, pays)).rejects.toThrow(denied);
   });
+
+  test('is judged by the fee of the app from a payout, which is 0 without one', async () => {
+    const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
+    const payout = (fee: object) => ({
+      path: 'payout/fiat',
+      body: {
+        source: { asset: 'usdc', chain: 'ethereum', amount: '10' },
+        destination: { fiat_account_id: 'account' },
+        ...fee,
+      },
+    });
+    const pays: CallOf = () => ({ to: usdc, data: tokenCall('transfer', thief, 10_000_000n) });
+    const ofFee = { field_source: 'action_request_body', field: 'developer_fee_percent' } as const;
+    const upTo = [rule('*', [{ ...ofFee, operator: 'lte', value: '1.5' }])];
+    for (const fee of [{}, { developer_fee_percent: '1.50' }]) {
+      await expect(attempt(upTo, payout(fee), pays)).resolves.toBeDefined();
+    }
+    const dear = payout({ developer_fee_percent: '1.51' });
+    await expect(attempt(upTo, dear, pays)).rejects.toThrow(denied);
+  });
 });
 
 test('a body with fields that no server accepts is refused: policies would judge them', async () => {

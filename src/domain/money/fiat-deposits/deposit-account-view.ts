@@ -18,6 +18,7 @@ export async function depositAccountViews(
     status: account.status as FiatDepositAccount['status'],
     source: { currency: account.currency, payment_rails: JSON.parse(account.paymentRails) as string[] },
     destination: { asset: account.asset, chain: account.chain },
+    developer_fee_percent: account.developerFeePercent,
     deposit_instructions: instructions.get(account.id) ?? null,
     created_at: new Date(account.createdAtMs).toISOString(),
   }));

@@ -22,6 +22,8 @@ export const FiatDepositAccountEntity = defineEntity({
     asset: p.text(),
     /** The chain's name. */
     chain: p.text(),
+    /** What the app keeps of each deposit, as the request has written it. */
+    developerFeePercent: p.text().default('0'),
     createdAtMs: p.bigint('number'),
     /** When the provider is asked for the payment instructions next; null once they are stored. */
     nextCheckAtMs: p.bigint('number').strictNullable(),

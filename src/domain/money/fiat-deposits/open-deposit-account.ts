@@ -1,3 +1,4 @@
+import { decimalText, readDecimal } from '../../../assets/decimal.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatDepositAccountRequest } from '../../../generated/schemas.ts';
@@ -55,10 +56,12 @@ export async function prepareDepositAccount(
   if ((await context.em.count(FiatDepositAccountEntity, { ...same, status: 'activated' })) > 0)
     return undefined;
   await requireRoom(context, wallet.id);
+  const fee = plainFee(feeOf(body));
   const closed = await context.em.count(FiatDepositAccountEntity, { ...same, status: 'deactivated' });
   const answer = await askProvider(place.provider, () =>
     provider.openVirtualAccount({
-      key: providerKey('deposit account', same, closed),
+      // INVARIANT: what was opened with one fee is never stored with another.
+      key: providerKey('deposit account', same, closed, ...(fee === '0' ? [] : [fee])),
       customerId,
       currency: body.source.currency,
       destination: {
@@ -69,6 +72,7 @@ export async function prepareDepositAccount(
         decimals: asset.decimals,
         address: wallet.address,
       },
+      developerFeePercent: fee,
     }),
   );
   if ('fault' in answer) throw fiatRefusal(answer, { data: '', pair: '/destination' });
@@ -78,7 +82,7 @@ export async function prepareDepositAccount(
 /**
  * Stores a deposit account that the provider has opened. The same account again is the activated row that is there.
  *
- * @throws ApiError as `prepareDepositAccount`.
+ * @throws ApiError as `prepareDepositAccount`; resource_conflict for another fee than that of the account.
  */
 export async function openDepositAccount(
   context: OperationContext,
@@ -89,7 +93,7 @@ export async function openDepositAccount(
   const wallet = await findWalletForUpdate(context, walletId);
   const same = sameAccount(wallet, body, readAsset(wallet, body));
   const known = await context.em.findOne(FiatDepositAccountEntity, { ...same, status: 'activated' });
-  if (known !== null) return known;
+  if (known !== null) return requireSameFee(known, body);
   if (opened === undefined) {
     throw new ApiError('unavailable', 'the account was deactivated meanwhile; send the request again');
   }
@@ -103,6 +107,7 @@ export async function openDepositAccount(
     virtualAccountId: opened.id,
     status: 'activated',
     paymentRails: JSON.stringify(opened.paymentRails),
+    developerFeePercent: feeOf(body),
     createdAtMs: context.nowMs,
     nextCheckAtMs: opened.instructions === null ? context.nowMs : null,
   });
@@ -134,6 +139,33 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
     asset,
     chain: chain.name,
   };
+}
+
+/**
+ * CHOICE: a second request for an account never changes its fee: with another fee, which includes none, it is a conflict.
+ * To change the fee, open another account, of another wallet.
+ *
+ * @throws ApiError resource_conflict
+ */
+function requireSameFee(
+  account: StoredDepositAccount,
+  body: CreateFiatDepositAccountRequest,
+): StoredDepositAccount {
+  const { developerFeePercent: fee } = account;
+  if (plainFee(fee) === plainFee(feeOf(body))) return account;
+  throw new ApiError(
+    'resource_conflict',
+    `/developer_fee_percent: the activated account has \`${fee}\`, got \`${feeOf(body)}\``,
+  );
+}
+
+function feeOf({ developer_fee_percent: fee = '0' }: CreateFiatDepositAccountRequest): string {
+  return fee;
+}
+
+/** `01.50` is `1.5`. */
+function plainFee(fee: string): string {
+  return decimalText(readDecimal(fee)!);
 }
 
 async function customerOf(context: PreparationContext, wallet: WalletRow, place: FiatPlace): Promise<string> {

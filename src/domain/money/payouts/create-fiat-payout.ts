@@ -100,7 +100,7 @@ async function requireStillPayable(
 /** The wire fields of responses and of events. */
 function detailsOf(
   body: CreateFiatPayoutRequest,
-  { asset, rawAmount }: PayoutTerms,
+  { asset, rawAmount, developerFeePercent }: PayoutTerms,
   plan: PayoutPlan,
 ): object {
   const { account, rail } = plan;
@@ -109,6 +109,7 @@ function detailsOf(
     environment: account.environment,
     source: body.source,
     destination: body.destination,
+    developer_fee_percent: developerFeePercent,
     source_asset: asset.asset,
     source_chain: asset.chain.name,
     source_amount: decimalText(fromRaw(rawAmount, asset.decimals)),

@@ -100,6 +100,7 @@ export async function preparePayout(
     rawAmount,
     rail,
     currency: account.currency,
+    developerFeePercent: terms.developerFeePercent,
   });
   const cancel = (): void => cancelAtProvider(context, provider, opened.id);
   const order = { asset, rawAmount, from: wallet.address, to: opened.depositAddress };
@@ -175,10 +176,10 @@ function unreachable(cause: unknown): ApiError {
   return new ApiError('transaction_broadcast_failure', message, { cause });
 }
 
-function refusalOf({ fault, message }: FiatRefusal): ApiError {
-  if (fault === 'pair') return new ApiError('not_supported', `/source: ${message}`);
+function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
+  if (fault === 'pair') return new ApiError('not_supported', `${pointer ?? '/source'}: ${message}`);
   if (fault === 'customer') return new ApiError('invalid_state', message);
-  return invalidField('/source/amount', message);
+  return invalidField(pointer ?? '/source/amount', message);
 }
 
 /**

@@ -17,6 +17,8 @@ export interface ActionType {
   readonly events: Readonly<Record<WalletActionStatus, string>>;
   /** The wire fields that only the outcome knows, with their values until then. */
   readonly pending: object;
+  /** Wire fields that earlier versions did not store, with the values that their actions have. */
+  readonly ifNotStored?: object;
   /** Wire fields that responses have and events do not. */
   readonly notInEvents: readonly string[];
   /** Wire fields that the event of success has and the other events do not. */

@@ -9,7 +9,9 @@ export const payoutType: ActionType = {
     failed: 'wallet_action.payout.failed',
   },
   pending: {},
-  notInEvents: ['source', 'destination'],
+  ifNotStored: { developer_fee_percent: '0' },
+  // CHOICE: events of payouts do not have the fee, as those of the published service.
+  notInEvents: ['source', 'destination', 'developer_fee_percent'],
   onlyInEvents: [
     'source_asset',
     'source_chain',

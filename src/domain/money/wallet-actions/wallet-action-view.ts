@@ -18,6 +18,7 @@ function fieldsOf(row: WalletActionRow, steps?: readonly StoredStep[]): Record<s
     status: row.status,
     created_at: new Date(row.created_at_ms).toISOString(),
     reference_id: row.reference_id,
+    ...actionTypeOf(row.type).ifNotStored,
     ...JSON.parse(row.details),
     ...(row.outcome === null ? actionTypeOf(row.type).pending : JSON.parse(row.outcome)),
     ...(steps === undefined ? {} : { steps: steps.map(stepView) }),
