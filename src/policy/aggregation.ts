@@ -35,8 +35,14 @@ function resolve(input: FieldInput, method: string): ResolvedField {
   if (input.field_source === 'reference') {
     throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
-  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method, 'ALLOW');
+  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method, READ_AS);
 }
+
+/**
+ * As a DENY rule reads it: a transaction without a chain id is valid on every chain, and a contract creation may pay any
+ * account, so neither leaves a total.
+ */
+const READ_AS = 'DENY';
 
 function atLeastZero(value: bigint): bigint {
   return value < 0n ? 0n : value;
@@ -50,7 +56,7 @@ function compileOwnCondition(condition: ConditionInput, method: string): Compile
   if (condition.operator === 'in_condition_set') {
     throw new PolicyFormatError('/operator', 'an aggregation cannot refer to a condition set');
   }
-  return compileCondition(condition, { method, action: 'ALLOW' });
+  return compileCondition(condition, { method, action: READ_AS });
 }
 
 function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFacts): boolean {

@@ -56,6 +56,23 @@ describe('the contribution of a request', () => {
     expect(added({ ...ether, method: 'eth_signUserOperation' }, [call({ value: 5n })])).toEqual([]);
   });
 
+  test('counts for a chain or a recipient also if the transaction is bound to none', () => {
+    const onChain = { field_source: 'ethereum_transaction', field: 'chain_id' };
+    const toAlice = { field_source: 'ethereum_transaction', field: 'to' };
+    const only = (field: object, value: string) => ({
+      ...ether,
+      conditions: [{ ...field, operator: 'eq', value } as const] as AggregationDefinition['conditions'],
+    });
+    const anywhere = call({ value: 5n, chainId: undefined });
+    const creation = call({ value: 5n, to: undefined });
+    expect(amountsOf(only(onChain, '1'), anywhere)).toEqual([5n]);
+    expect(amountsOf(only(onChain, '1'), call({ value: 5n, chainId: 2n }))).toEqual([]);
+    expect(amountsOf(only(toAlice, alice!), creation)).toEqual([5n]);
+    // Another group would have a total of its own.
+    expect(amountsOf({ ...ether, group_by: [onChain] }, anywhere)).toEqual([undefined]);
+    expect(amountsOf({ ...ether, group_by: [toAlice] }, creation)).toEqual([undefined]);
+  });
+
   test('is 0 without the field, and unknown if the field is unreadable', () => {
     expect(amountsOf(tokens, call({}))).toEqual([0n]);
     expect(amountsOf(tokens, call({ data: transfer(alice, 7n) }))).toEqual([7n]);
