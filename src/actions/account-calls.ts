@@ -3,9 +3,23 @@ import type { ActionUnit } from '../policy/action.ts';
 import { type BatchCall, decodeBatch } from '../signing/ethereum/batch-executor.ts';
 import { decodeAccountCalls } from '../signing/ethereum/user-operation-calls.ts';
 
-/** The units of a batch that an account runs by a transaction to itself; undefined for other calldata. */
-export function batchUnits(data: Uint8Array, chainId: bigint): readonly ActionUnit[] | undefined {
-  return decodeBatch(data)?.map(unitOf(chainId));
+/**
+ * The units of a batch that an account runs by a transaction to itself; undefined for other calldata. A call to address 0
+ * is one to the account (ERC-7821).
+ */
+export function batchUnits(
+  data: Uint8Array,
+  chainId: bigint,
+  account: string,
+): readonly ActionUnit[] | undefined {
+  return decodeBatch(data)
+    ?.map((call) => toAccount(call, account))
+    .map(unitOf(chainId));
+}
+
+/** A call of a batch of ERC-7821, in which address 0 means the account itself. */
+export function toAccount(call: BatchCall, account: string): BatchCall {
+  return /^0x0{40}$/.test(call.to) ? { ...call, to: account } : call;
 }
 
 /** The units of the call data of a sponsored user operation (0x hex); undefined for other call data. */

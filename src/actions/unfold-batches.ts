@@ -2,6 +2,7 @@ import type { WalletRpcRequest } from '../generated/schemas.ts';
 import type { ActionUnit, PolicyAction } from '../policy/action.ts';
 import { type BatchCall, decodeCanonicalBatch } from '../signing/ethereum/batch-executor.ts';
 import { decodeAccountCalls } from '../signing/ethereum/user-operation-calls.ts';
+import { toAccount } from './account-calls.ts';
 
 const MAX_DEPTH = 8;
 
@@ -45,6 +46,5 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
   const batch = decodeCanonicalBatch(data);
   if (batch === undefined) return decodeAccountCalls(data);
-  // ERC-7821: address 0 means the account itself.
-  return batch.map((call) => (/^0x0{40}$/.test(call.to) ? { ...call, to: address } : call));
+  return batch.map((call) => toAccount(call, address));
 }

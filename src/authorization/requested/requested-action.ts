@@ -141,5 +141,7 @@ function unitsOfBatch(units: readonly ActionUnit[], address: string): readonly A
   if (call === undefined || others.length > 0 || call.value !== 0n || call.chainId === undefined) {
     return undefined;
   }
-  return call.to?.toLowerCase() === address.toLowerCase() ? batchUnits(call.data, call.chainId) : undefined;
+  return call.to?.toLowerCase() === address.toLowerCase()
+    ? batchUnits(call.data, call.chainId, address)
+    : undefined;
 }

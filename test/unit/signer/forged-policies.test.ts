@@ -364,6 +364,24 @@ test('a call to itself is judged by the calls in it', async () => {
   );
 });
 
+test('a call of a batch to address 0 is one of the account to itself', async () => {
+  const toThief = { field_source: 'ethereum_transaction', field: 'to', operator: 'eq', value: thief } as const;
+  const limits = await policyOf([
+    anything,
+    { name: 'no thief', method: '*', action: 'DENY', conditions: [toThief] },
+  ]);
+  const wallet = await walletUnder({ signers: [limits.pin] });
+  const itself = `0x${'0'.repeat(40)}`;
+  const attempt = (data: string) => {
+    const calls = [{ to: itself, data }];
+    const body = { method: 'wallet_sendCalls', caip2: 'eip155:1', params: { calls } };
+    const task = signing({ to: wallet.address, data: batchCall(calls) });
+    return asks(wallet, clerk, [limits.record], { body, task });
+  };
+  await expect(attempt(batchTo(friend))).resolves.toHaveProperty('signed_transaction');
+  await expect(attempt(batchTo(thief))).rejects.toThrow(denied);
+});
+
 describe('what the server builds', () => {
   const vault = `0x${'a7'.repeat(20)}`;
   const place = { appId: 'acme', caip2: 'eip155:1', address: vault };

@@ -127,7 +127,7 @@ export async function buildCalls(
   requireFilledBelow(chain, {}, transaction);
   const request = { ...transaction, ...(delegates ? { type: 4 as const } : {}), nonce };
   const data = 'data' in transaction ? parseHexBytes(transaction.data ?? '0x', '/data') : new Uint8Array();
-  const units = batchUnits(data, chain.chainId) ?? [];
+  const units = batchUnits(data, chain.chainId, address) ?? [];
   return {
     chain,
     action: unfoldBatches({ method: 'wallet_sendCalls', units }, address),
