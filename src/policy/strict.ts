@@ -4,13 +4,26 @@ const EXPORTS: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhr
 const HASH_BYTES = 32;
 /** The primary type of a user operation of the entry points 0.8 and later. Source: ERC-4337. */
 const USER_OPERATION_TYPE = 'PackedUserOperation';
+/**
+ * The types by which smart accounts verify another message (ERC-1271), with the type of their only member: its hash.
+ * Source: ERC1271.sol of Light Account and of Coinbase Smart Wallet, CompatibilityFallbackHandler.sol of Safe,
+ * Constants.sol of Kernel, ModuleBase.sol of Modular Account.
+ */
+export const smartAccountTypes: Readonly<Record<string, { readonly name: string; readonly type: string }>> = {
+  LightAccountMessage: { name: 'message', type: 'bytes' },
+  SafeMessage: { name: 'message', type: 'bytes' },
+  CoinbaseSmartWalletMessage: { name: 'hash', type: 'bytes32' },
+  Kernel: { name: 'hash', type: 'bytes32' },
+  ReplaySafeHash: { name: 'hash', type: 'bytes32' },
+};
 
 /**
  * The action as apps with `strict_methods` evaluate it; the same object when the setting makes no difference.
  *
  * Methods overlap: several of them can produce the same signature, and an exported key can produce all. Strictly,
  * ALLOW rules for `*` do not apply to exports and to what cannot be decoded, such as a hash, and what may be a user
- * operation cannot be decoded as a message or as typed data. DENY rules for `*` always apply.
+ * operation, or contains only the hash of what a smart account signs, cannot be decoded as a message or as typed data.
+ * DENY rules for `*` always apply.
  */
 export function strictly(action: PolicyAction): PolicyAction {
   const units = action.units.map(withoutDisguise);
@@ -27,6 +40,9 @@ function withoutDisguise(unit: ActionUnit): ActionUnit {
   }
   if (typedData?.primaryType === USER_OPERATION_TYPE) {
     return { label, undecodable: 'typed data of this type is a user operation' };
+  }
+  if (typedData !== undefined && Object.hasOwn(smartAccountTypes, typedData.primaryType)) {
+    return { label, undecodable: 'typed data of this type is the hash of what a smart account signs' };
   }
   return unit;
 }

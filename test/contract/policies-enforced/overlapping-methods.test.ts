@@ -133,6 +133,19 @@ describe('lint', () => {
       },
     ],
     [
+      'a DENY on a message of typed data',
+      'ethereum',
+      [
+        allow('eth_signTypedData_v4'),
+        deny('eth_signTypedData_v4', {
+          ...when('ethereum_typed_data_message', 'spender', 'eq', evil),
+          typed_data: { types: { Grant: [{ name: 'spender', type: 'address' }] }, primary_type: 'Grant' },
+        } as Rule['conditions'][number]),
+      ],
+      // By which a smart account of the wallet verifies the hash of the message.
+      { hash_signing: 'eth_signTypedData_v4', user_operation_hash: 'eth_signTypedData_v4' },
+    ],
+    [
       'a DENY on transfers of a token beside typed data of one contract',
       'ethereum',
       [

@@ -41,6 +41,9 @@ describe('strict methods', () => {
     ],
     ['a message of 32 bytes', of('personal_sign', message(32))],
     ['a user operation as typed data', of('eth_signTypedData_v4', typed('PackedUserOperation'))],
+    ['the hash of a message of a Light Account', of('eth_signTypedData_v4', typed('LightAccountMessage'))],
+    ['the hash of a message of a Safe', of('eth_signTypedData_v4', typed('SafeMessage'))],
+    ['the hash of a message of a Kernel', of('eth_signTypedData_v4', typed('Kernel'))],
   ])('`*` does not allow %s', (_name, action) => {
     expect(decisions(action, rule('ALLOW', '*'))).toEqual([true, false]);
   });

@@ -1,11 +1,12 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, concatBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
+import { smartAccountTypes } from '../../../policy/strict.ts';
 import { encodeAuthorization } from '../../../signing/ethereum/authorization.ts';
 import { hashPersonalMessage } from '../../../signing/ethereum/personal-sign.ts';
 import { hashTypedData, type TypedData } from '../../../signing/ethereum/typed-data.ts';
 import { hashRequests, isEvmAddress, STRANGER } from './lint-ethereum-calls.ts';
-import { bytesRequest, distinct, type Effect, namedValues, rpc } from './lint-requests.ts';
+import { bytesRequest, distinct, type Effect, namedValues, rpc, type TriedRequest } from './lint-requests.ts';
 
 const MOST_MESSAGES = 6;
 const MOST_CONTRACTS = 3;
@@ -15,13 +16,14 @@ const MAX_LENGTH = 4_096;
 export function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effect> {
   for (const text of messagesFor(conditions)) yield messageEffect(text);
   for (const typedData of typedDataFor(conditions)) {
+    const hash = hashTypedData(typedData);
     yield {
       calls: [rpc('eth_signTypedData_v4', { params: { typed_data: typedData } })],
       others: [
         {
           kind: 'hash_signing',
           of: 'eth_signTypedData_v4',
-          requests: hashRequests(hashTypedData(typedData)),
+          requests: [...hashRequests(hash), ...smartAccountRequests(hash)],
         },
       ],
     };
@@ -58,6 +60,19 @@ function messageEffect(message: string): Effect {
       { kind: 'raw_signing', of, requests: [bytesRequest(concatBytes(head, bytes), 'keccak256')] },
     ],
   };
+}
+
+/** Typed data by which smart accounts of the wallet verify the message with this hash. */
+function smartAccountRequests(hash: Uint8Array): readonly TriedRequest[] {
+  return Object.entries(smartAccountTypes).map(([primaryType, member]) => {
+    const typedData = {
+      domain: { name: 'Example', version: '1', chainId: 1, verifyingContract: STRANGER },
+      types: { [primaryType]: [member] },
+      primary_type: primaryType,
+      message: { [member.name]: bytesTo0xHex(hash) },
+    };
+    return rpc('eth_signTypedData_v4', { params: { typed_data: typedData } });
+  });
 }
 
 function authorizationEffect(contract: string): Effect {
