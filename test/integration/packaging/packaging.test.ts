@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -14,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
@@ -282,4 +283,43 @@ test.each([
   const flags = [...text.matchAll(/ (--(?!max-)[a-z-]+)/g)].map(([, flag]) => flag!);
   expect(flags.filter((flag) => !known.includes(flag))).toEqual([]);
   expect(text).toMatch(/custos\.js (serve|signer)|args: \[(serve|signer)/);
+});
+
+describe("the signer's record of signed requests", () => {
+  const stateOf = (args: readonly string[]): string => args[args.indexOf('--state') + 1]!;
+
+  test('survives a restart of its pod', () => {
+    const [set] = parseAllDocuments(read('packaging/kubernetes/custos.yaml')).map((document) =>
+      document.toJS(),
+    );
+    expect(set.kind).toBe('StatefulSet');
+    const { initContainers } = set.spec.template.spec;
+    const [folders, signer] = ['signer-folders', 'signer'].map((name) =>
+      initContainers.find((container: { name: string }) => container.name === name),
+    );
+    const state = stateOf(signer.args);
+    const claims = set.spec.volumeClaimTemplates.map(
+      (claim: { metadata: { name: string } }) => claim.metadata.name,
+    );
+    const mounts = signer.volumeMounts.filter(({ mountPath }: { mountPath: string }) =>
+      state.startsWith(`${mountPath}/`),
+    );
+    expect(mounts).toEqual([expect.objectContaining({ name: claims[0] })]);
+    expect(folders.volumeMounts).toContainEqual(mounts[0]);
+    // What makes the folders, in a folder of this test. A volume gives new folders to its group.
+    const script = folders.command.at(-1).replaceAll(/'\/(run|var)/g, `'${folder}/$1`);
+    for (let start = 0; start < 2; start += 1) {
+      const made = spawnSync(process.execPath, ['-e', `process.umask(0); ${script}`], { encoding: 'utf8' });
+      expect(made).toMatchObject({ status: 0, stderr: '' });
+      expect(statSync(join(folder, state)).mode & 0o777).toBe(0o700);
+      chmodSync(join(folder, state), 0o770);
+    }
+  });
+
+  test('survives a restart of its machine', () => {
+    const unit = read('packaging/systemd/custos-signer.service');
+    const [, start = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
+    const [, kept] = /^StateDirectory=(.*)$/m.exec(unit) ?? [];
+    expect(stateOf(start.split(' '))).toBe(`/var/lib/${kept}`);
+  });
 });
