@@ -71,6 +71,12 @@ const DEFAULT_GRACE_MS = 10_000;
  */
 const UNREAD_MS = 30_000;
 
+/**
+ * CHOICE: how many requests of one connection may await their responses before nothing more is read from it. What has
+ * arrived is begun, so a few more may. Clients that pipeline get their responses in order, so this delays none of them.
+ */
+const MAX_PIPELINED = 100;
+
 const timeouts = {
   headersTimeout: 20_000,
   requestTimeout: 60_000,
@@ -220,6 +226,24 @@ interface Connection {
   /** In order of the requests. */
   readonly responses: ServerResponse[];
   isClosing: boolean;
+  isUnread: boolean;
+}
+
+/**
+ * Reads nothing from the connection, or reads again.
+ *
+ * NOTE: Node's own `pause` does not stop its parser, and Node resumes whenever a response is written.
+ */
+function setUnread(connection: Connection, isUnread: boolean): void {
+  connection.isUnread = isUnread;
+  const { _handle } = connection.socket as Socket & { readonly _handle?: ReadHandle | null };
+  if (isUnread) _handle?.readStop();
+  else _handle?.readStart();
+}
+
+interface ReadHandle {
+  readStart(): void;
+  readStop(): void;
 }
 
 /**
@@ -233,7 +257,7 @@ function trackRequests(): PendingRequests {
   const connectionOf = (socket: Socket): Connection => {
     let known = connections.get(socket);
     if (known === undefined) {
-      known = { socket, responses: [], isClosing: false };
+      known = { socket, responses: [], isClosing: false, isUnread: false };
       connections.set(socket, known);
       socket.once('close', () => connections.delete(socket));
     }
@@ -245,7 +269,9 @@ function trackRequests(): PendingRequests {
   return {
     enter(response) {
       count += 1;
-      connectionOf(response.req.socket).responses.push(response);
+      const known = connectionOf(response.req.socket);
+      known.responses.push(response);
+      if (known.responses.length >= MAX_PIPELINED && !known.isUnread) setUnread(known, true);
     },
     leave(response) {
       count -= 1;
@@ -253,6 +279,7 @@ function trackRequests(): PendingRequests {
       if (known === undefined) return;
       known.responses.splice(known.responses.indexOf(response), 1);
       if (known.isClosing && !hasComplete(known)) known.socket.destroySoon();
+      if (known.isUnread && known.responses.length <= MAX_PIPELINED / 2) setUnread(known, false);
     },
     count: () => count,
     responses: () => [...connections.values()].flatMap(({ responses }) => responses),

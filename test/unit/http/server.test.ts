@@ -72,6 +72,54 @@ function raw(port: number, pieces: string[], silenceMs = 300): Promise<string> {
 
 const plainGet = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
 
+describe('requests that a client sends without waiting for responses', () => {
+  const COUNT = 2_000;
+  /** Of 2 kB, so that 32 arrive at once. */
+  const requestOf = (index: number): string =>
+    `GET /${index} HTTP/1.1\r\nhost: x\r\nx-pad: ${'a'.repeat(2_000)}\r\n\r\n`;
+  const connectAs = {
+    plain: (port: number): Socket => connect(port, '127.0.0.1'),
+    tls: (port: number): Socket => connectTls({ host: '127.0.0.1', port, ca: certificate.ca }),
+  };
+
+  test.each(['plain', 'tls'] as const)(
+    'over %s begin by and by, and all are answered in order',
+    async (kind) => {
+      const released = Promise.withResolvers<void>();
+      let begun = 0;
+      const { server } = await start((request, response) => {
+        if (request.url === '/other') return void response.end('other');
+        begun += 1;
+        void released.promise.then(() => response.end(`<${request.url}>`));
+      });
+      const socket = connectAs[kind](server.port);
+      const answered: string[] = [];
+      const all = new Promise<void>((resolve) => {
+        let text = '';
+        socket.on('data', (chunk: Buffer) => {
+          text += chunk.toString('latin1');
+          answered.push(...[...text.matchAll(/<\/(\d+)>/g)].map(([, index]) => index!));
+          text = text.slice(text.lastIndexOf('>') + 1);
+          if (answered.length === COUNT) resolve();
+        });
+      });
+      for (let index = 0; index < COUNT; index += 1) socket.write(requestOf(index));
+      await expect.poll(() => begun).toBeGreaterThanOrEqual(100);
+      // Another client is served meanwhile, and no more of these begin.
+      for (let round = 0; round < 20; round += 1) {
+        expect(
+          await raw(server.port, ['GET /other HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n']),
+        ).toContain('other');
+      }
+      expect(begun).toBeLessThanOrEqual(100 + 2 * 32);
+      released.resolve();
+      await all;
+      expect(answered).toEqual(Array.from({ length: COUNT }, (_, index) => String(index)));
+      socket.destroy();
+    },
+  );
+});
+
 describe('one port', () => {
   test('answers a TLS handshake in TLS and anything else in plain HTTP', async () => {
     const { server } = await start(tellTransport);
