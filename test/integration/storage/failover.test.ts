@@ -24,6 +24,9 @@ import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
 const isRun = process.env.TEST_LONG === '1' && hasDebianPostgres;
 const rounds = Number(process.env.FAILOVERS ?? 1);
 
+/** How soon changes are accepted again after connections lead to the new primary. */
+const RECOVERY_MS = 5_000;
+
 /** A primary with one streaming replica, whose confirmation each commit awaits. */
 async function startPair(): Promise<{ primary: PostgresNode; replica: PostgresNode }> {
   const primary = await makeNode();
@@ -161,6 +164,7 @@ describe.runIf(isRun)('failover of the primary', () => {
       };
       process.stdout.write(`${JSON.stringify(figures)}\n`);
       expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+      expect(figures.recoveredAfterSwitchMs).toBeLessThan(RECOVERY_MS);
       expect(Object.keys(statuses).filter((key) => !/ 200$|with Retry-After$/.test(key))).toEqual([]);
       await agent.destroy();
       expect((await custos.stop()).code).toBe(0);
