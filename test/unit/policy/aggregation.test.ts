@@ -59,9 +59,9 @@ describe('the contribution of a request', () => {
   test('counts for a chain or a recipient also if the transaction is bound to none', () => {
     const onChain = { field_source: 'ethereum_transaction', field: 'chain_id' };
     const toAlice = { field_source: 'ethereum_transaction', field: 'to' };
-    const only = (field: object, value: string) => ({
+    const only = (field: typeof onChain, value: string): AggregationDefinition => ({
       ...ether,
-      conditions: [{ ...field, operator: 'eq', value } as const] as AggregationDefinition['conditions'],
+      conditions: [{ ...field, operator: 'eq', value }],
     });
     const anywhere = call({ value: 5n, chainId: undefined });
     const creation = call({ value: 5n, to: undefined });
