@@ -2,12 +2,15 @@ import type { ActionUnit, SolanaAccount } from '../policy/action.ts';
 import { InvalidSolanaTransactionError } from '../signing/signing-errors.ts';
 import { decodeSolanaInstructions, type SolanaInstruction } from '../signing/solana/instructions.ts';
 import { parseSolanaWire } from '../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../signing/solana/wire.ts';
+import { decodeSolanaTransaction, priorityFeeOf, type SolanaTransaction } from '../signing/solana/wire.ts';
 
 const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 
+const COMPUTE_BUDGET = 'ComputeBudget111111111111111111111111111111';
+
 /**
- * The units of a Solana transaction (base64 wire bytes), one per instruction.
+ * The units of a Solana transaction (base64 wire bytes), one per instruction. A priority fee of version 1 counts as the
+ * instruction of the compute budget that offers it in other versions: a rule that admits only payments admits none.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -62,7 +65,7 @@ function unitsIfDecoded(wire: Uint8Array): readonly ActionUnit[] | undefined {
 }
 
 function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
-  return decodeSolanaInstructions(transaction).map((instruction, index) => ({
+  const units = decodeSolanaInstructions(transaction).map((instruction, index) => ({
     label: `instruction ${index}`,
     solanaInstruction: {
       programId: instruction.programId === '' ? BEHIND_TABLE : instruction.programId,
@@ -72,7 +75,13 @@ function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
       fields: fieldsOf(instruction),
     },
   }));
+  return priorityFeeOf(transaction) === 0n ? units : [...units, priorityFee];
 }
+
+const priorityFee: ActionUnit = {
+  label: 'priority fee',
+  solanaInstruction: { programId: COMPUTE_BUDGET, program: 'other', name: undefined, fields: {} },
+};
 
 /** Fields whose accounts come from a lookup table are marked as such: conditions on them are unknown. */
 function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {

@@ -174,6 +174,13 @@ function readConfigValues(reader: ByteReader, mask: number): Uint8Array {
   return reader.since(start);
 }
 
+/** The priority fee that a transaction of version 1 offers, in lamports; others offer it by an instruction. */
+export function priorityFeeOf({ config }: Pick<SolanaTransaction, 'config'>): bigint {
+  if (config.length === 0) return 0n;
+  const reader = createByteReader(config);
+  return (reader.u32() & PRIORITY_FEE) === 0 ? 0n : reader.u64();
+}
+
 function requireAtMost(what: string, count: number, limit: number): void {
   if (count > limit) throw new InvalidBytesError(`expected at most ${limit} ${what}, got ${count}`);
 }

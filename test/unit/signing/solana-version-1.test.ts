@@ -19,6 +19,8 @@ import { getTransferSolInstruction } from '@solana-program/system';
 import { describe, expect, test } from 'vitest';
 import { decodeSolanaMessageUnits, decodeSolanaUnits } from '../../../src/actions/decode-solana-units.ts';
 import { base64ToBytes, bytesToBase64, concatBytes } from '../../../src/crypto/encoding.ts';
+import { compilePolicy } from '../../../src/policy/compile.ts';
+import { allowsAction } from '../../../src/policy/evaluate.ts';
 import { signOffline } from '../../../src/signing/offline-rpc.ts';
 import { decodeSolanaTransaction } from '../../../src/signing/solana/wire.ts';
 import { withFeePayer } from '../../../src/signing/solana/with-fee-payer.ts';
@@ -170,4 +172,48 @@ test('a legacy transaction of more than a packet is refused', () => {
   expect(sized(most)).toHaveLength(1_232);
   expect(decodeSolanaTransaction(sized(most)).version).toBe('legacy');
   expect(() => decodeSolanaTransaction(sized(most + 1))).toThrow('expected at most 1232 bytes, got 1233');
+});
+
+test('a priority fee needs the rule that it needs in version 0', () => {
+  const budget = 'ComputeBudget111111111111111111111111111111';
+  const toFriend = { field_source: 'solana_system_program_instruction', field: 'Transfer.to', value: to };
+  const ofBudget = { field_source: 'solana_program_instruction', field: 'programId', value: budget };
+  const policyOf = (...rules: readonly (readonly ['ALLOW' | 'DENY', object?])[]) =>
+    compilePolicy({
+      ...{ id: 'policy', chain_type: 'solana' },
+      rules: rules.map(([action, condition], index) => ({
+        ...{ id: String(index), name: 'rule', method: 'signTransaction', action },
+        conditions: (condition === undefined ? [] : [{ operator: 'eq', ...condition }]) as never,
+      })),
+    });
+  const facts = { nowMs: 0, inConditionSet: () => undefined, aggregation: () => undefined };
+  const payment = build([transfer(5)]);
+  const dear = setTransactionMessagePriorityFeeLamports(10n ** 9n, payment);
+  const version0 = pipe(
+    createTransactionMessage({ version: 0 }),
+    (message) => setTransactionMessageFeePayer(signer.address, message),
+    (message) =>
+      setTransactionMessageLifetimeUsingBlockhash({ blockhash: recent, lastValidBlockHeight: 1n }, message),
+    // SetComputeUnitPrice
+    (message) =>
+      appendTransactionMessageInstructions(
+        [
+          transfer(5),
+          { programAddress: address(budget), data: Uint8Array.of(3, 255, 255, 255, 255, 255, 0, 0, 0) },
+        ],
+        message,
+      ),
+  );
+  const dear0 = getBase64EncodedWireTransaction(compileTransaction(version0));
+  const allows = (policy: ReturnType<typeof policyOf>, transaction: string) =>
+    allowsAction(policy, { method: 'signTransaction', units: decodeSolanaUnits(transaction) }, facts);
+  for (const [policy, ...expected] of [
+    [policyOf(['ALLOW', toFriend]), true, false],
+    [policyOf(['ALLOW', toFriend], ['ALLOW', ofBudget]), true, true],
+    [policyOf(['ALLOW'], ['DENY', ofBudget]), true, false],
+    [policyOf(['ALLOW'], ['DENY', { ...toFriend, value: signer.address }]), true, true],
+  ] as const) {
+    expect([allows(policy, wireOf(payment)), allows(policy, dear0)]).toEqual(expected);
+    expect([allows(policy, wireOf(payment)), allows(policy, wireOf(dear))]).toEqual(expected);
+  }
 });
