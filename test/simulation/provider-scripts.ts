@@ -17,6 +17,7 @@ export const payOut: Script = async (scene) => {
       body: {
         source: { asset: 'usdc', chain: 'base', amount: String(whole) },
         destination: { fiat_account_id: ids.bankAccount },
+        developer_fee_percent: '7.5',
         nonce: `payout-of-the-simulation-${unique()}`,
       },
     },

@@ -136,6 +136,7 @@ async function makePayer(world: World, make: Make) {
     {
       ...{ provider: 'bridge', environment: 'sandbox' },
       ...{ source: { currency: 'eur' }, destination: { asset: 'usdc', chain: 'base' } },
+      developer_fee_percent: '1.25',
     },
     { wallet_id: receiver.id },
   );

@@ -163,6 +163,15 @@ test('a fee that the service refuses is the fault of the fee; it takes none in e
   expect(await provider.openVirtualAccount({ ...order, developerFeePercent: '0.0000001' })).toMatchObject(
     refused,
   );
+  expect(await payout()).toMatchObject({ rawAmount: 5_000_000n });
+  expect(await provider.openVirtualAccount({ ...order, developerFeePercent: '01.50' })).toMatchObject({
+    status: 'activated',
+  });
+  expect(service.seen.slice(-2).map(({ body }) => body)).toMatchObject([
+    // Of 5 dollars: 0.075, in whole cents.
+    { amount: '5.0', developer_fee: '0.07' },
+    { developer_fee_percent: '1.5' },
+  ]);
   const { length } = service.seen;
   const euros = { source: { ...source, asset: 'eurc' } };
   expect(await payout(euros)).toMatchObject({ fault: 'pair', pointer: '/developer_fee_percent' });
