@@ -9,9 +9,8 @@ export interface Contract {
   sources(root: string): string[];
   readonly document: string;
   readonly generated: string;
+  /** The folder of the handlers, with a file for each tag. */
   readonly handlers: string;
-  /** `handlers/<tag>/<operationId>.ts` or `handlers/<operationId>.ts`. */
-  readonly handlersByTag: boolean;
   /** Module of the types `Handler` and `Handlers`, relative to the root. */
   readonly handlerType: string;
   readonly errors: string;
@@ -51,8 +50,7 @@ export const contracts: readonly Contract[] = [
     sources: (root) => yamlFilesIn(root, 'openapi'),
     document: 'openapi/openapi.json',
     generated: 'src/generated',
-    handlers: 'src/handlers',
-    handlersByTag: true,
+    handlers: 'src/api',
     handlerType: 'src/operation-context.ts',
     errors: 'src/errors.ts',
     info: {
@@ -94,7 +92,6 @@ export const contracts: readonly Contract[] = [
     document: 'openapi/control-plane.json',
     generated: 'src/sandbox/generated',
     handlers: 'src/sandbox/handlers',
-    handlersByTag: false,
     handlerType: 'src/sandbox/control-plane.ts',
     errors: 'src/errors.ts',
     info: {
@@ -110,10 +107,9 @@ export const contracts: readonly Contract[] = [
   },
 ];
 
-/** The path of an operation's handler file, relative to the root. */
-export function handlerPath(contract: Contract, operation: Operation): string {
-  const folder = contract.handlersByTag ? join(contract.handlers, operation.tag) : contract.handlers;
-  return join(folder, `${operation.id}.ts`);
+/** The path of the file that exports an operation, relative to the root. */
+export function handlerPath(contract: Contract, { tag }: Pick<Operation, 'tag'>): string {
+  return join(contract.handlers, `${tag.replaceAll('_', '-')}.ts`);
 }
 
 /** An import specifier from a folder to a file, both relative to the root. */

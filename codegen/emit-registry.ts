@@ -3,26 +3,27 @@ import type { Document } from './document.ts';
 import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 
-/**
- * `registry.ts`: operationId -> handler file. The compiler rejects a missing file, a `run` with a wrong type, and a
- * `run` whose plan differs from what its `prepare` returns.
- */
+/** `registry.ts`: operationId -> handler. The compiler rejects a handler that is missing or has a wrong type. */
 export function emitRegistry(
   contract: Contract,
   document: Document,
   operations: readonly Operation[],
 ): string {
-  const imports = operations.map(
-    (operation) =>
-      `import * as ${operation.id} from '${specifier(contract.generated, handlerPath(contract, operation))}';\n`,
+  const modules = new Map(
+    operations.map((operation) => [moduleName(operation), handlerPath(contract, operation)]),
   );
   return [
     header(document),
-    ...imports,
+    ...[...modules]
+      .sort(([, a], [, b]) => (a < b ? -1 : 1))
+      .map(([name, path]) => `import * as ${name} from '${specifier(contract.generated, path)}';\n`),
     `import type { Handlers } from '${specifier(contract.generated, contract.handlerType)}';\n\n`,
-    'const files = {\n',
-    ...operations.map(({ id }) => `  ${id},\n`),
-    '};\n\n',
-    'export const registry: Handlers<typeof files> = files;\n',
+    'export const registry: Handlers = {\n',
+    ...operations.map((operation) => `  ${operation.id}: ${moduleName(operation)}.${operation.id},\n`),
+    '};\n',
   ].join('');
+}
+
+function moduleName({ tag }: Operation): string {
+  return tag.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -55,7 +55,8 @@ async function run(contract: Contract, { check, allowTodo }: Options): Promise<n
   }
   const changed = writeOutput(contract, ROOT, generated);
   const stubs = scaffoldHandlers(contract, ROOT, generated.operations);
-  for (const path of [...changed, ...stubs]) console.log(`wrote ${path}`);
+  for (const path of changed) console.log(`wrote ${path}`);
+  for (const id of stubs) console.log(`wrote a stub of ${id}`);
   console.log(`${contract.name}: ${count}, ${changed.length} files changed, ${stubs.length} stubs written`);
   return 0;
 }

@@ -1,8 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { type Contract, handlerPath } from './contracts.ts';
+import type { Contract } from './contracts.ts';
 import type { Generated } from './generate.ts';
 import { HEADER_START } from './header.ts';
+import { missingHandlers } from './scaffold-handler.ts';
 
 function read(path: string): string | undefined {
   try {
@@ -32,8 +33,6 @@ function staleFiles(contract: Contract, root: string, { files }: Generated): str
 
 /** Differences between the generated content and the files on disk, one line per file. Empty when up to date. */
 export function findDrift(contract: Contract, root: string, generated: Generated): string[] {
-  const handlers = new Set(generated.operations.map((operation) => handlerPath(contract, operation)));
-  const present = new Set(filesBelow(root, contract.handlers));
   const drift = [...generated.files].flatMap(([path, content]) => {
     const current = read(join(root, path));
     if (current === content) return [];
@@ -42,10 +41,7 @@ export function findDrift(contract: Contract, root: string, generated: Generated
   return [
     ...drift,
     ...staleFiles(contract, root, generated).map((path) => `${path}: no longer generated`),
-    ...[...handlers].filter((path) => !present.has(path)).map((path) => `${path}: missing handler file`),
-    ...[...present]
-      .filter((path) => !handlers.has(path))
-      .map((path) => `${path}: handler without an operation`),
+    ...missingHandlers(contract, root, generated.operations).map(({ id }) => `${id}: no handler`),
   ];
 }
 

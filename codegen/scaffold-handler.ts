@@ -1,45 +1,58 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Operation } from './read-operations.ts';
 
+/** A handler that returns `not_implemented`, to be edited by hand. */
+export function stubText({ id }: Operation): string {
+  return `\nexport const ${id}: Handler<'${id}'> = async () => {\n  throw notImplemented('${id}');\n};\n`;
+}
+
+/** The operations that no file exports. */
+export function missingHandlers(
+  contract: Contract,
+  root: string,
+  operations: readonly Operation[],
+): Operation[] {
+  return operations.filter((operation) => {
+    const text = read(join(root, handlerPath(contract, operation)));
+    return !new RegExp(`^export (const|async function|function) ${operation.id}\\b`, 'm').test(text);
+  });
+}
+
 /**
- * The initial content of a handler file, which returns `not_implemented`. Afterwards the file is edited by hand;
- * operations that query external services add `prepare`.
+ * Appends a stub for each operation that has no handler to the file of its tag. Returns the ids of these operations.
+ * Changes nothing else.
  */
-export function stubText(contract: Contract, operation: Operation): string {
-  const folder = dirname(handlerPath(contract, operation));
-  return [
-    `import { notImplemented } from '${specifier(folder, contract.errors)}';`,
-    `import type { Handler } from '${specifier(folder, contract.handlerType)}';`,
-    '',
-    `export const run: Handler<'${operation.id}'> = async () => {`,
-    `  throw notImplemented('${operation.id}');`,
-    '};',
-    '',
-  ].join('\n');
-}
-
-/** The missing handler files, as paths relative to the root. */
-function missingHandlers(contract: Contract, root: string, operations: readonly Operation[]): string[] {
-  return operations
-    .map((operation) => handlerPath(contract, operation))
-    .filter((path) => !existsSync(join(root, path)));
-}
-
-/** Writes a stub for each operation that has no handler file. Returns the paths written. Never overwrites. */
 export function scaffoldHandlers(
   contract: Contract,
   root: string,
   operations: readonly Operation[],
 ): string[] {
-  const absent = new Set(missingHandlers(contract, root, operations));
-  for (const operation of operations) {
-    const path = handlerPath(contract, operation);
-    if (!absent.has(path)) continue;
-    mkdirSync(join(root, dirname(path)), { recursive: true });
-    // `wx` fails when the file was created in the meantime.
-    writeFileSync(join(root, path), stubText(contract, operation), { flag: 'wx' });
+  const missing = missingHandlers(contract, root, operations);
+  for (const operation of missing) {
+    const path = join(root, handlerPath(contract, operation));
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, withImports(contract, read(path)) + stubText(operation));
   }
-  return [...absent];
+  return missing.map(({ id }) => id);
+}
+
+/** The text of a file, with the imports that a stub needs. */
+function withImports(contract: Contract, text: string): string {
+  const lines = [
+    [`{ notImplemented }`, specifier(contract.handlers, contract.errors)],
+    [`type { Handler }`, specifier(contract.handlers, contract.handlerType)],
+  ]
+    .filter(([names = '']) => !new RegExp(`import .*\\b${/\w+(?= \})/.exec(names)![0]}\\b`).test(text))
+    .map(([names, from]) => `import ${names} from '${from}';\n`);
+  return lines.join('') + text;
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -1,5 +1,3 @@
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
 import type { Environment } from './config-checks.ts';
 
 /** What `custos env` and `custos exec` set for clients of a sandbox. */

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Signers } from './authorization/quorum.ts';
 import type { Evidence } from './authorization/signed-evidence.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
+import type { Planned } from './planned.ts';
 import type { CardIssuers } from './ports/card-issuers.ts';
 import type { Chains } from './ports/chains.ts';
 import type { Clock } from './ports/clock.ts';
@@ -19,7 +20,6 @@ import type { Safeguards } from './ports/safeguards.ts';
 import type { SwapRoutes } from './ports/swap-routes.ts';
 import type { UseLog } from './ports/use-log.ts';
 import type { WebhookSender } from './ports/webhooks.ts';
-import type { Prepared } from './prepared.ts';
 
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
@@ -122,7 +122,7 @@ interface AfterCommitOptions {
 /**
  * What a preparation may use: the ports, the app, the time and the proof of the request. It must not change anything.
  */
-export interface PreparationContext extends Services {
+export interface PlanContext extends Services {
   readonly app: AuthenticatedApp;
   /**
    * Reads outside any transaction: each statement takes a connection and returns it, so none is held during external
@@ -138,7 +138,7 @@ export interface PreparationContext extends Services {
 }
 
 /** What an operation may use: everything that a preparation may, and one unit of work. */
-export interface OperationContext extends PreparationContext {
+export interface OperationContext extends PlanContext {
   /** In the transaction of the request for every method except GET. */
   readonly em: SqlEntityManager;
   /**
@@ -175,59 +175,42 @@ interface OperationInput<Id extends OperationId> {
   readonly body: Operations[Id]['body'];
 }
 
-/** `run` of a handler file: reads the input, calls one domain verb, returns the body of the success response. */
+/** An operation: reads the input, calls one domain verb, returns the body of the success response. */
 export type Handler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: OperationContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** `run` of a public operation: the request need not have an app. */
+/** A public operation: the request need not have an app. */
 export type OpenHandler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: Omit<OperationContext, 'app'>,
 ) => Promise<Operations[Id]['response']>;
 
-/**
- * `prepare` of a handler file: fetches external data (chains, tokens, key sets) for `run` before the unit of work
- * begins, so that a slow response does not hold a connection. It runs once per request, before authorization and
- * before a stored response is looked up, so it must not change anything.
- *
- * @throws the refusal of `run`: it is stored, and thrown when `run` unwraps it.
- */
-export type Preparation<Id extends OperationId, Found> = (
-  input: OperationInput<Id>,
-  context: PreparationContext,
-) => Promise<Found>;
-
-/**
- * The result of a preparation that needs nothing from outside, from the request alone; undefined for one that does.
- *
- * HOT: for operations that are mostly asked for something that needs no preparation, such as a signature: opening a
- * unit of work for it takes longer than reading a row.
- */
-export type PreparationAlone<Id extends OperationId, Found> = (
-  input: OperationInput<Id>,
-) => Found | undefined;
-
-/** `run` of a handler file that has a `prepare`. It may run more than once, each time with the same `prepared`. */
-export type PreparedHandler<Id extends OperationId, Found> = (
-  input: OperationInput<Id>,
-  context: OperationContext,
-  prepared: Prepared<Found>,
-) => Promise<Operations[Id]['response']>;
-
-/** The exports of a handler file: `run` alone, or `prepare` and a matching `run`, and a matching `prepareAlone` if any. */
-export type HandlerFile<Id extends OperationId, File> = File extends {
-  readonly prepare: Preparation<Id, infer Found>;
+/** An operation that needs external data: chains, tokens, key sets. */
+export interface PlannedHandler<Id extends OperationId, Plan> {
+  /**
+   * Fetches the external data before the unit of work begins, so that a slow response does not hold a connection. It
+   * runs once per request, before authorization and before a stored response is looked up, so it must not change
+   * anything.
+   *
+   * @throws the refusal of `run`: it is stored, and thrown when `run` unwraps it.
+   */
+  readonly plan: (input: OperationInput<Id>, context: PlanContext) => Promise<Plan>;
+  /** May run more than once, each time with the same plan. */
+  readonly run: (
+    input: OperationInput<Id>,
+    context: OperationContext,
+    planned: Planned<Plan>,
+  ) => Promise<Operations[Id]['response']>;
 }
-  ? {
-      readonly prepare: Preparation<Id, Found>;
-      readonly prepareAlone?: PreparationAlone<Id, Found>;
-      readonly run: PreparedHandler<Id, Found>;
-    }
-  : { readonly prepare?: never; readonly prepareAlone?: never; readonly run: Handler<Id> };
 
-/** The handler file of every operation. */
-export type Handlers<Files extends Record<OperationId, unknown>> = {
-  readonly [Id in OperationId]: HandlerFile<Id, Files[Id]>;
+/** Every operation, as the modules of `api/` export them. Each has a plan of its own type. */
+export type Handlers = {
+  readonly [Id in OperationId]:
+    | Handler<Id>
+    | {
+        readonly plan: PlannedHandler<Id, unknown>['plan'];
+        readonly run: PlannedHandler<Id, never>['run'];
+      };
 };

@@ -58,8 +58,7 @@ export function findDivergences(root: string): Divergences {
     throw new ContractError(`${PROPOSALS.path}: expected a declaration of \`${PROPOSALS.name}\``);
   }
   const found = readOperations(document).map((operation) => {
-    const handler = handlerPath(contract, operation);
-    const start = [`${handler}#run`, `${handler}#prepare`];
+    const start = [`${handlerPath(contract, operation)}#${operation.id}`];
     const own = follower.from(start, `${PROPOSALS.path}#${PROPOSALS.name}`);
     const inContract = contractPlaces(document, operation);
     const decided = choices.filter(

@@ -8,6 +8,8 @@ export type Place = string;
 interface ParsedFile {
   /** By local name, where an imported value is declared. Types are left out: they do nothing. */
   readonly imports: ReadonlyMap<string, Place>;
+  /** By local name, the file that is imported as a whole. */
+  readonly namespaces: ReadonlyMap<string, string>;
   readonly declarations: ReadonlyMap<string, Node>;
 }
 
@@ -37,7 +39,9 @@ export function nameFollower(root: string, members: ReadonlyMap<string, RegExp |
   const fileAt = (path: string): ParsedFile => {
     let file = files.get(path);
     if (file === undefined) {
-      file = path.endsWith('.ts') ? parseFile(root, path) : { imports: new Map(), declarations: new Map() };
+      file = path.endsWith('.ts')
+        ? parseFile(root, path)
+        : { imports: new Map(), namespaces: new Map(), declarations: new Map() };
       files.set(path, file);
     }
     return file;
@@ -78,12 +82,14 @@ export function pathOf(place: Place): string {
 function parseFile(root: string, path: string): ParsedFile {
   const { program } = parseSync(path, readFileSync(join(root, path), 'utf8'));
   const imports = new Map<string, Place>();
+  const namespaces = new Map<string, string>();
   const declarations = new Map<string, Node>();
   for (const statement of program.body) {
     if (statement.type === 'ImportDeclaration') {
       if (statement.importKind === 'type' || !statement.source.value.startsWith('.')) continue;
       const from = join(dirname(path), statement.source.value);
       for (const specifier of statement.specifiers) {
+        if (specifier.type === 'ImportNamespaceSpecifier') namespaces.set(specifier.local.name, from);
         if (specifier.type !== 'ImportSpecifier' || specifier.importKind === 'type') continue;
         const { imported } = specifier;
         imports.set(
@@ -97,7 +103,7 @@ function parseFile(root: string, path: string): ParsedFile {
     if (declared === null) continue;
     for (const [name, node] of namesIn(declared)) declarations.set(name, node);
   }
-  return { imports, declarations };
+  return { imports, namespaces, declarations };
 }
 
 /** The names of values that a statement declares. */
@@ -117,7 +123,7 @@ function namesIn(node: Node): [string, Node][] {
 
 function readMentioned(
   place: Place,
-  { imports, declarations }: ParsedFile,
+  { imports, namespaces, declarations }: ParsedFile,
   wanted: ReadonlyMap<string, RegExp | undefined>,
 ): Mentioned {
   const path = pathOf(place);
@@ -134,6 +140,8 @@ function readMentioned(
     if (node.type === 'MemberExpression' && node.property.type === 'Identifier') {
       const { name } = node.property;
       if (wanted.has(name) && isFrom(node.object, wanted.get(name))) members.add(name);
+      const from = node.object.type === 'Identifier' ? namespaces.get(node.object.name) : undefined;
+      if (from !== undefined) places.add(`${from}#${name}`);
     }
     if (node.type === 'ObjectPattern') {
       for (const property of node.properties) {

@@ -123,7 +123,7 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
       const { operation, params } = exchange.route!;
       const by = callers.get(exchange)!;
       const input = { path: params, query: exchange.query, body: exchange.body };
-      const { run } = handlers[operation.id as AdminOperation] as AnyHandlerFile;
+      const run = handlers[operation.id as AdminOperation] as AnyHandler;
       const body = await run(input, { ...contextOf(by, context), ...analysisOf(by, analysis) }).catch(
         async (error: unknown) => {
           if (error instanceof ApiError) await record(exchange, by, error.code);
@@ -174,41 +174,17 @@ function targetsOf({ route, body }: HttpExchange): Record<string, string> {
 }
 
 async function loadHandlers() {
-  const [
-    explainPolicy,
-    replayPolicy,
-    lintPolicy,
-    getPolicyTrace,
-    restoreWallet,
-    takeOverUser,
-    listOperators,
-    listOperatorRecords,
-    addOperator,
-    changeOperatorRole,
-    removeOperator,
-  ] = await Promise.all([
-    import('../sandbox/handlers/explainPolicy.ts'),
-    import('../sandbox/handlers/replayPolicy.ts'),
-    import('../sandbox/handlers/lintPolicy.ts'),
-    import('../sandbox/handlers/getPolicyTrace.ts'),
-    import('../sandbox/handlers/restoreWallet.ts'),
-    import('../sandbox/handlers/takeOverUser.ts'),
-    import('../sandbox/handlers/listOperators.ts'),
-    import('../sandbox/handlers/listOperatorRecords.ts'),
-    import('../sandbox/handlers/addOperator.ts'),
-    import('../sandbox/handlers/changeOperatorRole.ts'),
-    import('../sandbox/handlers/removeOperator.ts'),
+  const [policies, { restoreWallet }, { takeOverUser }, operators] = await Promise.all([
+    import('../sandbox/handlers/policies.ts'),
+    import('../sandbox/handlers/apps.ts'),
+    import('../sandbox/handlers/users.ts'),
+    import('../sandbox/handlers/operators.ts'),
   ]);
-  return {
-    ...{ explainPolicy, replayPolicy, lintPolicy, getPolicyTrace, restoreWallet, takeOverUser },
-    ...{ listOperators, listOperatorRecords, addOperator, changeOperatorRole, removeOperator },
-  } satisfies Record<AdminOperation, unknown>;
+  return { ...policies, restoreWallet, takeOverUser, ...operators } satisfies Record<AdminOperation, unknown>;
 }
 
-/** A handler file with its input types erased; the validators of its operation guarantee them. */
-interface AnyHandlerFile {
-  readonly run: (
-    input: { path: unknown; query: unknown; body: unknown },
-    context: OperatorContext & PolicyAnalysis,
-  ) => Promise<object>;
-}
+/** A handler with its input types erased; the validators of its operation guarantee them. */
+type AnyHandler = (
+  input: { path: unknown; query: unknown; body: unknown },
+  context: OperatorContext & PolicyAnalysis,
+) => Promise<object>;

@@ -12,7 +12,8 @@ import { EarnVaultEntity } from '../domain/money/earn/earn-vault.entity.ts';
 import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
-import type { Handler, OperationContext, Preparation, PreparedHandler } from '../operation-context.ts';
+import { handlersOf } from '../http/run/handler-file.ts';
+import type { OperationContext } from '../operation-context.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 
 /** Operations that create a resource from a body alone. */
@@ -69,22 +70,17 @@ export async function planSeededVault(
   });
 }
 
-/** A handler file, whether it has a preparation or not. */
-interface AnyCreation<Id extends Creation> {
-  readonly prepare?: Preparation<Id, unknown>;
-  readonly run: PreparedHandler<Id, unknown>;
-}
-
 /** The created resource; undefined if the operation is not implemented. */
 async function run<Id extends Creation>(
   context: OperationContext,
   id: Id,
   body: Operations[Id]['body'],
 ): Promise<Operations[Id]['response'] | undefined> {
-  const { prepare, run: handler } = registry[id] as unknown as AnyCreation<Id>;
-  const input = { path: {}, query: {}, body } as Parameters<Handler<Id>>[0];
+  const { plan, run: handler } = handlersOf(registry)[id]!;
+  const input = { path: {}, query: {}, body };
   try {
-    return await handler(input, context, { value: await prepare?.(input, context) });
+    const planned = { value: await plan?.(input, context) };
+    return (await handler(input, context, planned)) as Operations[Id]['response'];
   } catch (error) {
     if (error instanceof ApiError && error.code === 'not_implemented') return undefined;
     throw error;

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { AfterCommitWork, Services } from '../operation-context.ts';
+import { keepPlan, type Planned } from '../planned.ts';
 import type { AuditTrail } from '../ports/audit/audit-trail.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { StoredEffects } from '../ports/request-recorder.ts';
 import type { ChangeHold } from '../ports/restores/change-hold.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
-import { keepPrepared, type Prepared } from '../prepared.ts';
 import { inSpan } from '../spans.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../vault-passes.ts';
 import { recordDenialWithChanges } from './audit/record-denials.ts';
@@ -20,8 +20,8 @@ import { createTurns, type Turns } from './overload/turns.ts';
 import { RequestAbortedError } from './read-body.ts';
 import { requireReleased } from './require-released.ts';
 import type { CheckResponse } from './response-check.ts';
-import { contextOf, type Later, nothingLater, preparationContextOf } from './run/contexts.ts';
-import type { AnyHandlerFile, Input } from './run/handler-file.ts';
+import { contextOf, type Later, nothingLater, planContextOf } from './run/contexts.ts';
+import { type AnyHandler, handlersOf, type Input } from './run/handler-file.ts';
 import type { ReplicaReads } from './run/replica-reads.ts';
 import {
   inUnitOf,
@@ -34,7 +34,7 @@ import {
 
 export interface RunOptions {
   readonly services: Services;
-  /** Handler files by operation: `registry` of `generated/`. */
+  /** Handlers by operation: `registry` of `generated/`. */
   readonly registry: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
@@ -59,13 +59,13 @@ const MAX_ATTEMPTS = 3;
 
 /** What one request runs; the same at every attempt and in every pass. */
 interface Work {
-  readonly handler: AnyHandlerFile;
+  readonly handler: AnyHandler;
   readonly place: Place;
   readonly use: KeyUse | undefined;
   /** The app accepts its signed payloads only once. */
   readonly isSingleUse?: boolean;
-  /** The result of the handler's `prepare`; undefined if it has none. */
-  readonly prepared: Prepared<unknown> | undefined;
+  /** Undefined for a handler without a plan. */
+  readonly planned: Planned<unknown> | undefined;
   /** On the primary or on the replica, and noting what is stored. */
   readonly openUnit: OpenUnit;
   readonly options: RunOptions;
@@ -81,21 +81,20 @@ interface WorkOfPass extends Work {
  * before the response is sent. With an idempotency key, the response is stored in the same transaction.
  */
 export function createRunOperation(options: RunOptions): RunOperation {
-  const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
+  const handlers = handlersOf(options.registry);
   const { turns = createTurns() } = options;
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
-    const handler = files[operationOf(exchange).id]!;
-    const preparing = prepare(handler, exchange, options);
-    const prepared = preparing instanceof Promise ? await preparing : preparing;
+    const handler = handlers[operationOf(exchange).id]!;
+    const planned = await planOf(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
     const walletId = signedWalletOf(exchange, options.admission);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
       inVaultPasses(
         options.services,
-        (pass) => runOnce(exchange, { handler, use, prepared, place, openUnit, options, pass }),
+        (pass) => runOnce(exchange, { handler, use, planned, place, openUnit, options, pass }),
         {
           whileAsking: place.whileAsking,
           takeTurn: turns.take,
@@ -137,22 +136,19 @@ function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptio
 }
 
 /**
- * The handler throws the preparation's error when it unwraps it: replays still get the stored response, and unauthorized
+ * The handler throws the plan's error when it unwraps it: replays still get the stored response, and unauthorized
  * callers learn nothing.
  */
-function prepare(
-  handler: AnyHandlerFile,
+async function planOf(
+  { plan }: AnyHandler,
   exchange: HttpExchange,
   { openUnit, services }: RunOptions,
-): Prepared<unknown> | Promise<Prepared<unknown>> | undefined {
-  const { prepare: ask, prepareAlone } = handler;
-  if (ask === undefined) return undefined;
-  const value = prepareAlone?.(inputOf(exchange));
-  if (value !== undefined) return { value };
-  return keepPrepared(async () => {
+): Promise<Planned<unknown> | undefined> {
+  if (plan === undefined) return undefined;
+  return keepPlan(async () => {
     // Without a transaction no connection is held between statements.
     const { em } = await openUnit(false);
-    return ask(inputOf(exchange), preparationContextOf(em, exchange, services));
+    return plan(inputOf(exchange), planContextOf(em, exchange, services));
   });
 }
 
@@ -247,7 +243,7 @@ function requireClient({ response }: HttpExchange): void {
 }
 
 async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  const { handler, prepared, options } = work;
+  const { handler, planned, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later = nothingLater();
   const run = { work, later };
@@ -259,7 +255,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
       inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
       later,
     });
-    const body = await handler.run(inputOf(exchange), context, prepared);
+    const body = await handler.run(inputOf(exchange), context, planned);
     if (work.pass.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);

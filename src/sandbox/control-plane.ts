@@ -357,12 +357,13 @@ export type OperatorHandler<Id extends OperationId> = (
   context: OperatorContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** The handler file of every operation. */
-export type Handlers<_Files> = { readonly [Id in OperationId]: { readonly run: Handler<Id> } };
+/** Every operation, as the modules of `handlers/` export them. */
+export type Handlers = { readonly [Id in OperationId]: Handler<Id> };
 
-interface AnyHandlerFile {
-  run(input: { path: unknown; query: unknown; body: unknown }, context: ControlContext): Promise<unknown>;
-}
+type AnyHandler = (
+  input: { path: unknown; query: unknown; body: unknown },
+  context: ControlContext,
+) => Promise<unknown>;
 
 /** Runs a control plane operation. `operationId` must exist in the control plane's contract. */
 export function runControlOperation(
@@ -371,5 +372,5 @@ export function runControlOperation(
   context: ControlContext,
 ): Promise<unknown> {
   // The compiler checks in the registry that each handler accepts its operation's validated input.
-  return (registry as unknown as Record<string, AnyHandlerFile>)[operationId]!.run(input, context);
+  return (registry as unknown as Record<string, AnyHandler>)[operationId]!(input, context);
 }

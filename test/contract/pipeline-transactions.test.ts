@@ -9,9 +9,9 @@ import { injectingFaults } from '../../src/http/inject-faults.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, PreparationContext, Services } from '../../src/operation-context.ts';
+import type { OperationContext, PlanContext, Services } from '../../src/operation-context.ts';
 import type { RequestFault } from '../../src/ports/fault-injection.ts';
-import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
+import { type Planned, unwrapPlan } from '../../src/planned.ts';
 import { signRequest } from '../support/call.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';
@@ -29,8 +29,8 @@ import {
 interface Input {
   body: { name: string; note?: unknown };
 }
-type Handler = (input: Input, context: OperationContext, prepared: Prepared<string>) => Promise<unknown>;
-type Prepare = (input: Input, context: PreparationContext) => Promise<string>;
+type Handler = (input: Input, context: OperationContext, prepared: Planned<string>) => Promise<unknown>;
+type Prepare = (input: Input, context: PlanContext) => Promise<string>;
 
 const json = { ...appHeaders, 'content-type': 'application/json' };
 const toyAnswer = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
@@ -145,7 +145,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         return `a price for ${body.name}`;
       };
       handler = async (input, context, prepared) => {
-        given.push(unwrapPrepared(prepared));
+        given.push(unwrapPlan(prepared));
         if (given.length === 1) throw Object.assign(new Error('duplicate'), { code: '23505' });
         return insertToy(input, context);
       };
@@ -163,7 +163,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await create('bear')).toMatchObject({ status: 200 });
       handler = async (_input, _context, prepared) => {
         if (runs === 2) throw new ApiError('missing_or_invalid_token');
-        return { id: unwrapPrepared(prepared) };
+        return { id: unwrapPlan(prepared) };
       };
       expect(await create('cat')).toMatchObject({ status: 401 });
       expect(await create('cat')).toMatchObject({
@@ -177,7 +177,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       prepare = async () => {
         throw new ApiError('invalid_state', 'the shop is closed');
       };
-      handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
+      handler = async (_input, _context, prepared) => ({ id: unwrapPlan(prepared) });
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(runs).toBe(1);
     });
@@ -186,7 +186,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       prepare = async () => {
         throw new TypeError('no such shop');
       };
-      handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
+      handler = async (_input, _context, prepared) => ({ id: unwrapPlan(prepared) });
       expect(await create('bear')).toMatchObject({ status: 500 });
     });
   });

@@ -110,22 +110,22 @@ const allowedImports: Record<string, string[]> = {
     'load-once',
     'type operation-context',
     'type ports',
-    'prepared',
+    'planned',
     'pure',
     'spans',
     'storage',
     'vault-passes',
   ],
   jobs: ['domain', 'type operation-context', 'type ports'],
-  registry: ['type generated', 'handlers', 'type operation-context'],
-  handlers: ['domain', 'errors', 'type generated', 'type operation-context', 'type prepared'],
+  registry: ['type generated', 'api', 'type operation-context'],
+  api: ['domain', 'errors', 'type generated', 'type operation-context'],
   domain: [
     'errors',
     'generated',
     'load-once',
     'type operation-context',
     'type ports',
-    'prepared',
+    'planned',
     'pure',
     'relocate-issues',
     'spans',
@@ -133,8 +133,8 @@ const allowedImports: Record<string, string[]> = {
     'vault-passes',
   ],
   // The proof of a request contains what was signed.
-  'operation-context': ['type generated', 'type ports', 'type prepared', 'type pure'],
-  prepared: [],
+  'operation-context': ['type generated', 'type ports', 'type planned', 'type pure'],
+  planned: [],
   'vault-passes': ['errors', 'type operation-context', 'type ports', 'storage'],
   'relocate-issues': ['errors'],
   errors: ['generated'],
@@ -228,7 +228,7 @@ const purePackages =
   /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
 
 // Modules that may know which chains and assets have a name and how addresses are written, and nothing else that is pure.
-const knowAssets = ['handlers', 'sandbox'];
+const knowAssets = ['api', 'sandbox'];
 
 // Packages with one module of their own.
 const packageModules: Record<string, string[]> = {

@@ -52,7 +52,7 @@ test('only storage, and the code that opens a database, know which database it i
 test('no verb forks the entity manager, which would take a second connection during a request', () => {
   // What is looked up before there is an operation, by the credentials check.
   const known = /^src\/domain\/(access\/apps\/app-directory|wallets\/tokens\/verify-access-token)\.ts: /;
-  const places = placesOf(/\.fork\(/g, /^src\/(?!domain\/|handlers\/)/);
+  const places = placesOf(/\.fork\(/g, /^src\/(?!domain\/|api\/)/);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 

@@ -1,10 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type {
-  AfterCommitWork,
-  OperationContext,
-  PreparationContext,
-  Services,
-} from '../../operation-context.ts';
+import type { AfterCommitWork, OperationContext, PlanContext, Services } from '../../operation-context.ts';
 import type { VaultPass } from '../../vault-passes.ts';
 import type { HttpExchange } from '../http-exchange.ts';
 import type { UnitOfWork } from '../unit-of-work.ts';
@@ -29,11 +24,7 @@ export function nothingLater(): Later {
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
 /** What the preparation of a request is given. */
-export function preparationContextOf(
-  em: SqlEntityManager,
-  exchange: HttpExchange,
-  services: Services,
-): PreparationContext {
+export function planContextOf(em: SqlEntityManager, exchange: HttpExchange, services: Services): PlanContext {
   return {
     ...services,
     // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.

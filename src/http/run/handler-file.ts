@@ -1,5 +1,5 @@
-import type { OperationContext, PreparationContext } from '../../operation-context.ts';
-import type { Prepared } from '../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../operation-context.ts';
+import type { Planned } from '../../planned.ts';
 
 /** What a handler is given of a request, already validated. */
 export interface Input {
@@ -8,13 +8,22 @@ export interface Input {
   readonly body: unknown;
 }
 
-/** A handler file without its specific types, which the compiler checks in the registry. */
-export interface AnyHandlerFile {
-  readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
-  readonly prepareAlone?: (input: Input) => unknown;
-  readonly run: (
-    input: Input,
-    context: OperationContext,
-    prepared: Prepared<unknown> | undefined,
-  ) => Promise<unknown>;
+type Run = (
+  input: Input,
+  context: OperationContext,
+  planned: Planned<unknown> | undefined,
+) => Promise<unknown>;
+
+/** A handler without its specific types, which the compiler checks in the registry. */
+export interface AnyHandler {
+  readonly plan?: (input: Input, context: PlanContext) => Promise<unknown>;
+  readonly run: Run;
+}
+
+/** The handlers of a registry by operation. */
+export function handlersOf(registry: object): Readonly<Record<string, AnyHandler>> {
+  const handlers = Object.entries(registry as Record<string, Run | AnyHandler>);
+  return Object.fromEntries(
+    handlers.map(([id, handler]) => [id, typeof handler === 'function' ? { run: handler } : handler]),
+  );
 }

@@ -47,8 +47,8 @@ describe.each(databaseKinds)('%s', (kind) => {
         evidence: undefined,
       };
       const party = findAgreed(parties, agreement)!;
-      const prepared = { value: undefined };
-      await executeIntent(context, { intent, proposal, subject, input, party, agreement, prepared });
+      const planned = { value: undefined };
+      await executeIntent(context, { intent, proposal, subject, input, party, agreement, planned });
     });
     return commit;
   }

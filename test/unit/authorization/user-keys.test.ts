@@ -18,7 +18,7 @@ import {
 import { authenticateUser } from '../../../src/domain/wallets/user-keys/authenticate-user.ts';
 import { authenticateWallets } from '../../../src/domain/wallets/user-keys/authenticate-wallets.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
-import { keepPrepared } from '../../../src/prepared.ts';
+import { keepPlan } from '../../../src/planned.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, payloads, signWith, startMs } from './house-of-rows.ts';
 
@@ -333,8 +333,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const authenticate = async (body: Partial<AuthenticateWalletsRequest>) => {
       const request = { user_jwt: await tokenOf(), ...body } as AuthenticateWalletsRequest;
       return house.operate(async (context) => {
-        const prepared = await keepPrepared(() => authenticateUser(context, request.user_jwt));
-        return authenticateWallets(context, { body: request, prepared });
+        const planned = await keepPlan(() => authenticateUser(context, request.user_jwt));
+        return authenticateWallets(context, { body: request, planned });
       });
     };
 

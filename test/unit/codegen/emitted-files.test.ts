@@ -61,7 +61,7 @@ test('validators are functions named after their schemas, laid out line by line'
 });
 
 test('a stub refuses', async () => {
-  const stubs = generated.operations.map((operation) => stubText(toyContract, operation));
+  const stubs = generated.operations.map(stubText);
   await expect(stubs.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'golden', 'stubs.ts.txt'));
 });
 
@@ -69,10 +69,7 @@ test('a second run changes nothing', async () => {
   using fresh = toyProject();
   const first = await generateContract(toyContract, fresh.root);
   expect(writeOutput(toyContract, fresh.root, first).sort()).toEqual([...first.files.keys()].sort());
-  expect(scaffoldHandlers(toyContract, fresh.root, first.operations)).toEqual([
-    'src/handlers/toy_box/deleteToy.ts',
-    'src/handlers/toy_box/putToy.ts',
-  ]);
+  expect(scaffoldHandlers(toyContract, fresh.root, first.operations)).toEqual(['deleteToy', 'putToy']);
 
   const second = await generateContract(toyContract, fresh.root);
   expect([...second.files]).toEqual([...first.files]);

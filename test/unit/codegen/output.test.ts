@@ -1,23 +1,25 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { generateContract } from '../../../codegen/generate.ts';
 import { HEADER_START } from '../../../codegen/header.ts';
 import { findDrift, writeOutput } from '../../../codegen/output.ts';
-import { scaffoldHandlers } from '../../../codegen/scaffold-handler.ts';
+import { scaffoldHandlers, stubText } from '../../../codegen/scaffold-handler.ts';
 import { toyContract, toyProject } from './toy-contract.ts';
 
-test('an existing handler is never overwritten', async () => {
+test('a stub is appended for a missing operation, and what is there stays', async () => {
   using project = toyProject();
-  const folder = join(project.root, 'src/handlers/toy_box');
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'putToy.ts'), 'export const putToy = async () => ({});\n');
+  const file = join(project.root, 'src/api/toy-box.ts');
+  mkdirSync(dirname(file), { recursive: true });
+  const own = 'export const putToy = async () => ({});\n';
+  writeFileSync(file, own);
   const { operations } = await generateContract(toyContract, project.root);
 
-  expect(scaffoldHandlers(toyContract, project.root, operations)).toEqual([
-    'src/handlers/toy_box/deleteToy.ts',
-  ]);
-  expect(readFileSync(join(folder, 'putToy.ts'), 'utf8')).toBe('export const putToy = async () => ({});\n');
+  expect(scaffoldHandlers(toyContract, project.root, operations)).toEqual(['deleteToy']);
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain(own);
+  expect(text.endsWith(stubText(operations.find(({ id }) => id === 'deleteToy')!))).toBe(true);
+  expect(text).toMatch(/^import \{ notImplemented \} from '..\/errors.ts';\nimport type \{ Handler \}/);
 });
 
 test('drift names every file that is absent, edited, left over or without an operation', async () => {
@@ -28,7 +30,8 @@ test('drift names every file that is absent, edited, left over or without an ope
   project.edit('toys.yaml', 'description: In centimetres.', 'description: In metres.');
   writeFileSync(join(project.root, 'src/generated/errors.ts'), '');
   writeFileSync(join(project.root, 'src/generated/older.ts'), `${HEADER_START} an older contract\n`);
-  writeFileSync(join(project.root, 'src/handlers/toy_box/sellToy.ts'), '');
+  const handlers = join(project.root, 'src/api/toy-box.ts');
+  writeFileSync(handlers, readFileSync(handlers, 'utf8').replace('export const putToy', 'const putToy'));
 
   const edited = await generateContract(toyContract, project.root);
   expect(findDrift(toyContract, project.root, edited)).toEqual([
@@ -36,7 +39,7 @@ test('drift names every file that is absent, edited, left over or without an ope
     'src/generated/schemas.ts: differs from the contract',
     'src/generated/errors.ts: differs from the contract',
     'src/generated/older.ts: no longer generated',
-    'src/handlers/toy_box/sellToy.ts: handler without an operation',
+    'putToy: no handler',
   ]);
 });
 

@@ -1,11 +1,11 @@
 import { canonicalJson } from '../../../crypto/canonical-json.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { fingerprintKeyBinding } from '../sealed-keys/seal-bindings.ts';
 import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
 
-type ReadContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+type ReadContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
 type Context = Pick<OperationContext, 'app' | 'em' | 'vault' | 'ids'>;
 
 /**

@@ -6,9 +6,9 @@ import type {
   WalletAutomationReindexAssetResult,
   WalletAutomationReindexResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { addressOn, NATIVE } from '../../access/automations/automation-assets.ts';
 import { requireKnownChain } from '../../access/chains/ask-chains.ts';
 import type { Tables } from '../../tables.ts';
@@ -47,7 +47,7 @@ interface Subject {
  * @throws ApiError invalid_data; not_supported for a chain that is not configured.
  */
 export async function prepareReindex(
-  context: PreparationContext,
+  context: PlanContext,
   body: ReindexWalletAutomationRequest,
 ): Promise<Holding> {
   const { wallet, chain, assetAddress } = await readSubject(context, body);
@@ -87,10 +87,10 @@ export async function prepareReindex(
 export async function reindexAutomation(
   context: OperationContext,
   body: ReindexWalletAutomationRequest,
-  prepared: Prepared<Holding>,
+  planned: Planned<Holding>,
 ): Promise<WalletAutomationReindexResponse> {
   const subject = await readSubject(context, body);
-  const { rawBalance, newest } = unwrapPrepared(prepared);
+  const { rawBalance, newest } = unwrapPlan(planned);
   const { status, existing } = await start(context, subject, { rawBalance, newest });
   return {
     wallet_id: subject.wallet.id,

@@ -4,7 +4,7 @@ import { ApiError } from '../../../errors.ts';
 import type {
   AfterCommitWork,
   OperationContext,
-  PreparationContext,
+  PlanContext,
   RequestProof,
   Services,
 } from '../../../operation-context.ts';
@@ -250,7 +250,7 @@ async function requireDestination(
   );
 }
 
-function preparationContext({ services, em }: RunContext, execution: StoredExecution): PreparationContext {
+function preparationContext({ services, em }: RunContext, execution: StoredExecution): PlanContext {
   return {
     ...services,
     app: { id: execution.appId },

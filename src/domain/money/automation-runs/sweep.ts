@@ -7,9 +7,9 @@ import type {
   ExecuteWalletSwapRequest,
   TransferRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { keepPlan } from '../../../planned.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import { keepPrepared } from '../../../prepared.ts';
 import { isSameAsset, NATIVE } from '../../access/automations/automation-assets.ts';
 import type { StoredExecution } from '../../access/automations/execution.entity.ts';
 import { findToken } from '../../access/chains/find-token.ts';
@@ -27,7 +27,7 @@ const RESERVED_GAS = 500_000n;
 /** CHOICE: lamports that are left on Solana: the fee of a transaction and the rent of the accounts that it makes. */
 const RESERVED_LAMPORTS = 5_000_000n;
 
-/** The action of an execution, prepared outside the transaction. */
+/** The action of an execution, planned outside the transaction. */
 export interface Sweep {
   /** The verb of the direct operation. */
   run(context: OperationContext): Promise<WalletActionRow>;
@@ -44,7 +44,7 @@ export interface Sweep {
  * @throws ApiError not_supported; the chain's error when it cannot be reached.
  */
 export async function prepareSweep(
-  context: PreparationContext,
+  context: PlanContext,
   { walletId, caip2, assetAddress, action }: StoredExecution,
   address: string,
 ): Promise<Sweep | undefined> {
@@ -56,12 +56,10 @@ export async function prepareSweep(
   if (held === 0n) return undefined;
   if (action.type === 'earn_deposit') {
     const body: EarnRequest = { vault_id: action.vault_id, raw_amount: String(held) };
-    const prepared = await keepPrepared(() => prepareDeposit(context, walletId, body));
+    const planned = await keepPlan(() => prepareDeposit(context, walletId, body));
     const spending =
-      'value' in prepared
-        ? { caip2, cost: prepared.value.cost, proceeds: prepared.value.deposited }
-        : undefined;
-    return { run: (unit) => depositIntoVault(unit, { walletId, body, prepared }), spending };
+      'value' in planned ? { caip2, cost: planned.value.cost, proceeds: planned.value.deposited } : undefined;
+    return { run: (unit) => depositIntoVault(unit, { walletId, body, planned }), spending };
   }
   const paysGas = token === null && !paysForAutomations(context, chain);
   const rawAmount = paysGas ? held - (await gasReserve(chain)) : held;
@@ -78,9 +76,9 @@ export async function prepareSweep(
     destination: { ...asset, ...(recipient === undefined ? {} : { destination_address: recipient }) },
     base_amount: String(rawAmount),
   };
-  const prepared = await keepPrepared(() => prepareSwap(context, walletId, body));
-  const spending = 'value' in prepared ? spendingOf(caip2, asset, prepared.value) : undefined;
-  return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }), spending };
+  const planned = await keepPlan(() => prepareSwap(context, walletId, body));
+  const spending = 'value' in planned ? spendingOf(caip2, asset, planned.value) : undefined;
+  return { run: (unit) => executeWalletSwap(unit, { walletId, body, planned }), spending };
 }
 
 function spendingOf(caip2: string, destination: AutomationAssetSpec, plan: SwapPlan): Spending {
@@ -100,7 +98,7 @@ interface Forwarding {
 
 /** Prepares the transfer of what needs no swap because it is the destination asset already. */
 async function prepareForwarding(
-  context: PreparationContext,
+  context: PlanContext,
   { walletId, recipient, source, rawAmount }: Forwarding,
 ): Promise<Sweep> {
   const known = chainOfCaip2(source.caip2);
@@ -118,11 +116,11 @@ async function prepareForwarding(
     } as TransferRequest['source'],
     destination: { address: recipient },
   };
-  const prepared = await keepPrepared(() => prepareTransfer(context, walletId, body));
-  const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, prepared });
-  if (!('value' in prepared)) return { run, spending: undefined };
+  const planned = await keepPlan(() => prepareTransfer(context, walletId, body));
+  const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, planned });
+  if (!('value' in planned)) return { run, spending: undefined };
   const proceeds = { caip2: source.caip2, token: isNative ? null : source.asset_address, rawAmount };
-  const cost = BigInt(prepared.value.estimatedGas?.base_amount ?? 0);
+  const cost = BigInt(planned.value.estimatedGas?.base_amount ?? 0);
   return { run, spending: { caip2: source.caip2, cost, proceeds } };
 }
 

@@ -3,7 +3,7 @@ import { divide, fromRaw, round, toRaw } from '../../../assets/decimal.ts';
 import { ceilingsOf } from '../../../assets/fee-ceilings.ts';
 import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
 import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/worth.ts';
 import { callChain } from '../sending/call-chain.ts';
@@ -34,7 +34,7 @@ export interface Spending {
  * a router says what the proceeds are worth, only the second limit counts.
  */
 export async function shareRefusal(
-  context: PreparationContext,
+  context: PlanContext,
   address: string,
   spending: Spending,
 ): Promise<string | undefined> {
@@ -55,7 +55,7 @@ export async function shareRefusal(
  * run at the same time.
  */
 export async function budgetRefusal(
-  { em, chains, nowMs }: Pick<PreparationContext, 'em' | 'chains' | 'nowMs'>,
+  { em, chains, nowMs }: Pick<PlanContext, 'em' | 'chains' | 'nowMs'>,
   walletId: string,
   { caip2, cost }: Spending,
 ): Promise<string | undefined> {
@@ -69,7 +69,7 @@ export async function budgetRefusal(
 
 /** What the proceeds are worth in base units of the native asset that pays the gas; undefined if it is unknown. */
 async function worthInNative(
-  context: PreparationContext,
+  context: PlanContext,
   address: string,
   { caip2, proceeds }: Spending,
 ): Promise<bigint | undefined> {

@@ -1,6 +1,6 @@
 import { notFound } from '../../../errors.ts';
 import type { CardConfig } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { CardEnvironment } from '../../../ports/card-issuers.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { askIssuer, findIssuer } from './find-issuer.ts';
@@ -11,7 +11,7 @@ import { askIssuer, findIssuer } from './find-issuer.ts';
  * @throws ApiError not_found for another app, not_supported, unavailable
  */
 export async function readCardConfig(
-  context: PreparationContext,
+  context: PlanContext,
   appId: string,
   environment: CardEnvironment,
 ): Promise<CardConfig> {

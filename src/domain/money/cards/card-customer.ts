@@ -1,9 +1,9 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { CardCustomer, UpdateCardCustomerRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { CardEnvironment, CardIssuer, CardProgram } from '../../../ports/card-issuers.ts';
 import type { CustomerSnapshot } from '../../../ports/fiat-providers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
@@ -20,7 +20,7 @@ import { customerStatus } from './customer-status.ts';
 import { askIssuer, findIssuer, requireCardUser } from './find-issuer.ts';
 
 type AskContext = Pick<
-  PreparationContext,
+  PlanContext,
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
@@ -80,9 +80,9 @@ export async function askToOpen(context: AskContext, environment: CardEnvironmen
 export async function createCardCustomer(
   context: OperationContext,
   environment: CardEnvironment,
-  prepared: Prepared<OpenedCustomer>,
+  planned: Planned<OpenedCustomer>,
 ): Promise<CardCustomer> {
-  const { asked, ...rest } = unwrapPrepared(prepared);
+  const { asked, ...rest } = unwrapPlan(planned);
   // Locks the user against deletion.
   const { snapshot } = await storeCustomer(context, asked);
   const accepted = (await getAccepted(context, environment)) ?? (await insertCustomer(context, environment));
@@ -156,9 +156,9 @@ async function lookAtVerification(
 export async function getCardCustomer(
   context: OperationContext,
   environment: CardEnvironment,
-  prepared: Prepared<LookedAtCustomer>,
+  planned: Planned<LookedAtCustomer>,
 ): Promise<CardCustomer> {
-  const { verified, ...rest } = unwrapPrepared(prepared);
+  const { verified, ...rest } = unwrapPlan(planned);
   const accepted = await getAccepted(context, environment);
   if (accepted === undefined || verified === undefined) return { status: 'not_created' };
   const { known, snapshot, links } = verified;
@@ -179,9 +179,9 @@ export async function getCardCustomer(
 export async function acceptCardTerms(
   context: OperationContext,
   body: UpdateCardCustomerRequest,
-  prepared: Prepared<LookedAtCustomer>,
+  planned: Planned<LookedAtCustomer>,
 ): Promise<CardCustomer> {
-  const { verified, ...rest } = unwrapPrepared(prepared);
+  const { verified, ...rest } = unwrapPlan(planned);
   const { nowMs, em } = context;
   const accepted = await getAccepted(context, body.environment, lockForUpdate);
   if (accepted === undefined || verified === undefined) throw notFound('Card customer');

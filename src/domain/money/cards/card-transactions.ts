@@ -1,8 +1,8 @@
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { CardTransaction } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { CardEnvironment, CardPayment } from '../../../ports/card-issuers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { findCard, requireUsable } from './find-card.ts';
 import { askIssuer, findIssuer } from './find-issuer.ts';
 
@@ -20,7 +20,7 @@ export interface TransactionPage {
  * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown cursor.
  */
 export async function listCardTransactions(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   query: {
     readonly environment: CardEnvironment;
@@ -60,7 +60,7 @@ export function signedCents({ kind, cents }: CardPayment): bigint {
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
 export async function makeEphemeralKey(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   { environment, nonce }: { readonly environment: CardEnvironment; readonly nonce: string },
 ): Promise<string> {
@@ -72,9 +72,9 @@ export async function makeEphemeralKey(
   throw new ApiError('invalid_state', answer.message);
 }
 
-/** The prepared key. It is a secret, so nothing of it is stored. */
-export function ephemeralKeyOf(prepared: Prepared<string>): string {
-  return unwrapPrepared(prepared);
+/** The planned key. It is a secret, so nothing of it is stored. */
+export function ephemeralKeyOf(planned: Planned<string>): string {
+  return unwrapPlan(planned);
 }
 
 /** CHOICE: the most transactions of a statement. */
@@ -88,7 +88,7 @@ const MAX_LINES = 5_000;
  * invalid_request for too many transactions.
  */
 export async function readStatement(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   { environment, period }: { readonly environment: CardEnvironment; readonly period: string },
 ): Promise<readonly CardPayment[]> {

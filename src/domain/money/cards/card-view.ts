@@ -2,12 +2,12 @@ import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { assetNamed } from '../../../assets/known-assets.ts';
 import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import type { Card } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { askBalances } from '../../wallets/balances/ask-balances.ts';
 import { listWalletsOfIds } from '../../wallets/wallets/find-wallet.ts';
 import type { StoredCard } from './card.entity.ts';
 
-type BalanceContext = Pick<PreparationContext, 'app' | 'em' | 'chains' | 'log'>;
+type BalanceContext = Pick<PlanContext, 'app' | 'em' | 'chains' | 'log'>;
 
 type Spending = Pick<StoredCard, 'walletId' | 'caip2' | 'asset'>;
 

@@ -2,7 +2,7 @@ import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
 import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { CreateCardRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { CardIssuer } from '../../../ports/card-issuers.ts';
 import { loadQuorums } from '../../access/owners/load-quorums.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -22,7 +22,7 @@ const CARD_ASSET = 'usdc';
  * @throws ApiError not_found
  */
 export async function findOwnWallet(
-  context: Pick<PreparationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
+  context: Pick<PlanContext, 'app' | 'em' | 'nowMs' | 'proof'>,
   walletId: string,
 ): Promise<WalletRow> {
   const userId = requireCardUser(context);

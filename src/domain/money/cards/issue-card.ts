@@ -1,8 +1,8 @@
 import { ApiError } from '../../../errors.ts';
 import type { Card, CreateCardRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { IssuedCard } from '../../../ports/card-issuers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { lockUser } from '../../access/user-records/find-user.ts';
 import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
@@ -31,10 +31,7 @@ export interface IssuedForRequest {
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, invalid_request, not_supported, unavailable
  */
-export async function askForCard(
-  context: PreparationContext,
-  body: CreateCardRequest,
-): Promise<IssuedForRequest> {
+export async function askForCard(context: PlanContext, body: CreateCardRequest): Promise<IssuedForRequest> {
   const userId = requireCardUser(context);
   const { environment, chain_id: caip2, asset } = body;
   const issuer = findIssuer(context, environment);
@@ -63,10 +60,10 @@ export async function askForCard(
 export async function createCard(
   context: OperationContext,
   body: CreateCardRequest,
-  prepared: Prepared<IssuedForRequest>,
+  planned: Planned<IssuedForRequest>,
 ): Promise<Card> {
   const userId = requireCardUser(context);
-  const { customer, issued, balances } = unwrapPrepared(prepared);
+  const { customer, issued, balances } = unwrapPlan(planned);
   await lockUser(context, userId);
   // INVARIANT: locked, the cards of a user are created one after the other, and not while the wallet changes its owner.
   await getAccepted(context, body.environment, lockForUpdate);
@@ -97,7 +94,7 @@ export function storeIssued(
 }
 
 async function requireRoom(
-  context: PreparationContext,
+  context: PlanContext,
   { environment }: Pick<CreateCardRequest, 'environment'>,
 ): Promise<void> {
   const count = await context.em.count(CardEntity, {

@@ -1,8 +1,8 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Card, ReplaceCardRequest, UpdateCardRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { CardEnvironment, CardIssuer, IssuedCard } from '../../../ports/card-issuers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUser } from '../../access/user-records/find-user.ts';
 import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { StoredCard } from './card.entity.ts';
@@ -30,7 +30,7 @@ export interface ReplacedCard extends ChangedCard {
  * @throws ApiError missing_or_invalid_token, not_found, invalid_data, invalid_state, not_supported, unavailable
  */
 export async function askToChange(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   body: UpdateCardRequest,
 ): Promise<ChangedCard> {
@@ -70,9 +70,9 @@ export async function updateCard(
   context: OperationContext,
   cardId: string,
   body: UpdateCardRequest,
-  prepared: Prepared<ChangedCard>,
+  planned: Planned<ChangedCard>,
 ): Promise<Card> {
-  const { reported, balances } = unwrapPrepared(prepared);
+  const { reported, balances } = unwrapPlan(planned);
   const card = await findCard(context, cardId, body.environment, { isLocked: true });
   if (body.cancellation_reason !== undefined) card.cancellationReason ??= body.cancellation_reason;
   storeReport(card, reported);
@@ -93,7 +93,7 @@ export function storeReport(card: StoredCard, { status, revision }: IssuedCard):
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
 export async function askToReplace(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   { environment, replacement_reason: reason }: ReplaceCardRequest,
 ): Promise<ReplacedCard> {
@@ -114,9 +114,9 @@ export async function replaceCard(
   context: OperationContext,
   cardId: string,
   { environment, replacement_reason: reason }: ReplaceCardRequest,
-  prepared: Prepared<ReplacedCard>,
+  planned: Planned<ReplacedCard>,
 ): Promise<Card> {
-  const { reported, successor, balances } = unwrapPrepared(prepared);
+  const { reported, successor, balances } = unwrapPlan(planned);
   const old = await findCard(context, cardId, environment, { isLocked: true });
   requireNoSuccessor(old);
   await lockUser(context, old.userId);
@@ -133,7 +133,7 @@ export async function replaceCard(
 }
 
 async function findWithIssuer(
-  context: PreparationContext,
+  context: PlanContext,
   cardId: string,
   environment: CardEnvironment,
 ): Promise<{ readonly issuer: CardIssuer; readonly card: StoredCard }> {

@@ -5,8 +5,8 @@ import type {
   CryptoDepositAddressRoute,
   CryptoDepositAddressStrategy,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { type DepositConfig, readDepositConfigs } from '../../access/apps/deposit-configs-setting.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { AttachmentEntity, type StoredAttachment } from '../../access/automations/attachment.entity.ts';
@@ -27,7 +27,7 @@ export interface NewDepositAccount {
   readonly walletId: string;
   readonly body: CreateCryptoDepositAccountRequest;
   /** From `prepareDepositAccount`. */
-  readonly prepared: Prepared<readonly ResolvedRoute[]>;
+  readonly planned: Planned<readonly ResolvedRoute[]>;
 }
 
 /** The chain type of the wallets at deposit addresses. */
@@ -39,7 +39,7 @@ const SOURCE_CHAIN_TYPE = 'ethereum' as const;
  * @throws ApiError not_found; invalid_data for a configuration that the app does not have; what `resolveRoute` throws.
  */
 export async function prepareDepositAccount(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: CreateCryptoDepositAccountRequest,
 ): Promise<ResolvedRoute[]> {
@@ -52,7 +52,7 @@ export async function prepareDepositAccount(
   return Promise.all(routes.map((route) => resolveRoute(context, route, { wallet, isOwn, pointer })));
 }
 
-async function findConfig({ em, app }: PreparationContext, id: string): Promise<DepositConfig> {
+async function findConfig({ em, app }: PlanContext, id: string): Promise<DepositConfig> {
   const { settings } = await findApp(em, app.id);
   const config = readDepositConfigs(settings).find((each) => each.id === id);
   if (config !== undefined) return config;
@@ -72,7 +72,7 @@ async function findConfig({ em, app }: PreparationContext, id: string): Promise<
  */
 export async function createDepositAccount(
   context: OperationContext,
-  { walletId, body, prepared }: NewDepositAccount,
+  { walletId, body, planned }: NewDepositAccount,
 ): Promise<CryptoDepositAddressRoute[]> {
   const wallet = await findWallet(context, walletId);
   const { deposit_address_strategy: strategy } = body;
@@ -81,7 +81,7 @@ export async function createDepositAccount(
   await requireOwner(context, { ownerId: wallet.owner_id, signers });
   if (isOwn) requireAutomatable(wallet);
   else if (strategy === 'require_destination') throw noOwnAddress(wallet);
-  const routes = unwrapPrepared(prepared);
+  const routes = unwrapPlan(planned);
   await lockWallet(context, wallet);
   const accounts: CryptoDepositAddressRoute[] = [];
   for (const route of routes) accounts.push(accountView(await openRoute(context, { wallet, route, isOwn })));

@@ -1,14 +1,14 @@
 import { assetAtAddress, assetNamed, assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
 import { chainNamed, chainOfCaip2, type KnownChain, knownChains } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { NATIVE } from '../../access/automations/automation-assets.ts';
 
 /** How other interfaces write the address of a native asset. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** What decides where deposits can be converted. */
-type DepositServices = Pick<PreparationContext, 'chains' | 'exchange' | 'swapRoutes'>;
+type DepositServices = Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>;
 
 /** Who pays the gas of conversions: a deposit address has none, a wallet may. */
 export type GasPayer = 'paymaster' | 'wallet';

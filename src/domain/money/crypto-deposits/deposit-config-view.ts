@@ -6,13 +6,13 @@ import type {
   CryptoDepositAccountConfigSearchResponse,
   CryptoDepositAccountSourceCurrency,
 } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { depositChains, ZERO_ADDRESS } from './deposit-chains.ts';
 import { assetTitle, chainTitle, iconOf } from './display-names.ts';
 
 /** The chains and currencies that dedicated addresses receive, in wire form. */
 export function depositConfigView(
-  context: Pick<PreparationContext, 'chains' | 'exchange' | 'swapRoutes'>,
+  context: Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>,
 ): CryptoDepositAccountConfigResponse {
   const chains = depositChains(context);
   const bySymbol = Map.groupBy(chains.flatMap(assetsOf), ({ asset }) => asset);
@@ -29,7 +29,7 @@ export function depositConfigView(
  * CHOICE: only the currencies of the configuration are searched, so all of them are verified.
  */
 export function depositConfigSearchView(
-  context: Pick<PreparationContext, 'chains' | 'exchange' | 'swapRoutes'>,
+  context: Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>,
   text: string,
 ): CryptoDepositAccountConfigSearchResponse {
   const { chains, currencies } = depositConfigView(context);

@@ -1,7 +1,7 @@
 import { divide, readDecimal, round } from '../../../assets/decimal.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { offerSwap } from '../swaps/plan-swap.ts';
 
 /** A deposit to estimate. */
@@ -34,7 +34,7 @@ const placeholders: Readonly<Record<string, string>> = {
  * amount that is not; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function estimateConversion(
-  context: PreparationContext,
+  context: PlanContext,
   { source, destination, rawAmount, slippageBps, recipient }: Conversion,
 ): Promise<bigint> {
   if (isSame(source, destination)) return rawAmount;
@@ -73,7 +73,7 @@ const TYPICAL_PLACES = 6;
 
 /** CHOICE: a typical deposit is worth $100, or 100 units of an asset without a price. In base units. */
 export async function typicalAmount(
-  { prices }: Pick<PreparationContext, 'prices'>,
+  { prices }: Pick<PlanContext, 'prices'>,
   { asset, decimals }: KnownAsset,
 ): Promise<bigint> {
   const price = readDecimal((await prices.inUsd([asset])).get(asset) ?? '1');

@@ -4,8 +4,8 @@ import type {
   DepositAccountCryptoQuoteResponse,
   QuoteCryptoDepositRequest,
 } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import { notSupported, requireAssetText, requireChainText, requireDepositChain } from './deposit-chains.ts';
 import { estimateConversion, isSame, typicalAmount } from './estimate-conversion.ts';
@@ -18,7 +18,7 @@ import { estimateConversion, isSame, typicalAmount } from './estimate-conversion
  * exchange cannot be reached.
  */
 export async function prepareQuote(
-  context: PreparationContext,
+  context: PlanContext,
   {
     source: from,
     destination: to,
@@ -53,9 +53,9 @@ export async function prepareQuote(
 
 /** @throws what `prepareQuote` throws. */
 export function quoteDeposit(
-  prepared: Prepared<DepositAccountCryptoQuoteResponse>,
+  planned: Planned<DepositAccountCryptoQuoteResponse>,
 ): DepositAccountCryptoQuoteResponse {
-  return unwrapPrepared(prepared);
+  return unwrapPlan(planned);
 }
 
 /** Swaps name the amount differently. */

@@ -7,7 +7,7 @@ import type {
   CryptoDepositAsset,
   CryptoDepositAssetFilter,
 } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { matchesFilter, NATIVE } from '../../access/automations/automation-assets.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import {
@@ -63,7 +63,7 @@ interface Source {
  * transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function resolveRoute(
-  context: PreparationContext,
+  context: PlanContext,
   { source, destination }: RouteInput,
   target: RouteTarget,
 ): Promise<ResolvedRoute> {
@@ -96,7 +96,7 @@ export async function resolveRoute(
 }
 
 function readDestination(
-  context: PreparationContext,
+  context: PlanContext,
   { asset, chain: chainText }: CryptoDepositAsset,
   { wallet, pointer }: RouteTarget,
 ): KnownAsset {
@@ -122,7 +122,7 @@ interface Reading {
 
 /** The assets that one value of a filter means. */
 function readSource(
-  context: PreparationContext,
+  context: PlanContext,
   { value, pointer }: { readonly value: CryptoDepositAsset; readonly pointer: string },
   { payer, arriving, mode }: Reading,
 ): Source[] {
@@ -143,7 +143,7 @@ function readSource(
 
 /** Of the sources, those that are exchanged for the destination. */
 async function requireExchanged(
-  context: PreparationContext,
+  context: PlanContext,
   sources: readonly Source[],
   {
     arriving,
@@ -168,7 +168,7 @@ async function requireExchanged(
 }
 
 async function isExchanged(
-  context: PreparationContext,
+  context: PlanContext,
   { asset: source, isExplicit, pointer }: Source,
   { arriving, target }: { readonly arriving: KnownAsset; readonly target: RouteTarget },
 ): Promise<boolean> {

@@ -2,9 +2,9 @@ import { claimAction } from '../../../actions/earn-terms.ts';
 import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { ClaimEthereumEarnIncentiveRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { IncentiveRewards } from '../../../ports/earn.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { rewardDistributor } from '../../../signing/ethereum/contracts/vault-calls.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -29,7 +29,7 @@ export interface ClaimPlan {
  * @throws the verb's errors for a claim that cannot be executed.
  */
 export async function prepareClaim(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   { chain: name }: ClaimEthereumEarnIncentiveRequest,
 ): Promise<ClaimPlan> {
@@ -72,8 +72,8 @@ export async function claimRewards(
   {
     walletId,
     body,
-    prepared,
-  }: { walletId: string; body: ClaimEthereumEarnIncentiveRequest; prepared: Prepared<ClaimPlan> },
+    planned,
+  }: { walletId: string; body: ClaimEthereumEarnIncentiveRequest; planned: Planned<ClaimPlan> },
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -87,7 +87,7 @@ export async function claimRewards(
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const { distributor, rewards, builds } = unwrapPrepared(prepared);
+  const { distributor, rewards, builds } = unwrapPlan(planned);
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_incentive_claim', body, builds, details: { chain: body.chain, rewards } },
     terms: { wallet_address: wallet.address, distributor },
@@ -109,7 +109,7 @@ interface RewardQuestion {
 
 /** @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`. */
 export async function rewardsOn(
-  { incentives }: Pick<PreparationContext, 'incentives'>,
+  { incentives }: Pick<PlanContext, 'incentives'>,
   { name, caip2 }: KnownChain,
   { address, unreachable }: RewardQuestion,
 ): Promise<IncentiveRewards> {

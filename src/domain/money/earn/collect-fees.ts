@@ -1,8 +1,8 @@
 import { feeCollectionAction } from '../../../actions/earn-terms.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CollectEthereumEarnFeesRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { feeVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -29,7 +29,7 @@ export interface FeePlan {
  * @throws the verb's errors for a collection that cannot be executed.
  */
 export async function prepareFeeCollection(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: CollectEthereumEarnFeesRequest,
 ): Promise<FeePlan> {
@@ -60,8 +60,8 @@ export async function collectFees(
   {
     walletId,
     body,
-    prepared,
-  }: { walletId: string; body: CollectEthereumEarnFeesRequest; prepared: Prepared<FeePlan> },
+    planned,
+  }: { walletId: string; body: CollectEthereumEarnFeesRequest; planned: Planned<FeePlan> },
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -75,7 +75,7 @@ export async function collectFees(
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const { rawAmount, builds } = unwrapPrepared(prepared);
+  const { rawAmount, builds } = unwrapPlan(planned);
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_fee_collect', body, builds },
     details: vaultFields(use.decoded.vault, rawAmount),
@@ -84,7 +84,7 @@ export async function collectFees(
 }
 
 async function readFeeBody(
-  context: Pick<PreparationContext, 'em' | 'app'>,
+  context: Pick<PlanContext, 'em' | 'app'>,
   wallet: WalletRow,
   body: CollectEthereumEarnFeesRequest,
 ): Promise<EarnVault> {

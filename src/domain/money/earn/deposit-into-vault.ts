@@ -1,8 +1,8 @@
 import { earnAction } from '../../../actions/earn-terms.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EarnRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -36,7 +36,7 @@ export interface DepositPlan {
  * @throws the verb's errors for a deposit that cannot be executed.
  */
 export async function prepareDeposit(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: EarnRequest,
 ): Promise<DepositPlan> {
@@ -53,7 +53,7 @@ export async function prepareDeposit(
  */
 export async function depositIntoVault(
   context: OperationContext,
-  { walletId, body, prepared }: { walletId: string; body: EarnRequest; prepared: Prepared<DepositPlan> },
+  { walletId, body, planned }: { walletId: string; body: EarnRequest; planned: Planned<DepositPlan> },
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -69,7 +69,7 @@ export async function depositIntoVault(
   const { vault, rawAmount } = use.decoded.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const { builds, isApproved } = unwrapPrepared(prepared);
+  const { builds, isApproved } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = {
     wallet_address: wallet.address,
     ...(isApproved ? { allowance: String(rawAmount) } : {}),
@@ -79,7 +79,7 @@ export async function depositIntoVault(
 }
 
 async function planDeposit(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   { vault, rawAmount, pointer }: EarnTerms,
 ): Promise<DepositPlan> {

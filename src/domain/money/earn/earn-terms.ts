@@ -3,7 +3,7 @@ import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { assetAtAddress } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { EarnRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { refusingTerms } from '../../base/actions/refused-terms.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { chainOfVault, type EarnVault, findNamedVault } from './find-vault.ts';
@@ -25,7 +25,7 @@ export function requireEarnWallet({ chain_type: chainType, custody_provider: cus
 
 /** @throws ApiError not_supported; invalid_data naming the field. */
 export async function readEarnBody(
-  context: Pick<PreparationContext, 'em' | 'app'>,
+  context: Pick<PlanContext, 'em' | 'app'>,
   wallet: WalletRow,
   body: EarnRequest,
 ): Promise<EarnTerms> {

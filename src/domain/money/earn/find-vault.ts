@@ -2,12 +2,12 @@ import type { InferEntity } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { EarnVaultEntity } from './earn-vault.entity.ts';
 
 export type EarnVault = InferEntity<typeof EarnVaultEntity>;
 
-type FindContext = Pick<PreparationContext, 'em' | 'app'>;
+type FindContext = Pick<PlanContext, 'em' | 'app'>;
 
 /** The app's vault of the id in the path. @throws ApiError not_found */
 export async function findVault(context: FindContext, id: string): Promise<EarnVault> {

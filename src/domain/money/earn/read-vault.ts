@@ -1,4 +1,4 @@
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { AbiValue } from '../../../signing/ethereum/contracts/contract-abi.ts';
 import { feeVault, tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
@@ -7,7 +7,7 @@ import type { EarnVault } from './find-vault.ts';
 
 /** The chain of a vault. @throws ApiError not_supported when it is not configured. */
 export function requireVaultChain(
-  context: Pick<PreparationContext, 'chains'>,
+  context: Pick<PlanContext, 'chains'>,
   { caip2 }: Pick<EarnVault, 'caip2'>,
 ): EvmChain {
   return requireChain(context, { caip2, kind: 'evm', pointer: '/vault_id' });

@@ -1,8 +1,8 @@
 import { earnAction } from '../../../actions/earn-terms.ts';
 import { ApiError } from '../../../errors.ts';
 import type { EarnRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -23,7 +23,7 @@ import { startEarnAction } from './start-earn-action.ts';
  * @throws the verb's errors for a withdrawal that cannot be executed.
  */
 export async function prepareWithdrawal(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: EarnRequest,
 ): Promise<PlannedCalls> {
@@ -38,7 +38,7 @@ export async function prepareWithdrawal(
  */
 export async function withdrawFromVault(
   context: OperationContext,
-  { walletId, body, prepared }: { walletId: string; body: EarnRequest; prepared: Prepared<PlannedCalls> },
+  { walletId, body, planned }: { walletId: string; body: EarnRequest; planned: Planned<PlannedCalls> },
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -54,14 +54,14 @@ export async function withdrawFromVault(
   const { vault, rawAmount } = use.decoded.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const { builds } = unwrapPrepared(prepared);
+  const { builds } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = { wallet_address: wallet.address };
   const details = vaultFields(vault, rawAmount);
   return startEarnAction(context, wallet, { type: 'earn_withdraw', body, builds, details, terms });
 }
 
 async function planWithdrawal(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   { vault, rawAmount }: EarnTerms,
 ): Promise<PlannedCalls> {

@@ -1,8 +1,8 @@
 import { ApiError } from '../../../errors.ts';
 import type { CreateExternalFiatAccountRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { FiatEnvironment, RegisteredBankAccount } from '../../../ports/fiat-providers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
 import { type FiatEntity, findFiatEntity, holdFiatEntity } from '../fiat-customers/fiat-entity.ts';
@@ -32,10 +32,7 @@ type PlannedAccount = RegisteredBankAccount | undefined;
  * that is not configured; invalid_state for an entity that is not verified; invalid_request for too many accounts;
  * unavailable when the provider cannot be reached.
  */
-export async function prepareAccount(
-  context: PreparationContext,
-  input: AccountInput,
-): Promise<PlannedAccount> {
+export async function prepareAccount(context: PlanContext, input: AccountInput): Promise<PlannedAccount> {
   const { body } = input;
   const owner = await findOwner(context, input);
   checkAccount(body);
@@ -69,10 +66,10 @@ export async function prepareAccount(
  */
 export async function registerAccount(
   context: OperationContext,
-  input: AccountInput & { readonly prepared: Prepared<PlannedAccount> },
+  input: AccountInput & { readonly planned: Planned<PlannedAccount> },
 ): Promise<StoredFiatAccount> {
   const { body } = input;
-  const registered = unwrapPrepared(input.prepared);
+  const registered = unwrapPlan(input.planned);
   const owner = await findOwner(context, input);
   await holdFiatEntity(context, input.entity);
   // Registrations of one entity come one after the other: they are counted, and the same account is found.
@@ -124,7 +121,7 @@ const customerOf = (owner: Owner) => ({
   capability: 'payout_fiat' as const,
 });
 
-async function findOwner(context: PreparationContext, { entity, body }: AccountInput): Promise<Owner> {
+async function findOwner(context: PlanContext, { entity, body }: AccountInput): Promise<Owner> {
   const { type, id } = await findFiatEntity(context, entity);
   const { provider } = body;
   return {
@@ -137,7 +134,7 @@ async function findOwner(context: PreparationContext, { entity, body }: AccountI
 }
 
 /** Whether the account is registered, and how often it was removed before. */
-async function findSame(context: PreparationContext, owner: Owner, identity: object) {
+async function findSame(context: PlanContext, owner: Owner, identity: object) {
   const known = await findFingerprint(context, identity);
   if (known === undefined) return { isRegistered: false, removals: 0 };
   const same = { ...owner, fingerprint: known };
@@ -146,7 +143,7 @@ async function findSame(context: PreparationContext, owner: Owner, identity: obj
   return { isRegistered: live > 0, removals };
 }
 
-async function requireRoom({ em }: Pick<PreparationContext, 'em'>, owner: Owner): Promise<void> {
+async function requireRoom({ em }: Pick<PlanContext, 'em'>, owner: Owner): Promise<void> {
   const count = await em.count(ExternalFiatAccountEntity, { ...owner, deletedAtMs: null });
   if (count < MAX_ACCOUNTS) return;
   throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} bank accounts; remove one first`);

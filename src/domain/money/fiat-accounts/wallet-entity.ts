@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { loadQuorums } from '../../access/owners/load-quorums.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { FiatEntity } from '../fiat-customers/fiat-entity.ts';
@@ -12,7 +12,7 @@ import type { FiatEntity } from '../fiat-customers/fiat-entity.ts';
  * @throws ApiError invalid_state for a wallet without an entity.
  */
 export async function requireWalletEntity(
-  context: Pick<PreparationContext, 'app' | 'em' | 'nowMs'>,
+  context: Pick<PlanContext, 'app' | 'em' | 'nowMs'>,
   wallet: WalletRow,
 ): Promise<FiatEntity> {
   const { entity_type: type, entity_id: id, owner_id: ownerId } = wallet;

@@ -1,5 +1,5 @@
 import { invalidField } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { findUser } from '../../access/user-records/find-user.ts';
 
 /**
@@ -8,7 +8,7 @@ import { findUser } from '../../access/user-records/find-user.ts';
  * @throws ApiError invalid_data when there is none.
  */
 export async function requireEmail(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   userId: string,
   given: string | undefined,
 ): Promise<string> {
@@ -19,7 +19,7 @@ export async function requireEmail(
 
 /** The address of the user's linked e-mail account, if any. */
 export async function getEmail(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   userId: string,
 ): Promise<string | undefined> {
   const { linkedAccounts } = await findUser(context, userId);

@@ -1,4 +1,4 @@
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { findOrganization, findOrganizationForUpdate } from '../../access/organizations/find-organization.ts';
 import { findUser, lockUser } from '../../access/user-records/find-user.ts';
 
@@ -15,7 +15,7 @@ export interface FiatEntity {
  * @throws ApiError not_found
  */
 export async function findFiatEntity(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   { type, id }: FiatEntity,
 ): Promise<FiatEntity> {
   return type === 'user'
@@ -30,7 +30,7 @@ export async function findFiatEntity(
  * @throws ApiError not_found
  */
 export async function holdFiatEntity(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   { type, id }: FiatEntity,
 ): Promise<void> {
   await (type === 'user' ? lockUser(context, id) : findOrganizationForUpdate(context, id));

@@ -1,10 +1,10 @@
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { FiatEnvironment } from '../../../ports/fiat-providers.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import type { FiatEntity } from './fiat-entity.ts';
 import { environmentOf, type NamedProvider } from './find-provider.ts';
 
-type ReadContext = Pick<PreparationContext, 'app' | 'em'>;
+type ReadContext = Pick<PlanContext, 'app' | 'em'>;
 
 /** The customer that an entity is at a provider; undefined before verification was started. */
 export async function getCustomer(
@@ -34,7 +34,7 @@ const MAX_CUSTOMERS = 20;
 
 /** The customer with this id at a provider, of any app. */
 export async function getCustomerById(
-  em: PreparationContext['em'],
+  em: PlanContext['em'],
   { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
   customerId: string,
 ): Promise<StoredFiatCustomer | undefined> {

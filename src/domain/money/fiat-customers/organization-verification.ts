@@ -3,7 +3,7 @@ import type {
   InitiateOrganizationKybTosRequest,
   SubmitOrganizationKybRequest,
 } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { findOrganization } from '../../access/organizations/find-organization.ts';
 import { checkBusiness } from './check-submission.ts';
 import { requireRedirect } from './customer-contact.ts';
@@ -14,7 +14,7 @@ import { type AskedCustomer, askForLinks, askToVerify } from './verify-customer.
 
 /** Starts the verification of an organization, and makes the links to the hosted pages. */
 export function askForOrganizationLinks(
-  context: PreparationContext,
+  context: PlanContext,
   organizationId: string,
   input: InitiateOrganizationKybLinksRequest & InitiateOrganizationKybTosRequest,
   links: readonly ('terms' | 'verification')[],
@@ -39,7 +39,7 @@ export function askForOrganizationLinks(
  * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
  */
 export async function submitOrganization(
-  context: PreparationContext,
+  context: PlanContext,
   organizationId: string,
   body: SubmitOrganizationKybRequest,
 ): Promise<AskedCustomer> {

@@ -1,13 +1,13 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { isUnavailable } from '../../../errors.ts';
-import type { OperationContext, PreparationContext, Services } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type {
   CustomerSnapshot,
   FiatEnvironment,
   FiatHint,
   FiatPlace,
 } from '../../../ports/fiat-providers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
@@ -35,7 +35,7 @@ export interface AskedAgain {
  *
  * @throws ApiError not_found
  */
-export async function askAgain(context: PreparationContext, entity: FiatEntity): Promise<AskedAgain[]> {
+export async function askAgain(context: PlanContext, entity: FiatEntity): Promise<AskedAgain[]> {
   const customers = await customersOf(context, await findFiatEntity(context, entity));
   return Promise.all(
     customers.map(async (known) => {
@@ -48,10 +48,10 @@ export async function askAgain(context: PreparationContext, entity: FiatEntity):
 /** Stores what was asked, each in a transaction of its own; returns the current rows. */
 export function storeAll(
   context: Pick<OperationContext, 'ids' | 'nowMs' | 'inUnit'>,
-  prepared: Prepared<AskedAgain[]>,
+  planned: Planned<AskedAgain[]>,
 ): Promise<StoredFiatCustomer[]> {
   return Promise.all(
-    unwrapPrepared(prepared).map(({ known, snapshot }) =>
+    unwrapPlan(planned).map(({ known, snapshot }) =>
       snapshot === undefined
         ? known
         : context.inUnit((em) => storeSnapshot({ ...context, em }, known, snapshot)),
@@ -144,7 +144,7 @@ export async function storeClaimed(
 }
 
 async function exists(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   { entityType, entityId }: StoredFiatCustomer,
 ): Promise<boolean> {
   const found = entityType === 'user' ? getUser : getOrganization;

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { FiatEntity } from './fiat-entity.ts';
 import { getCustomer } from './find-customer.ts';
 import { environmentOf, type NamedProvider } from './find-provider.ts';
@@ -11,7 +11,7 @@ import { environmentOf, type NamedProvider } from './find-provider.ts';
  * @throws ApiError invalid_state unless the customer is active and may do this.
  */
 export async function requireCustomer(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   {
     entity,
     named,

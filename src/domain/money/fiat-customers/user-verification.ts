@@ -3,7 +3,7 @@ import type {
   InitiateUserKycTosRequest,
   SubmitUserKycRequest,
 } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { checkPerson } from './check-submission.ts';
 import { getEmail, requireEmail, requireRedirect } from './customer-contact.ts';
 import { findFiatEntity } from './fiat-entity.ts';
@@ -13,7 +13,7 @@ import { type AskedCustomer, askForLinks, askToVerify } from './verify-customer.
 
 /** Starts the verification of a user, and makes the links to the hosted pages. */
 export function askForUserLinks(
-  context: PreparationContext,
+  context: PlanContext,
   userId: string,
   input: InitiateUserKycLinksRequest & InitiateUserKycTosRequest,
   links: readonly ('terms' | 'verification')[],
@@ -35,7 +35,7 @@ export function askForUserLinks(
  * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
  */
 export async function submitUser(
-  context: PreparationContext,
+  context: PlanContext,
   userId: string,
   body: SubmitUserKycRequest,
 ): Promise<AskedCustomer> {

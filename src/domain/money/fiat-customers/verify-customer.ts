@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type {
   CustomerSnapshot,
   FiatProvider,
   FiatRefusal,
   Submission,
 } from '../../../ports/fiat-providers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
@@ -20,7 +20,7 @@ import { askProvider, environmentOf, findProvider, type NamedProvider } from './
 import { storedSnapshot } from './snapshot.ts';
 import { nextCheckAt, type Submitted, storeSnapshot } from './store-snapshot.ts';
 
-type AskContext = Pick<PreparationContext, 'app' | 'em' | 'fiatProviders'>;
+type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'entropy' | 'vault'>;
 
 /** What was found out about a customer before the transaction of the request. */
@@ -85,7 +85,7 @@ const takenStatuses = new Set(['under_review', 'active']);
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
 export async function askToVerify(
-  context: AskContext & Pick<PreparationContext, 'vault'>,
+  context: AskContext & Pick<PlanContext, 'vault'>,
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
     Pick<Submission, 'kind' | 'data'> & {
@@ -115,7 +115,7 @@ export async function askToVerify(
 
 /** The current state of the customer if the provider has this submission already. */
 async function getTaken(
-  context: AskContext & Pick<PreparationContext, 'vault'>,
+  context: AskContext & Pick<PlanContext, 'vault'>,
   { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
   submission: object,
 ): Promise<CustomerSnapshot | undefined> {
@@ -129,9 +129,9 @@ async function getTaken(
 /** The customer of a request, stored in its transaction, and the links that were made. */
 export async function storePrepared(
   context: StoreContext,
-  prepared: Prepared<AskedCustomer>,
+  planned: Planned<AskedCustomer>,
 ): Promise<{ readonly customer: StoredFiatCustomer; readonly links: CustomerLinks }> {
-  const asked = unwrapPrepared(prepared);
+  const asked = unwrapPlan(planned);
   return { customer: await storeCustomer(context, asked), links: asked.links };
 }
 

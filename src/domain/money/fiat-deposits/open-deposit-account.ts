@@ -2,9 +2,9 @@ import { decimalText, readDecimal } from '../../../assets/decimal.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatDepositAccountRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { FiatPlace, VirtualAccount } from '../../../ports/fiat-providers.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { providerKey } from '../fiat-accounts/account-identity.ts';
@@ -38,7 +38,7 @@ type PlannedDepositAccount = VirtualAccount | undefined;
  * unavailable when the provider cannot be reached.
  */
 export async function prepareDepositAccount(
-  context: PreparationContext,
+  context: PlanContext,
   { walletId, body }: DepositAccountInput,
 ): Promise<PlannedDepositAccount> {
   const wallet = await findWallet(context, walletId);
@@ -86,9 +86,9 @@ export async function prepareDepositAccount(
  */
 export async function openDepositAccount(
   context: OperationContext,
-  { walletId, body, prepared }: DepositAccountInput & { readonly prepared: Prepared<PlannedDepositAccount> },
+  { walletId, body, planned }: DepositAccountInput & { readonly planned: Planned<PlannedDepositAccount> },
 ): Promise<StoredDepositAccount> {
-  const opened = unwrapPrepared(prepared);
+  const opened = unwrapPlan(planned);
   // Locked: the accounts of a wallet are opened one after the other, and not while it is archived.
   const wallet = await findWalletForUpdate(context, walletId);
   const same = sameAccount(wallet, body, readAsset(wallet, body));
@@ -168,12 +168,12 @@ function plainFee(fee: string): string {
   return decimalText(readDecimal(fee)!);
 }
 
-async function customerOf(context: PreparationContext, wallet: WalletRow, place: FiatPlace): Promise<string> {
+async function customerOf(context: PlanContext, wallet: WalletRow, place: FiatPlace): Promise<string> {
   const entity = await requireWalletEntity(context, wallet);
   return (await requireCustomer(context, { entity, named: place, capability: 'payin_fiat' })).customerId;
 }
 
-async function requireRoom({ em }: Pick<PreparationContext, 'em'>, walletId: string): Promise<void> {
+async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): Promise<void> {
   const count = await em.count(FiatDepositAccountEntity, { walletId, status: 'activated' });
   if (count < MAX_ACCOUNTS) return;
   throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} fiat deposit accounts of a wallet`);

@@ -3,7 +3,7 @@ import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { getFiatAccountForUpdate } from '../fiat-accounts/find-account.ts';
@@ -22,7 +22,7 @@ export interface PayoutInput {
   readonly walletId: string;
   readonly body: CreateFiatPayoutRequest;
   /** From `preparePayout`. */
-  readonly prepared: Prepared<PayoutPlan>;
+  readonly planned: Planned<PayoutPlan>;
 }
 
 /**
@@ -41,14 +41,14 @@ export async function createFiatPayout(
     return await payOut(context, input);
   } catch (error) {
     // Other errors are those of the transaction, which is run again.
-    if (error instanceof ApiError && 'value' in input.prepared) input.prepared.value.cancel();
+    if (error instanceof ApiError && 'value' in input.planned) input.planned.value.cancel();
     throw error;
   }
 }
 
 async function payOut(
   context: OperationContext,
-  { walletId, body, prepared }: PayoutInput,
+  { walletId, body, planned }: PayoutInput,
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -62,7 +62,7 @@ async function payOut(
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const plan = unwrapPrepared(prepared);
+  const plan = unwrapPlan(planned);
   await requireStillPayable(context, plan);
   const sent = await sendSteps(context, wallet, { type: 'payout', builds: [plan.build] });
   return beginWalletAction(context, wallet.id, {

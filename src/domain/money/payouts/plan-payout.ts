@@ -1,6 +1,6 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type {
   FiatEnvironment,
   FiatProvider,
@@ -63,7 +63,7 @@ function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined):
  * provider or the chain cannot be reached.
  */
 export async function preparePayout(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: CreateFiatPayoutRequest,
 ): Promise<PayoutPlan> {
@@ -119,7 +119,7 @@ export async function preparePayout(
  * @throws ApiError invalid_data
  */
 async function requireOwnAccount(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   accountId: string,
 ): Promise<StoredFiatAccount> {
@@ -151,11 +151,7 @@ export function customerOf(account: StoredFiatAccount) {
 }
 
 /** A repeated request, which is answered from its stored response, opens nothing new. */
-function keyOf(
-  { app, idempotencyKey, requestId }: PreparationContext,
-  wallet: WalletRow,
-  body: object,
-): string {
+function keyOf({ app, idempotencyKey, requestId }: PlanContext, wallet: WalletRow, body: object): string {
   return providerKey('payout', app.id, wallet.id, idempotencyKey ?? null, idempotencyKey ?? requestId, body);
 }
 
@@ -188,7 +184,7 @@ function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
  * NOTE: with an idempotency key the same request may come again and use the same payout, so it is left to expire.
  */
 function cancelAtProvider(
-  { log, idempotencyKey }: PreparationContext,
+  { log, idempotencyKey }: PlanContext,
   provider: FiatProvider,
   payoutId: string,
 ): void {

@@ -1,5 +1,5 @@
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
@@ -27,7 +27,7 @@ export interface Allowance {
  * @throws ApiError transaction_broadcast_failure when the chain cannot be reached.
  */
 export async function approvalsFor(
-  context: Pick<PreparationContext, 'em'>,
+  context: Pick<PlanContext, 'em'>,
   allowance: Allowance,
 ): Promise<BatchCall[]> {
   const { chain, token, owner, spender, rawAmount } = allowance;
@@ -52,7 +52,7 @@ async function readAllowance({ chain, token, owner, spender }: Allowance): Promi
 }
 
 async function hasOpenTransactions(
-  { em }: Pick<PreparationContext, 'em'>,
+  { em }: Pick<PlanContext, 'em'>,
   { caip2 }: EvmChain,
   sender: string,
 ): Promise<boolean> {

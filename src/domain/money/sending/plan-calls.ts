@@ -1,7 +1,7 @@
 import { chainOfCaip2 } from '../../../assets/known-chains.ts';
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
@@ -53,7 +53,7 @@ const LATER_GAS = 50_000n;
  * @throws ApiError not_supported; insufficient_funds, transaction_execution_failure when a call fails after the ones
  * before it; transaction_broadcast_failure when the chain cannot be reached or asks for too much.
  */
-export async function planCalls(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
+export async function planCalls(context: PlanContext, draft: CallsDraft): Promise<PlannedCalls> {
   if (draft.isSponsored === true) return planSponsored(context, draft);
   const { caip2, address, method } = draft;
   const chain = requireChain(context, { caip2, kind: 'evm' });
@@ -96,7 +96,7 @@ export async function planCalls(context: PreparationContext, draft: CallsDraft):
   return { estimatedFee, cost: estimatedFee, gasUnits, builds };
 }
 
-async function planSponsored(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
+async function planSponsored(context: PlanContext, draft: CallsDraft): Promise<PlannedCalls> {
   const calls = draft.calls.map(({ to, value, data }) => ({
     ...{ to, value: hexOf(value), data: bytesTo0xHex(data) },
   }));

@@ -1,5 +1,5 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import type { SendOptions, SentTransaction } from './send-built.ts';
@@ -9,7 +9,7 @@ export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { meth
 /** How one rpc method sends. */
 export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
   /** Queries the chain, before the database transaction. */
-  plan(context: PreparationContext, wallet: WalletRow, request: Request): Promise<Plan>;
+  plan(context: PlanContext, wallet: WalletRow, request: Request): Promise<Plan>;
   /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
@@ -39,7 +39,7 @@ export async function planSend<
 >(
   sender: RpcSender<Request, Plan, Built>,
   request: Request,
-  { context, wallet }: { readonly context: PreparationContext; readonly wallet: WalletRow },
+  { context, wallet }: { readonly context: PlanContext; readonly wallet: WalletRow },
 ): Promise<PlannedSend> {
   return plannedSend(sender, request, await sender.plan(context, wallet, request));
 }

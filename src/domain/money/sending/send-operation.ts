@@ -4,7 +4,7 @@ import { unfoldBatches } from '../../../actions/unfold-batches.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
@@ -56,7 +56,7 @@ export interface OperationPlan {
 
 /** Whether the chain's paymaster pays the gas of a request: its wallet need not hold any. Only automations' are. */
 export function paysForAutomations(
-  { proof }: Pick<PreparationContext, 'proof'>,
+  { proof }: Pick<PlanContext, 'proof'>,
   chain: AnyChain,
 ): chain is EvmChain {
   return proof.consentOf !== undefined && chain.kind === 'evm' && chain.bundler !== undefined;

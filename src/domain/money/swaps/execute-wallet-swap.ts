@@ -1,7 +1,7 @@
 import { isSpentKnown, swapAction } from '../../../actions/swap-terms.ts';
 import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
@@ -21,7 +21,7 @@ export interface SwapInput {
   readonly walletId: string;
   readonly body: ExecuteWalletSwapRequest;
   /** From `prepareSwap`. */
-  readonly prepared: Prepared<SwapPlan>;
+  readonly planned: Planned<SwapPlan>;
 }
 
 /**
@@ -35,7 +35,7 @@ export interface SwapInput {
  */
 export async function executeWalletSwap(
   context: OperationContext,
-  { walletId, body, prepared }: SwapInput,
+  { walletId, body, planned }: SwapInput,
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -43,14 +43,14 @@ export async function executeWalletSwap(
     request: body,
     decode() {
       const terms = readSwap(wallet, body);
-      return { action: swapAction(body, terms, spentBy(terms, prepared)), terms };
+      return { action: swapAction(body, terms, spentBy(terms, planned)), terms };
     },
     mayBeSigner: true,
   });
   const { terms } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const plan = unwrapPrepared(prepared);
+  const plan = unwrapPlan(planned);
   const { offer } = plan;
   const sent = await sendSteps(context, wallet, {
     ...{ type: 'swap', referenceId: body.reference_id, builds: plan.builds },
@@ -70,7 +70,7 @@ export async function executeWalletSwap(
  * @throws the verb's errors for a swap that cannot be executed.
  */
 export async function prepareSwap(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: ExecuteWalletSwapRequest,
 ): Promise<SwapPlan> {
@@ -79,10 +79,10 @@ export async function prepareSwap(
 }
 
 /** What policies judge: known from the request, or from the plan. */
-function spentBy(terms: WalletSwap, prepared: Prepared<SwapPlan>) {
+function spentBy(terms: WalletSwap, planned: Planned<SwapPlan>) {
   const { source, recipient, rawAmount } = terms;
   if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
-  const { rawInputMax, offer } = unwrapPrepared(prepared);
+  const { rawInputMax, offer } = unwrapPlan(planned);
   return { rawAmount: rawInputMax, decimals: offer.source.decimals, recipient };
 }
 

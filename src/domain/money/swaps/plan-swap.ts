@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/swap-routes.ts';
 import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
@@ -60,7 +60,7 @@ export interface SwapPlan {
  * swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function offerSwap(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: Pick<WalletRow, 'address'>,
   terms: WalletSwap,
 ): Promise<SwapOffer> {
@@ -91,7 +91,7 @@ interface Routed {
 }
 
 async function offerRoute(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: Pick<WalletRow, 'address'>,
   { terms, chain, swapRoutes }: Routed,
 ): Promise<RouteOffer> {
@@ -126,7 +126,7 @@ function requireNamed(pointer: string, asset: KnownAsset | undefined): KnownAsse
  * fails.
  */
 export async function planSwap(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   terms: WalletSwap,
 ): Promise<SwapPlan> {
@@ -134,11 +134,7 @@ export async function planSwap(
   return offer.by === 'route' ? planRoute(context, wallet, offer) : planDeposit(context, wallet, offer);
 }
 
-async function planRoute(
-  context: PreparationContext,
-  wallet: WalletRow,
-  offer: RouteOffer,
-): Promise<SwapPlan> {
+async function planRoute(context: PlanContext, wallet: WalletRow, offer: RouteOffer): Promise<SwapPlan> {
   const { chain, source, route } = offer;
   const { rawInputMax } = route;
   await requireBalance(chain, wallet, source, rawInputMax);
@@ -155,11 +151,7 @@ async function planRoute(
   };
 }
 
-async function planDeposit(
-  context: PreparationContext,
-  wallet: WalletRow,
-  offer: ExchangeOffer,
-): Promise<SwapPlan> {
+async function planDeposit(context: PlanContext, wallet: WalletRow, offer: ExchangeOffer): Promise<SwapPlan> {
   const { source, exchange } = offer;
   const { rawInput } = exchange.quote;
   const chain = context.chains.find(source.chain.caip2);
@@ -187,7 +179,7 @@ async function requireBalance(
 
 /** The calls that let the router take exactly the input. */
 export async function routeApprovals(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   { chain, source, route }: RouteOffer,
 ): Promise<BatchCall[]> {

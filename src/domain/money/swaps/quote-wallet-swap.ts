@@ -1,6 +1,6 @@
 import type { QuoteWalletSwapRequest, SwapQuoteResponse } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -15,7 +15,7 @@ export type SwapEstimate = SwapQuoteResponse;
 export interface SwapQuoteInput {
   readonly walletId: string;
   /** From `prepareSwapQuote`. */
-  readonly prepared: Prepared<SwapEstimate>;
+  readonly planned: Planned<SwapEstimate>;
 }
 
 /**
@@ -25,11 +25,11 @@ export interface SwapQuoteInput {
  */
 export async function quoteWalletSwap(
   context: OperationContext,
-  { walletId, prepared }: SwapQuoteInput,
+  { walletId, planned }: SwapQuoteInput,
 ): Promise<SwapQuoteResponse> {
   const wallet = await findWallet(context, walletId);
   await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
-  return unwrapPrepared(prepared);
+  return unwrapPlan(planned);
 }
 
 /**
@@ -38,7 +38,7 @@ export async function quoteWalletSwap(
  * @throws what `readSwap` and `offerSwap` throw.
  */
 export async function prepareSwapQuote(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: QuoteWalletSwapRequest,
 ): Promise<SwapEstimate> {

@@ -3,7 +3,7 @@ import { type Decimal, decimalText, fromRaw, toRaw } from '../../../assets/decim
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
@@ -38,7 +38,7 @@ export interface ExchangeRequest {
  * or fee the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function quoteExchange(
-  context: PreparationContext,
+  context: PlanContext,
   request: ExchangeRequest,
 ): Promise<PlannedExchange> {
   const exchange = requireExchange(context);
@@ -57,7 +57,7 @@ export async function quoteExchange(
 
 /** The exchange's quote for a transfer. @throws as `quoteExchange`. */
 export async function planExchange(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   terms: TransferTerms,
 ): Promise<PlannedExchange> {
@@ -72,7 +72,7 @@ export async function planExchange(
   });
 }
 
-function requireExchange({ exchange }: PreparationContext): Exchange {
+function requireExchange({ exchange }: PlanContext): Exchange {
   if (exchange === undefined) {
     throw notSupported('/destination', 'no exchange is configured for other assets or chains');
   }

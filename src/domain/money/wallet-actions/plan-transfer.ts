@@ -3,7 +3,7 @@ import type { TransferTerms } from '../../../actions/transfer-terms.ts';
 import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { ApiError } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
@@ -34,7 +34,7 @@ export interface TransferPlan {
  * chain cannot be reached.
  */
 export async function planTransfer(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   terms: TransferTerms,
 ): Promise<TransferPlan> {
@@ -60,7 +60,7 @@ export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrde
 }
 
 /** Queries the chain for what moving an asset needs. */
-export function planSending(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
+export function planSending(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
   const sender = transferSenders[chain.chainType];
   assert(sender !== undefined, `transfers on ${chain.name} were refused before`);
@@ -72,7 +72,7 @@ export function planSending(context: PreparationContext, order: TransferOrder): 
  *
  * @throws ApiError not_supported
  */
-export function requireSource(context: PreparationContext, { source }: TransferTerms): AnyChain {
+export function requireSource(context: PlanContext, { source }: TransferTerms): AnyChain {
   const { chain } = source;
   if (transferSenders[chain.chainType] === undefined) {
     throw new ApiError('not_supported', `/source/chain: no transfers on \`${chain.name}\` yet`);
@@ -84,10 +84,7 @@ export function requireSource(context: PreparationContext, { source }: TransferT
   return known;
 }
 
-async function readPlain(
-  context: PreparationContext,
-  terms: TransferTerms,
-): Promise<Omit<TransferOrder, 'from'>> {
+async function readPlain(context: PlanContext, terms: TransferTerms): Promise<Omit<TransferOrder, 'from'>> {
   const { source, amount, amountPointer, destination } = terms;
   const asset =
     'asset' in source ? source : await callChain(findToken(context, source.chain, source.tokenAddress));
@@ -96,7 +93,7 @@ async function readPlain(
 
 /** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
 export async function estimateDepositGas(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   exchange: PlannedExchange,
 ): Promise<Gas | null> {

@@ -1,8 +1,8 @@
 import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas, QuoteWalletTransferRequest, TransferQuoteResponse } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -19,7 +19,7 @@ export interface QuoteInput {
   readonly walletId: string;
   readonly body: QuoteWalletTransferRequest;
   /** From `prepareQuote`. */
-  readonly prepared: Prepared<QuotePlan>;
+  readonly planned: Planned<QuotePlan>;
 }
 
 /**
@@ -30,11 +30,11 @@ export interface QuoteInput {
  */
 export async function quoteWalletTransfer(
   context: OperationContext,
-  { walletId, body, prepared }: QuoteInput,
+  { walletId, body, planned }: QuoteInput,
 ): Promise<TransferQuoteResponse> {
   const wallet = await findWallet(context, walletId);
   await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
-  const { exchange, gas } = unwrapPrepared(prepared);
+  const { exchange, gas } = unwrapPlan(planned);
   const { source, destination, quote } = exchange;
   return {
     source: body.source,
@@ -54,7 +54,7 @@ export async function quoteWalletTransfer(
  * @throws what the verb throws for a quote that cannot be given.
  */
 export async function prepareQuote(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: QuoteWalletTransferRequest,
 ): Promise<QuotePlan> {

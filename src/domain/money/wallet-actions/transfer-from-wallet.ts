@@ -2,8 +2,8 @@ import { fixesArrival, type TransferTerms, transferAction } from '../../../actio
 import { type Decimal, decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { TransferRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
@@ -18,7 +18,7 @@ export interface TransferInput {
   readonly walletId: string;
   readonly body: TransferRequest;
   /** From `prepareTransfer`. */
-  readonly prepared: Prepared<TransferPlan>;
+  readonly planned: Planned<TransferPlan>;
 }
 
 /**
@@ -33,7 +33,7 @@ export interface TransferInput {
  */
 export async function transferFromWallet(
   context: OperationContext,
-  { walletId, body, prepared }: TransferInput,
+  { walletId, body, planned }: TransferInput,
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
   const use = await authorizeUse(context, wallet, {
@@ -42,7 +42,7 @@ export async function transferFromWallet(
     decode() {
       const terms = readTransferBody(wallet, body);
       // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
-      const spent = fixesArrival(terms) ? spentBy(unwrapPrepared(prepared)) : undefined;
+      const spent = fixesArrival(terms) ? spentBy(unwrapPlan(planned)) : undefined;
       return { action: transferAction(body, terms, spent), terms };
     },
     mayBeSigner: true,
@@ -50,7 +50,7 @@ export async function transferFromWallet(
   const { terms } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const transfer = unwrapPrepared(prepared);
+  const transfer = unwrapPlan(planned);
   const sent = await sendSteps(context, wallet, {
     type: 'transfer',
     referenceId: body.reference_id,
@@ -71,7 +71,7 @@ export async function transferFromWallet(
  * @throws the verb's errors for a transfer that cannot be executed.
  */
 export async function prepareTransfer(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   body: TransferRequest,
 ): Promise<TransferPlan> {

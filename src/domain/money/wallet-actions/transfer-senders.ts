@@ -3,7 +3,7 @@ import type { KnownAsset } from '../../../assets/known-assets.ts';
 import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
 import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
@@ -32,7 +32,7 @@ export interface PlannedTransfer {
 }
 
 /** Queries the chain, before the database transaction. */
-type TransferSender = (context: PreparationContext, order: TransferOrder) => Promise<PlannedTransfer>;
+type TransferSender = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
 /** How each chain type moves an asset. */
 export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferSender>>> = {
@@ -41,7 +41,7 @@ export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferS
   tron: sendOnTron,
 };
 
-async function sendOnEthereum(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
+async function sendOnEthereum(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, from } = order;
   const { caip2 } = asset.chain;
   if (paysForAutomations(context, requireChain(context, { caip2, kind: 'evm', pointer: '/source/chain' }))) {
@@ -73,7 +73,7 @@ const SIGNATURE_FEE = 5000n;
 const MAX_U64 = 2n ** 64n - 1n;
 
 async function sendOnSolana(
-  context: PreparationContext,
+  context: PlanContext,
   { asset, rawAmount, from, to }: TransferOrder,
 ): Promise<PlannedTransfer> {
   const { caip2 } = asset.chain;
@@ -84,7 +84,7 @@ async function sendOnSolana(
   return { estimatedFee: SIGNATURE_FEE, build: async () => buildSolana(plan, 'transfer') };
 }
 
-async function readMint(context: PreparationContext, caip2: string, address: string): Promise<TokenMint> {
+async function readMint(context: PlanContext, caip2: string, address: string): Promise<TokenMint> {
   const chain = requireChain(context, { caip2, kind: 'solana', pointer: '/source/chain' });
   const mint = await callChain(chain.mint(address));
   if (mint === undefined) throw new ApiError('not_supported', `/source: no token at \`${address}\``);
@@ -97,7 +97,7 @@ const SUN_PER_ENERGY = 100n;
 // Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
 const BYTES_BESIDE = 3n + 67n + 64n;
 
-async function sendOnTron(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
+async function sendOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, rawAmount, from } = order;
   // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
   if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)

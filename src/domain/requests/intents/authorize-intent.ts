@@ -6,7 +6,7 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Prepared } from '../../../prepared.ts';
+import type { Planned } from '../../../planned.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import { lockKeyQuorumsForShare } from '../../access/key-quorums/lock-key-quorum.ts';
 import { explainRefused } from '../../access/owners/refused-signatures.ts';
@@ -43,7 +43,7 @@ export interface AuthorizeIntentInput {
   readonly id: string;
   readonly body: AuthorizeIntentRequest;
   /** From `prepareProposed`. */
-  readonly prepared: Prepared<unknown>;
+  readonly planned: Planned<unknown>;
 }
 
 /**
@@ -58,7 +58,7 @@ export interface AuthorizeIntentInput {
  */
 export async function authorizeIntent(
   context: OperationContext,
-  { id, body: { signature, timestamp }, prepared }: AuthorizeIntentInput,
+  { id, body: { signature, timestamp }, planned }: AuthorizeIntentInput,
 ): Promise<IntentResponse> {
   if (timestamp > context.nowMs + CLOCK_SKEW_MS) {
     throw invalidField('/timestamp', `is in the future: the server's time is ${context.nowMs}`);
@@ -90,7 +90,7 @@ export async function authorizeIntent(
       },
     });
   }
-  if (party !== undefined) await executeIntent(context, { ...held, party, agreement, prepared });
+  if (party !== undefined) await executeIntent(context, { ...held, party, agreement, planned });
   return readIntentView(context, await reloadIntent(context, intent.id));
 }
 

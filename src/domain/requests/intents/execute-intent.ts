@@ -3,7 +3,7 @@ import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { AfterCommitWork, Agreement, OperationContext } from '../../../operation-context.ts';
-import type { Prepared } from '../../../prepared.ts';
+import type { Planned } from '../../../planned.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { nothingNoted } from '../../access/owners/request-evidence.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
@@ -27,7 +27,7 @@ export interface AgreedIntent {
   readonly party: EligibleParty;
   readonly agreement: Agreement;
   /** The result of the proposal's preparation. */
-  readonly prepared: Prepared<unknown>;
+  readonly planned: Planned<unknown>;
 }
 
 /**
@@ -69,7 +69,7 @@ type Outcome = Pick<IntentActionResult, 'status_code' | 'response_body'>;
 
 async function attempt(
   context: OperationContext,
-  { intent, proposal, input, agreement, prepared }: AgreedIntent,
+  { intent, proposal, input, agreement, planned }: AgreedIntent,
   later: Work[],
 ): Promise<Outcome> {
   const notes: Work[] = [];
@@ -88,7 +88,7 @@ async function attempt(
   try {
     // A refusal rolls back only the verb's work.
     const body = await inSavepoint(context.em, (em) =>
-      proposal.run({ ...context, em, proof, afterCommit, afterRefusal }, input, prepared),
+      proposal.run({ ...context, em, proof, afterCommit, afterRefusal }, input, planned),
     );
     for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];

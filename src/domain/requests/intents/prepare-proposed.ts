@@ -1,4 +1,4 @@
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { findIntent } from './find-intent.ts';
 import { type AnyInput, proposalOf } from './proposals.ts';
 
@@ -10,7 +10,7 @@ import { type AnyInput, proposalOf } from './proposals.ts';
  *
  * @throws what the proposed operation's own preparation throws.
  */
-export async function prepareProposed(context: PreparationContext, intentId: string): Promise<unknown> {
+export async function prepareProposed(context: PlanContext, intentId: string): Promise<unknown> {
   const {
     status,
     operation_id: operationId,

@@ -1,7 +1,7 @@
 import type { OperationId, Operations } from '../../../generated/operations.ts';
 import type { IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import type { Prepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import type { Planned } from '../../../planned.ts';
 import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 
 /** The resource that a proposed request would change or use, locked until the transaction ends. */
@@ -55,11 +55,11 @@ export interface Proposal<Id extends OperationId, Row> {
 export interface PreparedProposal<Id extends OperationId, Row, Found>
   extends Omit<Proposal<Id, Row>, 'prepare' | 'run'> {
   /** The operation's own preparation. */
-  prepare(context: PreparationContext, input: ProposedInput<Id>): Promise<Found>;
+  prepare(context: PlanContext, input: ProposedInput<Id>): Promise<Found>;
   /** Calls the operation's own verb and returns its response. */
   run(
     context: OperationContext,
     input: ProposedInput<Id>,
-    prepared: Prepared<Found>,
+    planned: Planned<Found>,
   ): Promise<Operations[Id]['response']>;
 }

@@ -1,6 +1,6 @@
 import type { IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import type { Prepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import type { Planned } from '../../../planned.ts';
 import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 import { addConditionSetItemsProposal, replaceConditionSetItemsProposal } from './condition-set-proposals.ts';
 import { updateKeyQuorumProposal } from './key-quorum-proposals.ts';
@@ -44,10 +44,10 @@ export interface AnyProposal {
   signers?(subject: Subject<unknown>, input: AnyInput): readonly AdditionalSigner[];
   check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void> | void;
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
-  prepare?(context: PreparationContext, input: AnyInput): Promise<unknown>;
+  prepare?(context: PlanContext, input: AnyInput): Promise<unknown>;
   actionOf?(answer: unknown): string;
-  /** Without a `prepare`, `prepared` is not read. */
-  run(context: OperationContext, input: AnyInput, prepared: Prepared<unknown>): Promise<unknown>;
+  /** Without a `prepare`, `planned` is not read. */
+  run(context: OperationContext, input: AnyInput, planned: Planned<unknown>): Promise<unknown>;
 }
 
 /** The proposal of an operation that a row names. */

@@ -59,8 +59,8 @@ export const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan
     );
   },
   prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
-  run: (context, { path, body }, prepared) =>
-    signWithWallet(context, { walletId: path.wallet_id, request: body, prepared }),
+  run: (context, { path, body }, planned) =>
+    signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
 };
 
 export const transferProposal: PreparedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
@@ -71,8 +71,8 @@ export const transferProposal: PreparedProposal<'transferFromWallet', WalletRow,
   check: (_, { row }, { body }) => void readTransferBody(row, body),
   prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
   actionOf: ({ id }) => id,
-  async run(context, { path, body }, prepared) {
-    const action = await transferFromWallet(context, { walletId: path.wallet_id, body, prepared });
+  async run(context, { path, body }, planned) {
+    const action = await transferFromWallet(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as TransferActionResponse;
   },
 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { isSparkQuestion, planSparkAnswer } from '../../money/spark/ask-spark.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -9,28 +9,22 @@ import type { RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest, planRpcSend } from './rpc-senders.ts';
 import { asksForSmartAccount, planSmartAccount } from './smart-account-signature.ts';
 
-/** The plan of a request that needs nothing from outside, as most signatures; undefined for others. */
-export function planWithoutAsking(request: WalletRpcRequest): RpcPlan | undefined {
-  const needsMore =
-    request.method === 'eth_sign7702Authorization' ||
-    isSparkQuestion(request) ||
-    isSendingRequest(request) ||
-    asksForSmartAccount(request);
-  return needsMore ? undefined : { kind: 'signature' };
-}
-
 /**
  * Queries the chain for what an rpc request needs.
  *
  * @throws the verb's errors for a request that cannot be executed.
  */
 export async function prepareRpc(
-  context: PreparationContext,
+  context: PlanContext,
   walletId: string,
   request: WalletRpcRequest,
 ): Promise<RpcPlan> {
-  const plan = planWithoutAsking(request);
-  if (plan !== undefined) return plan;
+  const needsChain =
+    request.method === 'eth_sign7702Authorization' ||
+    isSparkQuestion(request) ||
+    isSendingRequest(request) ||
+    asksForSmartAccount(request);
+  if (!needsChain) return { kind: 'signature' };
   const wallet = await findWallet(context, walletId);
   requireRpcMethod(wallet.chain_type as ChainType, request.method);
   if (isSparkQuestion(request))

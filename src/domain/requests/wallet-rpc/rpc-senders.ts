@@ -1,7 +1,7 @@
 import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
 import {
@@ -139,7 +139,7 @@ export function isSendingRequest(request: WalletRpcRequest): request is SendingR
  * @throws ApiError and SigningInputError: the sender's errors for a request that cannot be executed.
  */
 export function planRpcSend(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: WalletRow,
   request: SendingRequest,
 ): Promise<PlannedSend> {

@@ -4,7 +4,7 @@ import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.t
 import { ApiError } from '../../../errors.ts';
 import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { wrapForDeployment } from '../../../signing/ethereum/light-account.ts';
 import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
@@ -27,7 +27,7 @@ export interface RpcInput {
   readonly walletId: string;
   readonly request: WalletRpcRequest;
   /** From `prepareRpc`. */
-  readonly prepared: Prepared<RpcPlan>;
+  readonly planned: Planned<RpcPlan>;
 }
 
 /**
@@ -41,14 +41,14 @@ export interface RpcInput {
  */
 export async function signWithWallet(
   context: OperationContext,
-  { walletId, request, prepared }: RpcInput,
+  { walletId, request, planned }: RpcInput,
 ): Promise<WalletRpcResponse> {
   const wallet = await findWalletWithKey(context, walletId);
   if (wallet.custody_provider !== null)
     throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
   try {
     requireRpcMethod(wallet.chain_type as ChainType, request.method);
-    return (await answer(context, wallet, { request, prepared })) as WalletRpcResponse;
+    return (await answer(context, wallet, { request, planned })) as WalletRpcResponse;
   } catch (error) {
     throw asSigningRefusal(error);
   }
@@ -57,7 +57,7 @@ export async function signWithWallet(
 async function answer(
   context: OperationContext,
   wallet: FoundWallet,
-  { request, prepared }: Omit<RpcInput, 'walletId'>,
+  { request, planned }: Omit<RpcInput, 'walletId'>,
 ): Promise<{ method: string; data: unknown }> {
   const { method } = request;
   if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
@@ -71,7 +71,7 @@ async function answer(
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',
     request,
-    decode: () => decodeRpc(context, wallet, { request, plan: unwrapPrepared(prepared) }),
+    decode: () => decodeRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
     mayBeSigner: true,
   });
   return { method, data: await use.decoded.perform(use.record) };

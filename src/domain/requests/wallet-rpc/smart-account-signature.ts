@@ -1,7 +1,7 @@
 import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { lightAccountAddress } from '../../../signing/ethereum/light-account.ts';
 import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { findUserByAccount } from '../../access/user-records/find-user.ts';
@@ -21,7 +21,7 @@ export function asksForSmartAccount(request: WalletRpcRequest): boolean {
  * is not configured; transaction_broadcast_failure.
  */
 export async function planSmartAccount(
-  context: PreparationContext,
+  context: PlanContext,
   wallet: Pick<WalletRow, 'address'>,
   request: WalletRpcRequest,
 ): Promise<SmartAccount> {
@@ -39,7 +39,7 @@ export async function planSmartAccount(
   };
 }
 
-async function requireLinked(context: PreparationContext, address: string): Promise<void> {
+async function requireLinked(context: PlanContext, address: string): Promise<void> {
   try {
     await findUserByAccount(context, { type: 'smart_wallet', subject: normalizeAddress(address) });
   } catch (error) {

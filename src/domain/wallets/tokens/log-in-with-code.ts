@@ -4,8 +4,8 @@ import type {
   AuthenticatePasswordlessRequest,
   PasswordlessAuthenticateResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { isTestCode } from '../../access/apps/test-accounts.ts';
@@ -23,11 +23,11 @@ import { identityClaims } from './identity-claims.ts';
 import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
 import { UserSessionEntity } from './user-session.entity.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// HOT: users are looked up and searched by planned queries (bench `users`), so every write to them goes through
 // Kysely.
 
 /**
- * Logs the user of a test account in and opens a session. `prepared`: from `findTestAccount`.
+ * Logs the user of a test account in and opens a session. `planned`: from `findTestAccount`.
  *
  * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected; user_does_not_exist for an
  * unknown user under `no-signup`.
@@ -35,9 +35,9 @@ import { UserSessionEntity } from './user-session.entity.ts';
 export async function logInWithCode(
   context: OperationContext,
   input: AuthenticatePasswordlessRequest,
-  prepared: Prepared<AccountKey>,
+  planned: Planned<AccountKey>,
 ): Promise<PasswordlessAuthenticateResponse> {
-  const key = unwrapPrepared(prepared);
+  const key = unwrapPlan(planned);
   const settings = readAppSettings((await findApp(context.em, context.app.id)).settings);
   const { block_test_logins: isBlocked } = await readSafeguards(context);
   const login = await getLogin(context, key);
@@ -66,7 +66,7 @@ export async function logInWithCode(
  * @throws ApiError invalid_data, invalid_credentials
  */
 export async function findTestAccount(
-  { app, em, vault }: PreparationContext,
+  { app, em, vault }: PlanContext,
   { email, phone_number: phoneNumber, code }: AuthenticatePasswordlessRequest,
 ): Promise<AccountKey> {
   if (email === undefined && phoneNumber === undefined) {

@@ -1,5 +1,5 @@
 import { notFound } from '../../../errors.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { getLogin } from '../../access/user-records/find-user.ts';
@@ -23,10 +23,7 @@ export interface AuthenticatedUser {
  * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not
  * exist.
  */
-export async function authenticateUser(
-  context: PreparationContext,
-  userJwt: string,
-): Promise<AuthenticatedUser> {
+export async function authenticateUser(context: PlanContext, userJwt: string): Promise<AuthenticatedUser> {
   if (claimsToBeOurs(userJwt, context.prefix)) {
     const session = await verifyAccessToken(context, userJwt);
     if (session === undefined) throw invalidToken('it is not a live access token of this app');

@@ -6,7 +6,7 @@ import type {
   WalletAuthenticateWithJwtResponse,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { walletView } from '../wallets/wallet-view.ts';
@@ -20,7 +20,7 @@ import { listUserQuorumIds, listUserWallets, listWalletsOfQuorums } from './list
 export interface AuthenticateInput<Body> {
   readonly body: Body;
   /** The user whom the token of the body names, from `authenticateUser`. */
-  readonly prepared: Prepared<AuthenticatedUser>;
+  readonly planned: Planned<AuthenticatedUser>;
 }
 
 /**
@@ -31,9 +31,9 @@ export interface AuthenticateInput<Body> {
  */
 export async function authenticateWallets(
   context: OperationContext,
-  { body, prepared }: AuthenticateInput<AuthenticateWalletsRequest>,
+  { body, planned }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
-  const { userId, sessionId } = unwrapPrepared(prepared);
+  const { userId, sessionId } = unwrapPlan(planned);
   const quorumIds = await listUserQuorumIds(context, userId);
   // CHOICE: the status 404; the specification only says that it is refused. A member of a key quorum that owns no
   // wallet gets a key, because policies and other resources also have owners.
@@ -58,9 +58,9 @@ export async function authenticateWallets(
  */
 export async function authenticateWalletIntents(
   context: OperationContext,
-  { body, prepared }: AuthenticateInput<AuthenticateWalletIntentsRequest>,
+  { body, planned }: AuthenticateInput<AuthenticateWalletIntentsRequest>,
 ): Promise<WalletAuthenticateIntentsResponse> {
-  const { userId, sessionId } = unwrapPrepared(prepared);
+  const { userId, sessionId } = unwrapPlan(planned);
   const wallets = await listUserWallets(context, userId);
   const intentIds = body.bindings.map((binding) => binding.intentId);
   await requireIntents(context, intentIds);

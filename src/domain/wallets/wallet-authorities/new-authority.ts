@@ -15,7 +15,7 @@ import {
 } from '../../../authorization/wallet-policies.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import type { AdditionalSignerInput } from '../../../generated/schemas.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../operation-context.ts';
 import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
 import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';
@@ -89,7 +89,7 @@ export async function authorityOfNewWallet(
   return known === undefined ? undefined : authorityOf(context, known, fields);
 }
 
-type AuthorityContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+type AuthorityContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
 
 async function authorityWithNewOwner(
   context: AuthorityContext,
@@ -121,7 +121,7 @@ function signerIdsOf({ additional_signers: signers = [] }: PartyFields): string[
 
 /** Undefined when one of these key quorums does not exist. */
 async function authorityOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   ownerId: string,
   fields: PartyFields,
 ): Promise<KnownOwner | undefined> {
@@ -136,7 +136,7 @@ async function authorityOf(
  * members are users that the server names the keys of.
  */
 export async function authorityUnder(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   ownerId: string,
   fields: PartyFields,
 ): Promise<WalletAuthority | undefined> {
@@ -152,7 +152,7 @@ function hasKeys({ base, changes }: QuorumRecord): boolean {
 
 /** The policies that a body or a row names, as far as they can be pinned. */
 export async function policiesOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   fields: PartyFields,
 ): Promise<WalletPolicies> {
   const { policy_ids = [], additional_signers = [] } = fields;
@@ -193,7 +193,7 @@ function quorumIdWith(walletId: string): string {
 
 /** The authority with another owner: the one that was expected is not the owner any more. */
 export async function authorityWithOwner(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   authority: WalletAuthority,
   ownerId: string,
 ): Promise<NewAuthority> {
@@ -222,7 +222,7 @@ function readKey(key: string): string | undefined {
 
 /** Undefined when one of them does not exist. */
 async function referencesOf(
-  context: Pick<PreparationContext, 'app' | 'em'>,
+  context: Pick<PlanContext, 'app' | 'em'>,
   ids: readonly string[],
 ): Promise<string[] | undefined> {
   if (ids.length === 0) return [];

@@ -1,6 +1,6 @@
 import type { CreateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { authorityWithOwner, type NewAuthority } from '../wallet-authorities/new-authority.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { createWalletKey, type KeyOfWallet } from './create-wallet-key.ts';
@@ -8,16 +8,16 @@ import { insertWallet } from './insert-wallet.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 /**
- * Creates a wallet with a new key under a prepared authority.
+ * Creates a wallet with a new key under a planned authority.
  *
  * @throws ApiError what `createWallet` throws.
  */
 export async function createPreparedWallet(
   context: OperationContext,
   input: CreateWalletRequest,
-  prepared: Prepared<NewAuthority>,
+  planned: Planned<NewAuthority>,
 ): Promise<WalletRow> {
-  return createWallet(context, input, createWalletKey(context, input.chain_type, unwrapPrepared(prepared)));
+  return createWallet(context, input, createWalletKey(context, input.chain_type, unwrapPlan(planned)));
 }
 
 /**

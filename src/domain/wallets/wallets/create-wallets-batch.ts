@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { ApiError } from '../../../errors.ts';
 import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import type { NewAuthority } from '../wallet-authorities/new-authority.ts';
 import { createWallet } from './create-wallet.ts';
@@ -17,10 +17,10 @@ import { walletView } from './wallet-view.ts';
 export async function createWalletsBatch(
   context: OperationContext,
   inputs: readonly WalletBatchItemInput[],
-  authorities: Prepared<readonly NewAuthority[]> = { value: [] },
+  authorities: Planned<readonly NewAuthority[]> = { value: [] },
 ): Promise<WalletBatchCreateResult[]> {
   const types = inputs.map((input) => input.chain_type);
-  const keys = await createWalletKeys(context, types, unwrapPrepared(authorities));
+  const keys = await createWalletKeys(context, types, unwrapPlan(authorities));
   const results: WalletBatchCreateResult[] = [];
   for (const [index, input] of inputs.entries()) {
     // Other requests run in between.

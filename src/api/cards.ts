@@ -1,0 +1,89 @@
+import { readCardConfig } from '../domain/money/cards/card-config.ts';
+import * as cardCustomer from '../domain/money/cards/card-customer.ts';
+import {
+  acceptCardTerms,
+  askToOpen,
+  type LookedAtCustomer,
+  lookAtCustomer,
+  type OpenedCustomer,
+} from '../domain/money/cards/card-customer.ts';
+import * as cardTransactions from '../domain/money/cards/card-transactions.ts';
+import { ephemeralKeyOf, makeEphemeralKey, readStatement } from '../domain/money/cards/card-transactions.ts';
+import { balancesOf, cardView } from '../domain/money/cards/card-view.ts';
+import * as findCard from '../domain/money/cards/find-card.ts';
+import { findIssuer } from '../domain/money/cards/find-issuer.ts';
+import * as issueCard from '../domain/money/cards/issue-card.ts';
+import { askForCard, type IssuedForRequest } from '../domain/money/cards/issue-card.ts';
+import { statementFile } from '../domain/money/cards/statement-file.ts';
+import * as updateCardModule from '../domain/money/cards/update-card.ts';
+import {
+  askToChange,
+  askToReplace,
+  type ChangedCard,
+  type ReplacedCard,
+} from '../domain/money/cards/update-card.ts';
+import type { Handler, PlannedHandler } from '../operation-context.ts';
+
+export const getCardConfig: Handler<'getCardConfig'> = async ({ path, query }, context) => ({
+  data: await readCardConfig(context, path.app_id, query.environment),
+});
+
+export const listCards: Handler<'listCards'> = async ({ query }, context) => {
+  const { cards, nextCursor } = await findCard.listCards(context, query);
+  findIssuer(context, query.environment);
+  // A GET has no transaction, so no connection is held while the chains are asked.
+  const balances = await balancesOf(context, cards);
+  return { data: cards.map((card) => cardView(card, balances)), next_cursor: nextCursor };
+};
+
+export const createCard: PlannedHandler<'createCard', IssuedForRequest> = {
+  plan: ({ body }, context) => askForCard(context, body),
+  run: ({ body }, context, planned) => issueCard.createCard(context, body, planned),
+};
+
+export const getCardCustomer: PlannedHandler<'getCardCustomer', LookedAtCustomer> = {
+  plan: ({ query }, context) => lookAtCustomer(context, query.environment),
+  run: async ({ query }, context, planned) => ({
+    data: await cardCustomer.getCardCustomer(context, query.environment, planned),
+  }),
+};
+
+export const createCardCustomer: PlannedHandler<'createCardCustomer', OpenedCustomer> = {
+  plan: ({ body }, context) => askToOpen(context, body.environment),
+  run: async ({ body }, context, planned) => ({
+    data: await cardCustomer.createCardCustomer(context, body.environment, planned),
+  }),
+};
+
+export const updateCardCustomer: PlannedHandler<'updateCardCustomer', LookedAtCustomer> = {
+  plan: ({ body }, context) => lookAtCustomer(context, body.environment),
+  run: async ({ body }, context, planned) => ({ data: await acceptCardTerms(context, body, planned) }),
+};
+
+export const updateCard: PlannedHandler<'updateCard', ChangedCard> = {
+  plan: ({ path, body }, context) => askToChange(context, path.card_id, body),
+  run: ({ path, body }, context, planned) =>
+    updateCardModule.updateCard(context, path.card_id, body, planned),
+};
+
+export const createCardEphemeralKey: PlannedHandler<'createCardEphemeralKey', string> = {
+  plan: ({ path, body }, context) => makeEphemeralKey(context, path.card_id, body),
+  run: async (_input, _context, planned) => ({
+    data: { ephemeral_key_secret: ephemeralKeyOf(planned) },
+  }),
+};
+
+export const replaceCard: PlannedHandler<'replaceCard', ReplacedCard> = {
+  plan: ({ path, body }, context) => askToReplace(context, path.card_id, body),
+  run: ({ path, body }, context, planned) =>
+    updateCardModule.replaceCard(context, path.card_id, body, planned),
+};
+
+export const getCardStatement: Handler<'getCardStatement'> = async ({ path, query }, context) => {
+  const { card_id: cardId, period } = path;
+  const posted = await readStatement(context, cardId, { environment: query.environment, period });
+  return statementFile(period, posted);
+};
+
+export const listCardTransactions: Handler<'listCardTransactions'> = ({ path, query }, context) =>
+  cardTransactions.listCardTransactions(context, path.card_id, query);

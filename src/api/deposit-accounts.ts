@@ -1,0 +1,85 @@
+import * as createDepositAccountModule from '../domain/money/crypto-deposits/create-deposit-account.ts';
+import { createDepositAccount } from '../domain/money/crypto-deposits/create-deposit-account.ts';
+import {
+  depositConfigSearchView,
+  depositConfigView,
+} from '../domain/money/crypto-deposits/deposit-config-view.ts';
+import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/find-order.ts';
+import * as cryptoDeposits from '../domain/money/crypto-deposits/list-deposit-accounts.ts';
+import { prepareQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
+import type { ResolvedRoute } from '../domain/money/crypto-deposits/resolve-route.ts';
+import { depositAccountViews } from '../domain/money/fiat-deposits/deposit-account-view.ts';
+import * as fiatDeposits from '../domain/money/fiat-deposits/find-deposit-account.ts';
+import { findDepositAccount } from '../domain/money/fiat-deposits/find-deposit-account.ts';
+import * as openDepositAccountModule from '../domain/money/fiat-deposits/open-deposit-account.ts';
+import { openDepositAccount } from '../domain/money/fiat-deposits/open-deposit-account.ts';
+import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';
+import type { Handler, PlannedHandler } from '../operation-context.ts';
+
+export const getCryptoDepositConfig: Handler<'getCryptoDepositConfig'> = async (_, context) =>
+  depositConfigView(context);
+
+export const searchCryptoDepositConfig: Handler<'searchCryptoDepositConfig'> = async ({ query }, context) =>
+  depositConfigSearchView(context, query.q);
+
+type Quote = DepositAccountCryptoQuoteResponse;
+
+export const quoteCryptoDeposit: PlannedHandler<'quoteCryptoDeposit', Quote> = {
+  plan: ({ body }, context) => prepareQuote(context, body),
+  run: async (_input, _context, planned) => quoteDeposit(planned),
+};
+
+export const listCryptoDepositAccounts: Handler<'listCryptoDepositAccounts'> = async (
+  { path, query },
+  context,
+) => {
+  const { accounts, nextCursor } = await cryptoDeposits.listDepositAccounts(context, path.wallet_id, query);
+  return { data: accounts, next_cursor: nextCursor };
+};
+
+export const createCryptoDepositAccount: PlannedHandler<
+  'createCryptoDepositAccount',
+  readonly ResolvedRoute[]
+> = {
+  plan: ({ path, body }, context) =>
+    createDepositAccountModule.prepareDepositAccount(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => ({
+    deposit_accounts: await createDepositAccount(context, { walletId: path.wallet_id, body, planned }),
+  }),
+};
+
+export const getNextCryptoDepositOrder: Handler<'getNextCryptoDepositOrder'> = async (
+  { path, query },
+  context,
+) => ({
+  order: await findNextOrder(context, path.wallet_id, query.after),
+});
+
+export const getCryptoDepositOrder: Handler<'getCryptoDepositOrder'> = ({ path }, context) =>
+  findOrder(context, path.wallet_id, path.order_id);
+
+export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async (
+  { path, query },
+  context,
+) => {
+  const accounts = await fiatDeposits.listDepositAccounts(context, path.wallet_id, query);
+  return { fiat_deposit_accounts: await depositAccountViews(context, accounts), next_cursor: null };
+};
+
+type Found = Awaited<ReturnType<typeof openDepositAccountModule.prepareDepositAccount>>;
+
+export const createFiatDepositAccount: PlannedHandler<'createFiatDepositAccount', Found> = {
+  plan: ({ path, body }, context) =>
+    openDepositAccountModule.prepareDepositAccount(context, { walletId: path.wallet_id, body }),
+  run: async ({ path, body }, context, planned) => {
+    const account = await openDepositAccount(context, { walletId: path.wallet_id, body, planned });
+    const [view] = await depositAccountViews(context, [account]);
+    return { fiat_deposit_account: view! };
+  },
+};
+
+export const getFiatDepositAccount: Handler<'getFiatDepositAccount'> = async ({ path }, context) => {
+  const account = await findDepositAccount(context, path.wallet_id, path.deposit_account_id);
+  const [view] = await depositAccountViews(context, [account]);
+  return { fiat_deposit_account: view! };
+};

@@ -1,0 +1,71 @@
+import { type ClaimPlan, claimRewards, prepareClaim } from '../domain/money/earn/claim-rewards.ts';
+import { collectFees, type FeePlan, prepareFeeCollection } from '../domain/money/earn/collect-fees.ts';
+import {
+  type DepositPlan,
+  depositIntoVault,
+  prepareDeposit,
+} from '../domain/money/earn/deposit-into-vault.ts';
+import { findVault } from '../domain/money/earn/find-vault.ts';
+import { getPosition } from '../domain/money/earn/get-position.ts';
+import { listRewards } from '../domain/money/earn/list-rewards.ts';
+import { readVaultView } from '../domain/money/earn/vault-view.ts';
+import { prepareWithdrawal, withdrawFromVault } from '../domain/money/earn/withdraw-from-vault.ts';
+import type { PlannedCalls } from '../domain/money/sending/plan-calls.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import { findWallet } from '../domain/wallets/wallets/find-wallet.ts';
+import type {
+  EarnDepositActionResponse,
+  EarnFeeCollectActionResponse,
+  EarnIncentiveClaimActionResponse,
+  EarnWithdrawActionResponse,
+} from '../generated/schemas.ts';
+import type { Handler, PlannedHandler } from '../operation-context.ts';
+
+export const getEthereumEarnVault: Handler<'getEthereumEarnVault'> = async ({ path }, context) =>
+  readVaultView(context, await findVault(context, path.vault_id));
+
+export const depositEthereumEarn: PlannedHandler<'depositEthereumEarn', DepositPlan> = {
+  plan: ({ path, body }, context) => prepareDeposit(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await depositIntoVault(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as EarnDepositActionResponse;
+  },
+};
+
+export const getEthereumEarnIncentiveRewards: Handler<'getEthereumEarnIncentiveRewards'> = async (
+  { path, query },
+  context,
+) => listRewards(context, await findWallet(context, path.wallet_id), query.chain);
+
+export const claimEthereumEarnIncentive: PlannedHandler<'claimEthereumEarnIncentive', ClaimPlan> = {
+  plan: ({ path, body }, context) => prepareClaim(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await claimRewards(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as EarnIncentiveClaimActionResponse;
+  },
+};
+
+export const getEthereumEarnPosition: Handler<'getEthereumEarnPosition'> = async (
+  { path, query },
+  context,
+) => {
+  const includeArchived = query.include_archived;
+  const wallet = await findWallet(context, path.wallet_id, { includeArchived });
+  return getPosition(context, wallet, await findVault(context, query.vault_id));
+};
+
+export const withdrawEthereumEarn: PlannedHandler<'withdrawEthereumEarn', PlannedCalls> = {
+  plan: ({ path, body }, context) => prepareWithdrawal(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await withdrawFromVault(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as EarnWithdrawActionResponse;
+  },
+};
+
+export const collectEthereumEarnFees: PlannedHandler<'collectEthereumEarnFees', FeePlan> = {
+  plan: ({ path, body }, context) => prepareFeeCollection(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await collectFees(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as EarnFeeCollectActionResponse;
+  },
+};

@@ -1,0 +1,65 @@
+import * as authorizeIntentModule from '../domain/requests/intents/authorize-intent.ts';
+import { findIntent } from '../domain/requests/intents/find-intent.ts';
+import { readIntentView, readIntentViews } from '../domain/requests/intents/intent-view.ts';
+import * as listIntentsModule from '../domain/requests/intents/list-intents.ts';
+import { prepareProposed } from '../domain/requests/intents/prepare-proposed.ts';
+import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
+import * as rejectIntentModule from '../domain/requests/intents/reject-intent.ts';
+import type { Handler, PlannedHandler } from '../operation-context.ts';
+
+export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {
+  const filter = {
+    status: query.status,
+    intentType: query.intent_type,
+    resourceId: query.resource_id,
+    createdById: query.created_by_id,
+    pendingMemberId: query.pending_member_id,
+    currentUserHasSigned:
+      query.current_user_has_signed === undefined ? undefined : query.current_user_has_signed === 'true',
+  };
+  const page = { order: query.sort_by, cursor: query.cursor, limit: query.limit };
+  const { intents, nextCursor } = await listIntentsModule.listIntents(context, filter, page);
+  return { data: await readIntentViews(context, intents), next_cursor: nextCursor };
+};
+
+export const addConditionSetItemsIntent: Handler<'addConditionSetItemsIntent'> = (input, context) =>
+  proposeIntent(context, 'addConditionSetItems', input);
+
+export const replaceConditionSetItemsIntent: Handler<'replaceConditionSetItemsIntent'> = (input, context) =>
+  proposeIntent(context, 'replaceConditionSetItems', input);
+
+export const updateKeyQuorumIntent: Handler<'updateKeyQuorumIntent'> = (input, context) =>
+  proposeIntent(context, 'updateKeyQuorum', input);
+
+export const updatePolicyIntent: Handler<'updatePolicyIntent'> = (input, context) =>
+  proposeIntent(context, 'updatePolicy', input);
+
+export const createPolicyRuleIntent: Handler<'createPolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'createPolicyRule', input);
+
+export const deletePolicyRuleIntent: Handler<'deletePolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'deletePolicyRule', input);
+
+export const updatePolicyRuleIntent: Handler<'updatePolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'updatePolicyRule', input);
+
+export const updateWalletIntent: Handler<'updateWalletIntent'> = (input, context) =>
+  proposeIntent(context, 'updateWallet', input);
+
+export const createWalletRpcIntent: Handler<'createWalletRpcIntent'> = (input, context) =>
+  proposeIntent(context, 'walletRpc', input);
+
+export const createWalletTransferIntent: Handler<'createWalletTransferIntent'> = (input, context) =>
+  proposeIntent(context, 'transferFromWallet', input);
+
+export const getIntent: Handler<'getIntent'> = async ({ path }, context) =>
+  readIntentView(context, await findIntent(context, path.intent_id));
+
+export const authorizeIntent: PlannedHandler<'authorizeIntent', unknown> = {
+  plan: ({ path }, context) => prepareProposed(context, path.intent_id),
+  run: ({ path, body }, context, planned) =>
+    authorizeIntentModule.authorizeIntent(context, { id: path.intent_id, body, planned }),
+};
+
+export const rejectIntent: Handler<'rejectIntent'> = ({ path }, context) =>
+  rejectIntentModule.rejectIntent(context, path.intent_id);

@@ -1,0 +1,29 @@
+import { authorizeDevice } from '../domain/wallets/oauth/authorize-device.ts';
+import { exchangeToken } from '../domain/wallets/oauth/exchange-token.ts';
+import { listGrants, revokeGrant } from '../domain/wallets/oauth/grants.ts';
+import { oauthMetadata } from '../domain/wallets/oauth/oauth-metadata.ts';
+import { verifyDevice } from '../domain/wallets/oauth/verify-device.ts';
+import type { Handler, OpenHandler } from '../operation-context.ts';
+
+export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = (_input, context) =>
+  authorizeDevice(context);
+
+export const verifyOauthDevice: Handler<'verifyOauthDevice'> = async ({ body }, context) => {
+  await verifyDevice(context, body);
+  return { success: true };
+};
+
+export const listOauthGrants: Handler<'listOauthGrants'> = async (_input, context) => ({
+  data: await listGrants(context),
+});
+
+export const revokeOauthGrant: Handler<'revokeOauthGrant'> = async ({ path }, context) => {
+  await revokeGrant(context, path.grant_id);
+  return { success: true };
+};
+
+export const exchangeOauthToken: Handler<'exchangeOauthToken'> = ({ body }, context) =>
+  exchangeToken(context, body);
+
+export const getOauthMetadata: OpenHandler<'getOauthMetadata'> = async (_input, { proof }) =>
+  oauthMetadata(proof);

@@ -1,0 +1,49 @@
+import * as changeOrganizations from '../domain/access/organizations/change-organizations.ts';
+import * as findOrganizationModule from '../domain/access/organizations/find-organization.ts';
+import { findOrganization } from '../domain/access/organizations/find-organization.ts';
+import * as organizationSecrets from '../domain/access/organizations/organization-secrets.ts';
+import { bindOrganizationSecret } from '../domain/access/organizations/organization-secrets.ts';
+import { organizationView } from '../domain/access/organizations/organization-view.ts';
+import type { Handler } from '../operation-context.ts';
+
+export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {
+  const { organizations, nextCursor } = await findOrganizationModule.listOrganizations(context, query);
+  return { data: organizations.map(organizationView), next_cursor: nextCursor };
+};
+
+export const createOrganization: Handler<'createOrganization'> = async ({ body }, context) =>
+  organizationView(await changeOrganizations.createOrganization(context, body));
+
+export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {
+  await changeOrganizations.deleteOrganization(context, path.organization_id);
+  return undefined;
+};
+
+export const getOrganization: Handler<'getOrganization'> = async ({ path }, context) =>
+  organizationView(await findOrganization(context, path.organization_id));
+
+export const updateOrganization: Handler<'updateOrganization'> = async ({ path, body }, context) =>
+  organizationView(await changeOrganizations.updateOrganization(context, path.organization_id, body));
+
+export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
+  { path, body },
+  context,
+) => {
+  await organizationSecrets.revokeOrganizationSecret(context, path.organization_id, body.secret_id);
+  return { success: true };
+};
+
+export const listOrganizationSecrets: Handler<'listOrganizationSecrets'> = async ({ path }, context) => ({
+  data: await organizationSecrets.listOrganizationSecrets(context, path.organization_id),
+});
+
+export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecretSigningKey'> = async (
+  { path, body },
+  context,
+) => {
+  await bindOrganizationSecret(context, path.organization_id, body);
+  return { success: true };
+};
+
+export const createOrganizationSecret: Handler<'createOrganizationSecret'> = async ({ path }, context) =>
+  organizationSecrets.createOrganizationSecret(context, path.organization_id);

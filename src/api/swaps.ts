@@ -1,0 +1,22 @@
+import * as swaps from '../domain/money/swaps/execute-wallet-swap.ts';
+import { prepareSwap } from '../domain/money/swaps/execute-wallet-swap.ts';
+import type { SwapPlan } from '../domain/money/swaps/plan-swap.ts';
+import * as quoteWalletSwapModule from '../domain/money/swaps/quote-wallet-swap.ts';
+import { prepareSwapQuote, type SwapEstimate } from '../domain/money/swaps/quote-wallet-swap.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import type { SwapActionResponse } from '../generated/schemas.ts';
+import type { PlannedHandler } from '../operation-context.ts';
+
+export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = {
+  plan: ({ path, body }, context) => prepareSwap(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await swaps.executeWalletSwap(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as SwapActionResponse;
+  },
+};
+
+export const quoteWalletSwap: PlannedHandler<'quoteWalletSwap', SwapEstimate> = {
+  plan: ({ path, body }, context) => prepareSwapQuote(context, path.wallet_id, body),
+  run: ({ path }, context, planned) =>
+    quoteWalletSwapModule.quoteWalletSwap(context, { walletId: path.wallet_id, planned }),
+};

@@ -1,0 +1,8 @@
+import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/authenticate-user.ts';
+import { authenticateWallets } from '../domain/wallets/user-keys/authenticate-wallets.ts';
+import type { PlannedHandler } from '../operation-context.ts';
+
+export const authenticateUserSigner: PlannedHandler<'authenticateUserSigner', AuthenticatedUser> = {
+  plan: ({ body }, context) => authenticateUser(context, body.user_jwt),
+  run: ({ body }, context, planned) => authenticateWallets(context, { body, planned }),
+};

@@ -1,0 +1,16 @@
+import * as walletActions from '../domain/money/wallet-actions/find-wallet-action.ts';
+import { findWalletAction } from '../domain/money/wallet-actions/find-wallet-action.ts';
+import { loadSteps } from '../domain/money/wallet-actions/wallet-action-steps.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import type { Handler } from '../operation-context.ts';
+
+export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {
+  const { actions, nextCursor } = await walletActions.listWalletActions(context, path.wallet_id, query);
+  return { data: actions.map((action) => walletActionView(action)), next_cursor: nextCursor };
+};
+
+export const getWalletAction: Handler<'getWalletAction'> = async ({ path, query }, context) => {
+  const action = await findWalletAction(context, path.wallet_id, path.action_id);
+  if (query.include !== 'steps') return walletActionView(action);
+  return walletActionView(action, (await loadSteps(context, [action.id])).get(action.id) ?? []);
+};

@@ -1,0 +1,157 @@
+import { normalizeAddress } from '../assets/normalize-address.ts';
+import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
+import type { TransferPlan } from '../domain/money/wallet-actions/plan-transfer.ts';
+import * as quoteTransfer from '../domain/money/wallet-actions/quote-transfer.ts';
+import { prepareQuote, type QuotePlan } from '../domain/money/wallet-actions/quote-transfer.ts';
+import * as walletActions from '../domain/money/wallet-actions/transfer-from-wallet.ts';
+import { prepareTransfer } from '../domain/money/wallet-actions/transfer-from-wallet.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import * as exportWalletModule from '../domain/requests/wallet-rpc/export-wallet.ts';
+import { prepareRpc } from '../domain/requests/wallet-rpc/prepare-rpc.ts';
+import { rawSignWithWallet } from '../domain/requests/wallet-rpc/raw-sign-with-wallet.ts';
+import type { RpcPlan } from '../domain/requests/wallet-rpc/rpc-plan.ts';
+import { signWithWallet } from '../domain/requests/wallet-rpc/sign-with-wallet.ts';
+import * as balances from '../domain/wallets/balances/wallet-balance.ts';
+import * as recovery from '../domain/wallets/recovery/create-wallets-with-recovery.ts';
+import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/authenticate-user.ts';
+import * as userKeys from '../domain/wallets/user-keys/authenticate-wallets.ts';
+import {
+  authoritiesOfNewWallets,
+  authorityOfNewWallet,
+  type NewAuthority,
+} from '../domain/wallets/wallet-authorities/new-authority.ts';
+import {
+  attachAutomations,
+  attachedAutomations,
+  detachAutomations,
+} from '../domain/wallets/wallet-automations/attach-automations.ts';
+import * as archiveWalletModule from '../domain/wallets/wallets/archive-wallet.ts';
+import * as assignWalletEntityModule from '../domain/wallets/wallets/assign-wallet-entity.ts';
+import { beginImport } from '../domain/wallets/wallets/begin-import.ts';
+import { createPreparedWallet } from '../domain/wallets/wallets/create-wallet.ts';
+import * as createWalletsBatchModule from '../domain/wallets/wallets/create-wallets-batch.ts';
+import { findWallet, findWalletByAddress } from '../domain/wallets/wallets/find-wallet.ts';
+import { finishImport } from '../domain/wallets/wallets/finish-import.ts';
+import * as listWalletsModule from '../domain/wallets/wallets/list-wallets.ts';
+import * as updateWalletModule from '../domain/wallets/wallets/update-wallet.ts';
+import { walletView } from '../domain/wallets/wallets/wallet-view.ts';
+import type { TransferActionResponse } from '../generated/schemas.ts';
+import type { Handler, PlannedHandler } from '../operation-context.ts';
+
+export const authenticateWallets: PlannedHandler<'authenticateWallets', AuthenticatedUser> = {
+  plan: ({ body }, context) => authenticateUser(context, body.user_jwt),
+  run: ({ body }, context, planned) => userKeys.authenticateWallets(context, { body, planned }),
+};
+
+export const authenticateWalletIntents: PlannedHandler<'authenticateWalletIntents', AuthenticatedUser> = {
+  plan: ({ body }, context) => authenticateUser(context, body.user_jwt),
+  run: ({ body }, context, planned) => userKeys.authenticateWalletIntents(context, { body, planned }),
+};
+
+export const initWalletImport: Handler<'initWalletImport'> = ({ body }, context) =>
+  beginImport(context, body);
+
+export const submitWalletImport: Handler<'submitWalletImport'> = async ({ body }, context) =>
+  walletView(await finishImport(context, body));
+
+export const exportWallet: Handler<'exportWallet'> = ({ path, body }, context) =>
+  exportWalletModule.exportWallet(context, path.wallet_id, body);
+
+export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context) =>
+  rawSignWithWallet(context, path.wallet_id, body);
+
+export const walletRpc: PlannedHandler<'walletRpc', RpcPlan> = {
+  plan: ({ path, body }, context) => prepareRpc(context, path.wallet_id, body),
+  run: ({ path, body }, context, planned) =>
+    signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
+};
+
+export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {
+  const filter = {
+    chainType: query.chain_type,
+    userId: query.user_id,
+    authorizationKey: query.authorization_key,
+    externalId: query.external_id,
+    address: query.address,
+    entityId: query.entity_id,
+    includeArchived: query.include_archived,
+  };
+  const { wallets, nextCursor } = await listWalletsModule.listWallets(context, filter, query);
+  return { data: wallets.map(walletView), next_cursor: nextCursor };
+};
+
+export const createWallet: PlannedHandler<'createWallet', NewAuthority> = {
+  plan: ({ body }, context) => authorityOfNewWallet(context, body),
+  run: async ({ body }, context, planned) => walletView(await createPreparedWallet(context, body, planned)),
+};
+
+export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {
+  const address = normalizeAddress(body.address);
+  return walletView(await findWalletByAddress(context, address, { includeArchived: body.include_archived }));
+};
+
+export const createWalletsBatch: PlannedHandler<'createWalletsBatch', readonly NewAuthority[]> = {
+  plan: ({ body }, context) => authoritiesOfNewWallets(context, body.wallets),
+  run: async ({ body }, context, planned) => ({
+    results: await createWalletsBatchModule.createWalletsBatch(context, body.wallets, planned),
+  }),
+};
+
+export const getWallet: Handler<'getWallet'> = async ({ path, query }, context) => {
+  const wallet = await findWallet(context, path.wallet_id, { includeArchived: query.include_archived });
+  const view = walletView(wallet);
+  if (!wallet.has_automations) return view;
+  const automations = await attachedAutomations(context, wallet);
+  return automations.length === 0 ? view : { ...view, automations };
+};
+
+export const updateWallet: Handler<'updateWallet'> = async ({ path, body }, context) =>
+  walletView(await updateWalletModule.updateWallet(context, path.wallet_id, body));
+
+export const archiveWallet: Handler<'archiveWallet'> = async ({ path }, context) =>
+  walletView(await archiveWalletModule.archiveWallet(context, path.wallet_id));
+
+export const attachWalletAutomations: Handler<'attachWalletAutomations'> = async (
+  { path, body },
+  context,
+) => ({
+  data: await attachAutomations(context, path.wallet_id, body),
+});
+
+export const detachWalletAutomations: Handler<'detachWalletAutomations'> = async (
+  { path, body },
+  context,
+) => {
+  await detachAutomations(context, path.wallet_id, body);
+  return { success: true };
+};
+
+export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, query }, context) =>
+  balances.getWalletBalance(context, path.wallet_id, query);
+
+export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }, context) =>
+  assignWalletEntityModule.assignWalletEntity(context, path.wallet_id, body);
+
+export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>
+  listWalletTransactions(context, path.wallet_id, query);
+
+export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPlan> = {
+  plan: ({ path, body }, context) => prepareTransfer(context, path.wallet_id, body),
+  run: async ({ path, body }, context, planned) => {
+    const action = await walletActions.transferFromWallet(context, {
+      walletId: path.wallet_id,
+      body,
+      planned,
+    });
+    return walletActionView(action) as TransferActionResponse;
+  },
+};
+
+export const quoteWalletTransfer: PlannedHandler<'quoteWalletTransfer', QuotePlan> = {
+  plan: ({ path, body }, context) => prepareQuote(context, path.wallet_id, body),
+  run: ({ path, body }, context, planned) =>
+    quoteTransfer.quoteWalletTransfer(context, { walletId: path.wallet_id, body, planned }),
+};
+
+export const createWalletsWithRecovery: Handler<'createWalletsWithRecovery'> = ({ body }, context) =>
+  recovery.createWalletsWithRecovery(context, body);

@@ -1,7 +1,0 @@
-import { changeUserState } from '../../domain/wallets/users/change-user-state.ts';
-import type { Handler } from '../../operation-context.ts';
-
-export const run: Handler<'freezeUser'> = async ({ path }, context) => {
-  await changeUserState(context, path.user_id, { isFrozen: true });
-  return { success: true };
-};

@@ -1,6 +1,0 @@
-import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
-import { userView } from '../../domain/wallets/users/user-view.ts';
-import type { Handler } from '../../operation-context.ts';
-
-export const run: Handler<'getUserByFarcasterID'> = async ({ body }, context) =>
-  userView(await findUserByAccount(context, { type: 'farcaster', subject: String(body.fid) }));

@@ -1,6 +1,0 @@
-import { findUserByUsername } from '../../domain/access/user-records/find-user.ts';
-import { userView } from '../../domain/wallets/users/user-view.ts';
-import type { Handler } from '../../operation-context.ts';
-
-export const run: Handler<'getUserByTwitterUsername'> = async ({ body }, context) =>
-  userView(await findUserByUsername(context, { type: 'twitter_oauth', username: body.username }));

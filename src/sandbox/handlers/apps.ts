@@ -1,0 +1,53 @@
+import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
+import * as createAppModule from '../../domain/access/apps/create-app.ts';
+import * as findApp from '../../domain/access/apps/find-app.ts';
+import { sealTestCodes } from '../../domain/access/apps/test-accounts.ts';
+import { updateApp } from '../../domain/access/apps/update-app.ts';
+import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
+import * as wallets from '../../domain/wallets/wallets/restore-wallet.ts';
+import { appView } from '../app-view.ts';
+import type { Handler, OperatorHandler } from '../control-plane.ts';
+
+export const listApps: Handler<'listApps'> = async (_input, context) => {
+  const apps = await context.read(findApp.listApps);
+  return { data: apps.map(appView) };
+};
+
+export const createApp: Handler<'createApp'> = async ({ body }, context) => {
+  const { clock, entropy, ids, vault } = context;
+  const nowMs = clock.now();
+  const given = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
+  if (given !== undefined) await checkJwtAuthReachable(context, given);
+  const id = body.id ?? ids.cuid();
+  const settings = given && (await sealTestCodes(vault, id, given));
+  const { app, secret } = await context.changeApps((em) =>
+    createAppModule.createApp({ em, entropy, ids, nowMs }, { ...body, id, settings }),
+  );
+  return { ...appView(app), secret };
+};
+
+export const configureApp: Handler<'configureApp'> = async ({ path, body }, context) => {
+  const { clock, entropy, ids, vault } = context;
+  const nowMs = clock.now();
+  const given = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
+  if (given !== undefined) await checkJwtAuthReachable(context, given);
+  const settings = given && (await sealTestCodes(vault, path.app_id, given));
+  const app = await context.changeApps((em) =>
+    updateApp({ em, entropy, ids, nowMs }, path.app_id, { ...body, settings }),
+  );
+  return appView(app);
+};
+
+export const restoreWallet: OperatorHandler<'restoreWallet'> = async (
+  { path },
+  { change, clock, ids, by },
+) => {
+  const nowMs = clock.now();
+  const wallet = await change((em) => wallets.restoreWallet({ em, ids, nowMs, by }, path.wallet_id));
+  return {
+    id: wallet.id,
+    app_id: wallet.app_id,
+    address: wallet.address,
+    chain_type: wallet.chain_type,
+  };
+};

@@ -1,0 +1,107 @@
+import { listEveryTransaction } from '../../domain/money/transactions/find-transaction.ts';
+import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
+import { ApiError, invalidField, notFound } from '../../errors.ts';
+import type { Handler } from '../control-plane.ts';
+import type { SandboxTransactionEffect } from '../generated/schemas.ts';
+import { rawAmountOf } from '../raw-amount.ts';
+import { requireSimulated } from '../require-simulated.ts';
+import { tokenAddressOf } from '../token-address.ts';
+
+const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
+
+export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, runDueJobs }) => {
+  const caip2 = requireSimulated(chains, body.chain);
+  const { address, symbol } = body;
+  const tokenAddress = tokenAddressOf(caip2, body);
+  // CHOICE: a new token defaults to the usual decimals on its chain.
+  const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
+  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
+  const rawAmount = rawAmountOf(body, decimals);
+  const funded = await chains.fund(caip2, { address, tokenAddress, rawAmount, decimals, symbol });
+  if ('fault' in funded) throw invalidField(pointers[funded.fault], funded.message);
+  await runDueJobs();
+  return {
+    caip2,
+    address,
+    token_address: tokenAddress,
+    raw_amount: String(rawAmount),
+    decimals,
+    raw_balance: String(funded.rawBalance),
+    transaction_hash: funded.hash,
+    block_number: Number(funded.blockNumber),
+  };
+};
+
+export const getBooks: Handler<'getBooks'> = async (_, { chains, fiat }) => ({
+  data: (await chains.books()).map(({ caip2, tokenAddress, given, minted, held }) => ({
+    ...{ caip2, token_address: tokenAddress, given: String(given), minted: String(minted) },
+    held: Object.fromEntries(Object.entries(held).map(([holder, amount]) => [holder, String(amount)])),
+  })),
+  fiat: [...(await fiat.books())],
+});
+
+export const movePrices: Handler<'movePrices'> = async ({ body }, { prices, runDueJobs }) => {
+  const changes = new Map(Object.entries(body.prices));
+  for (const [asset, price] of changes) {
+    if (!/^[a-z0-9.]{1,32}$/.test(asset)) {
+      throw invalidField('/prices', `expected the names of assets, got \`${asset}\``);
+    }
+    if (price !== null && /^[0.]+$/.test(price)) {
+      throw invalidField(`/prices/${asset}`, `expected a price above 0, got \`${price}\``);
+    }
+  }
+  await prices.move(changes);
+  await runDueJobs();
+  return { prices: Object.fromEntries(await prices.all()) };
+};
+
+export const mineBlocks: Handler<'mineBlocks'> = async ({ body }, { chains, runDueJobs }) => {
+  const caip2 = body.chain === undefined ? undefined : requireSimulated(chains, body.chain);
+  const heights = await chains.mine(caip2, body.count ?? 1);
+  await runDueJobs();
+  return { data: [...heights].map(([name, height]) => ({ caip2: name, block_number: Number(height) })) };
+};
+
+export const listSandboxTransactions: Handler<'listSandboxTransactions'> = async ({ query }, { read }) => {
+  const { page, nextCursor } = await read((em) => listEveryTransaction(em, query));
+  return {
+    data: page.map(({ id, appId, walletId, caip2, transactionHash, status, createdAtMs }) => ({
+      ...{ id, app_id: appId, wallet_id: walletId, caip2 },
+      ...{ transaction_hash: transactionHash, status, created_at_ms: createdAtMs },
+    })),
+    next_cursor: nextCursor,
+  };
+};
+
+/** The chains that have each effect, by the beginning of their CAIP-2 id. */
+const chainsWith: Readonly<Record<SandboxTransactionEffect, RegExp>> = {
+  drop: /./,
+  replace: /^eip155:/,
+  revert: /^(eip155|solana|tron):/,
+};
+
+export const steerTransaction: Handler<'steerTransaction'> = async (
+  { path, body },
+  { chains, read, runDueJobs },
+) => {
+  const { effect } = body;
+  await runDueJobs();
+  const fields = ['id', 'caip2', 'status', 'transactionHash', 'userOperationHash'] as const;
+  const found = await read((em) => em.findOne(TransactionEntity, { id: path.transaction_id }, { fields }));
+  if (found === null) throw notFound('Transaction');
+  const { id, caip2, status, transactionHash: hash, userOperationHash } = found;
+  if (hash === null || userOperationHash !== null) {
+    throw new ApiError(
+      'invalid_state',
+      'the transaction is a user operation, which only its bundler includes',
+    );
+  }
+  if (!chains.has(caip2) || !chainsWith[effect].test(caip2)) {
+    throw new ApiError('invalid_state', `transactions on \`${caip2}\` cannot be made to \`${effect}\``);
+  }
+  if (!(await chains.steer(caip2, hash, effect))) {
+    throw new ApiError('invalid_state', `no pool contains the transaction, which is \`${status}\``);
+  }
+  await runDueJobs();
+  return { transaction_id: id, transaction_hash: hash, effect };
+};

@@ -1,0 +1,51 @@
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import * as webhooks from '../../domain/access/webhooks/count-events.ts';
+import { findEvent } from '../../domain/base/events/list-events.ts';
+import { recordEvent } from '../../domain/base/events/record-event.ts';
+import type { Handler } from '../control-plane.ts';
+import { eventView } from '../event-view.ts';
+import { followEvents } from '../follow-events.ts';
+import { payloadOf } from '../trigger-event.ts';
+
+export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);
+
+export const triggerEvent: Handler<'triggerEvent'> = async ({ body }, context) => {
+  const { clock, ids, appId } = context;
+  const { type, ...payload } = await payloadOf(body, context);
+  const event = await context.change(async (em) => {
+    const app = await findApp(em, body.app_id ?? appId);
+    const id = await recordEvent(
+      { em, ids, nowMs: clock.now() },
+      { appId: app.id, type: String(type), payload },
+    );
+    return findEvent(em, id);
+  });
+  return eventView(event, context);
+};
+
+export const countEvents: Handler<'countEvents'> = async (_input, { read, events }) => {
+  const counts = await read(webhooks.countEvents);
+  return {
+    data: counts.map(({ type, ...count }) => {
+      const written = events.write(JSON.stringify({ type })) as { type: string };
+      return { type: written.type, ...count };
+    }),
+  };
+};
+
+export const getEvent: Handler<'getEvent'> = async ({ path }, context) =>
+  eventView(await context.read((em) => findEvent(em, path.event_id)), context);
+
+// CHOICE: a replayed event gets a new id, because receivers drop ids that they have already processed. To retry one
+// delivery with its id, replay the delivery instead.
+export const replayEvent: Handler<'replayEvent'> = async ({ path }, context) => {
+  const { clock, ids } = context;
+  const event = await context.change(async (em) => {
+    const original = await findEvent(em, path.event_id);
+    const app = await findApp(em, original.appId);
+    const { type, ...payload } = JSON.parse(original.payload) as { type: string };
+    const id = await recordEvent({ em, ids, nowMs: clock.now() }, { appId: app.id, type, payload });
+    return findEvent(em, id);
+  });
+  return eventView(event, context);
+};

@@ -1,0 +1,73 @@
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import type { FiatEntity } from '../../domain/money/fiat-customers/fiat-entity.ts';
+import { getCustomerById } from '../../domain/money/fiat-customers/find-customer.ts';
+import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
+import { ApiError, invalidField } from '../../errors.ts';
+import type { ControlInput, Handler } from '../control-plane.ts';
+import { refreshCustomer } from '../refresh-customer.ts';
+import { findVerificationPage, verificationPageView } from '../verification-page-view.ts';
+
+type Body = ControlInput<'decideVerification'>['body'];
+
+// The contact of a customer that a tester verifies; the simulated office stores none.
+const EMAIL = 'customer@example.com';
+
+function entityOf({ user_id: userId, organization_id: organizationId }: Body): FiatEntity {
+  if ((userId === undefined) === (organizationId === undefined)) {
+    throw invalidField('/user_id', 'expected either `user_id` or `organization_id`');
+  }
+  return userId === undefined ? { type: 'organization', id: organizationId! } : { type: 'user', id: userId };
+}
+
+export const decideVerification: Handler<'decideVerification'> = async ({ body }, context) => {
+  const { clock, fiat, fiatProviders, appId, runDueJobs } = context;
+  const entity = entityOf(body);
+  const nowMs = clock.now();
+  const app = await context.read((em) => findApp(em, body.app_id ?? appId));
+  const input = { provider: 'bridge', environment: body.environment, links: [] };
+  const readContact = async () => ({ email: EMAIL });
+  const asked = await context.read((em) =>
+    askForLinks({ app, em, fiatProviders }, entity, { input, readContact }),
+  );
+  const known = await context.change((em) => storeCustomer({ ...context, app, em, nowMs }, asked));
+  await fiat.decide(known.environment, known.customerId, {
+    ...{ outcome: body.outcome, reasons: body.reasons },
+    ...{ requirementsDue: body.requirements_due, endorsements: body.endorsements },
+  });
+  const stored = await refreshCustomer(context, known);
+  await runDueJobs();
+  return {
+    entity_id: stored.entityId,
+    provider: stored.provider,
+    environment: stored.environment,
+    customer_id: stored.customerId,
+    status: stored.snapshot.status,
+  };
+};
+
+export const getVerificationPage: Handler<'getVerificationPage'> = async ({ path }, context) =>
+  verificationPageView(await findVerificationPage(context, path.token));
+
+export const useVerificationPage: Handler<'useVerificationPage'> = async ({ path, body }, context) => {
+  const { environment, snapshot } = await findVerificationPage(context, path.token);
+  if (!(await context.fiat.usePage(path.token, body.action))) {
+    const state = body.action === 'accept_terms' ? snapshot.terms.status : snapshot.verification.status;
+    throw new ApiError(
+      'invalid_state',
+      `the page does not offer \`${body.action}\`: the status is \`${state}\``,
+    );
+  }
+  const place = { provider: 'bridge', environment };
+  const known = await context.read((em) => getCustomerById(em, place, snapshot.id));
+  // The user or organization may have been deleted.
+  if (known !== undefined) await refreshCustomer(context, known);
+  await context.runDueJobs();
+  return verificationPageView(await findVerificationPage(context, path.token));
+};
+
+export const setProviderState: Handler<'setProviderState'> = async ({ path, body: { state } }, context) => {
+  const provider = path.provider === 'cards' ? context.cards : context.fiat;
+  provider.setUp(state === 'up');
+  await context.runDueJobs();
+  return { state };
+};

@@ -1,5 +1,0 @@
-import type { Handler } from '../control-plane.ts';
-import { decideFiatDeposit } from '../decide-fiat-deposit.ts';
-
-export const run: Handler<'releaseFiatDeposit'> = ({ path }, context) =>
-  decideFiatDeposit(context, path.deposit_id, 'completed');

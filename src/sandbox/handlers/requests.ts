@@ -1,0 +1,107 @@
+import { countEvents } from '../../domain/access/webhooks/count-events.ts';
+import { ApiError, notFound } from '../../errors.ts';
+import type { ControlContext, Handler } from '../control-plane.ts';
+import type { PolicyTrace } from '../generated/schemas.ts';
+import { policyTrace } from '../policy-trace.ts';
+import { eventsOf } from '../requests/caused-events.ts';
+import { followRequests, latestRequests } from '../requests/follow-requests.ts';
+import { httpArchiveOf } from '../requests/http-archive.ts';
+import type { MeasuredCoverage } from '../requests/measured-coverage.ts';
+import { requestDetails } from '../requests/request-view.ts';
+import { requireLog } from '../requests/require-log.ts';
+import { sentRequest } from '../requests/sent-request.ts';
+
+export const listRequests: Handler<'listRequests'> = ({ query }, context) =>
+  followRequests(query, { log: requireLog(context.requests), signal: context.signal });
+
+export const sendRequest: Handler<'sendRequest'> = async ({ body }, { ownApi, redaction, signal }) => {
+  const { operation, path = {}, query = {}, headers = {}, sign_as: signAs = [] } = body;
+  const call = { operation, path, query, headers, signAs, isRecorded: body.is_recorded !== false };
+  return sentRequest(await ownApi.call({ ...call, body: body.body }, signal), operation, redaction);
+};
+
+export const deleteRequests: Handler<'deleteRequests'> = async (_input, { requests }) => ({
+  deleted: requireLog(requests).clear(),
+});
+
+/** Null if a reset has deleted it. */
+async function traceOf(requestId: string, context: ControlContext): Promise<PolicyTrace | null> {
+  try {
+    return await policyTrace(requestId, context);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'not_found') return null;
+    throw error;
+  }
+}
+
+export const getRequest: Handler<'getRequest'> = async ({ path }, context) => {
+  const found = requireLog(context.requests).find(path.request_id);
+  if (found === undefined) throw notFound('Request');
+  const { answered } = found;
+  const details = requestDetails(answered, context.redaction);
+  return {
+    ...details,
+    events: await eventsOf(answered, details.events, context),
+    policy_trace: answered.code === 'policy_violation' ? await traceOf(answered.id, context) : null,
+  };
+};
+
+export const replayRequest: Handler<'replayRequest'> = async ({ path, body }, context) => {
+  const found = requireLog(context.requests).find(path.request_id);
+  if (found === undefined) throw notFound('Request');
+  const { answered } = found;
+  const response = await context.ownApi.repeat(answered, body.sign_as, context.signal);
+  return sentRequest(response, answered.operation, context.redaction);
+};
+
+export const signIntent: Handler<'signIntent'> = async (
+  { path, body },
+  { ownApi, redaction, clock, signal },
+) => {
+  const response = await ownApi.signIntent(path.intent_id, body.sign_as, { nowMs: clock.now(), signal });
+  return sentRequest(response, 'authorizeIntent', redaction);
+};
+
+const DEFAULT_LIMIT = 1000;
+
+export const exportRequests: Handler<'exportRequests'> = ({ query }, context) => {
+  const { redaction, baseUrl, version } = context;
+  const found = latestRequests(requireLog(context.requests), query, query.limit ?? DEFAULT_LIMIT);
+  return httpArchiveOf(found, { redaction, origin: baseUrl(), version });
+};
+
+/** As many as the log holds. */
+const MOST = 10_000;
+
+function operationsOf(rows: MeasuredCoverage['rows']) {
+  const found = new Map<string, { requests: number; covered: number; total: number }>();
+  for (const { dimension, operation, count } of rows) {
+    if (operation === undefined) continue;
+    const sum = found.get(operation) ?? { requests: 0, covered: 0, total: 0 };
+    if (dimension === 'operations') sum.requests = count;
+    else {
+      sum.total += 1;
+      if (count > 0) sum.covered += 1;
+    }
+    found.set(operation, sum);
+  }
+  return [...found].map(([operation, sum]) => ({ operation, ...sum }));
+}
+
+export const measureCoverage: Handler<'measureCoverage'> = async ({ query }, context) => {
+  const { redaction, baseUrl, version, requests: log, read } = context;
+  const recorded = latestRequests(requireLog(log), {}, MOST);
+  const archive = await httpArchiveOf(recorded, { redaction, origin: baseUrl(), version });
+  const measured = await context.measureCoverage(archive.log.entries, await read(countEvents));
+  const { requests, unknownRequests, undocumented, figures, rows } = measured;
+  return {
+    requests,
+    unknown_requests: unknownRequests,
+    undocumented: [...undocumented],
+    figures: [...figures],
+    operations: operationsOf(rows),
+    rows: rows
+      .filter(({ operation }) => operation === query.operation)
+      .map(({ dimension, name, count }) => ({ dimension, name, count })),
+  };
+};

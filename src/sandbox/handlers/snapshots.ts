@@ -1,0 +1,35 @@
+import { invalidField } from '../../errors.ts';
+import type { Handler } from '../control-plane.ts';
+import { packFile, unpackFile } from '../snapshots/pack-file.ts';
+import { InvalidSnapshotError } from '../snapshots/snapshot-file.ts';
+import { snapshotView } from '../snapshots/snapshot-view.ts';
+
+export const listSnapshots: Handler<'listSnapshots'> = async (_input, { snapshots }) => ({
+  data: (await snapshots.list()).map(snapshotView),
+});
+
+export const saveSnapshot: Handler<'saveSnapshot'> = async ({ body }, { snapshots }) =>
+  snapshotView(await snapshots.save(body.name));
+
+export const uploadSnapshot: Handler<'uploadSnapshot'> = async ({ path, body }, { snapshots }) => {
+  try {
+    return snapshotView(await snapshots.write(path.name, await unpackFile(body.content)));
+  } catch (error) {
+    if (error instanceof InvalidSnapshotError) throw invalidField('/content', error.message);
+    throw error;
+  }
+};
+
+export const deleteSnapshot: Handler<'deleteSnapshot'> = async ({ path }, { snapshots }) => {
+  await snapshots.remove(path.name);
+  return { deleted: true };
+};
+
+export const downloadSnapshot: Handler<'downloadSnapshot'> = async ({ path }, { snapshots }) => ({
+  content: await packFile(await snapshots.read(path.name)),
+});
+
+export const loadSnapshot: Handler<'loadSnapshot'> = async ({ path }, { snapshots, clock }) => {
+  await snapshots.load(path.name);
+  return { loaded: true, now_ms: clock.now() };
+};

@@ -1,0 +1,64 @@
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
+import { findDeviceCode } from '../../domain/wallets/oauth/find-device-code.ts';
+import { decideDevice } from '../../domain/wallets/oauth/verify-device.ts';
+import { changeUserState } from '../../domain/wallets/users/change-user-state.ts';
+import { normalizeEmail } from '../../domain/wallets/users/linked-account-kinds.ts';
+import { transferAccount } from '../../domain/wallets/users/transfer-account.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
+import { invalidField } from '../../errors.ts';
+import type { Handler, OperatorHandler } from '../control-plane.ts';
+import { deviceCodeView } from '../device-code-view.ts';
+
+export const configureUser: Handler<'configureUser'> = async ({ path, body }, context) => {
+  const { clock, ids } = context;
+  const state = {
+    mfaMethods: body.mfa_methods,
+    hasAcceptedTerms: body.has_accepted_terms,
+    isGuest: body.is_guest,
+    isFrozen: body.frozen,
+  };
+  const stored = await context.changeApps(async (em) => {
+    const app = await findApp(em, path.app_id);
+    return changeUserState({ app, em, ids, nowMs: clock.now() }, path.user_id, state);
+  });
+  const user = userView(stored);
+  return {
+    id: user.id,
+    mfa_methods: user.mfa_methods.map(({ type }) => type),
+    has_accepted_terms: user.has_accepted_terms,
+    is_guest: user.is_guest,
+    frozen: user.frozen_at !== undefined,
+  };
+};
+
+export const getDeviceCode: Handler<'getDeviceCode'> = ({ path }, context) =>
+  context.read(async (em) =>
+    deviceCodeView(em, await findDeviceCode(em, path.user_code), context.clock.now()),
+  );
+
+export const decideDeviceCode: Handler<'decideDeviceCode'> = async ({ path, body }, context) => {
+  const { action, email, user_id: userId } = body;
+  if ((email === undefined) === (userId === undefined)) {
+    throw invalidField('', 'expected either `user_id` or `email`');
+  }
+  const nowMs = context.clock.now();
+  return context.change(async (em) => {
+    const code = await findDeviceCode(em, path.user_code);
+    const ofApp = { em, app: { id: code.appId }, nowMs };
+    const account = { type: 'email', subject: normalizeEmail(email ?? '') };
+    const id = userId ?? (await findUserByAccount(ofApp, account)).row.id;
+    await decideDevice(ofApp, { userId: id, userCode: code.userCode, action });
+    return deviceCodeView(em, await findDeviceCode(em, path.user_code), nowMs);
+  });
+};
+
+export const takeOverUser: OperatorHandler<'takeOverUser'> = async (
+  { path, body },
+  { change, clock, ids, by },
+) => {
+  const nowMs = clock.now();
+  const users = { fromUserId: body.from_user_id, toUserId: path.user_id };
+  const { row, linkedAccounts } = await change((em) => transferAccount({ em, ids, nowMs, by }, users));
+  return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
+};
