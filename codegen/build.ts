@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { type BuildRecord, isBuilt, out, readRecord, recordName, stateOf } from './build-record.js';
@@ -11,12 +11,13 @@ import { bundleInspector } from './inspector.ts';
 // - `schema.sqlite`: an empty database with the newest schema, from which a sandbox in memory starts.
 // - `testing/`: the library `custos/testing`, as modules.
 // - `inspector/`: the pages of the inspector.
+// - `native/`: the binaries of libsecp256k1.
 
 const root = join(import.meta.dirname, '..');
 const oldestNode = 24;
 
-// Packages with native code: the only ones that the published program needs installed.
-const external = ['better-sqlite3', 'secp256k1'];
+// A package with native code: the only one that the published program needs installed.
+const external = ['better-sqlite3'];
 
 // Optional packages of the ORM and its drivers that are not installed; importing them is expected to fail.
 const absent = [
@@ -229,6 +230,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
       contents,
     })),
     ...inspector.files.map(({ path, contents }) => ({ path: join('inspector', path), contents })),
+    ...nativeBinaries(),
   ];
   const outputs = files.map(({ path }) => path);
   for (const { path, contents } of files) {
@@ -253,6 +255,15 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     if (!outputs.includes(path) && !older.includes(path)) rmSync(join(out, path), { force: true });
   }
   put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies BuildRecord)}\n`);
+}
+
+/** The prebuilt binaries of the package `secp256k1`, of which the program uses nothing else but the wrapper. */
+function nativeBinaries() {
+  const folder = join(root, 'node_modules', 'secp256k1', 'prebuilds');
+  return globSync('*/*.node', { cwd: folder }).map((path) => ({
+    path: join('native', 'secp256k1', path),
+    contents: readFileSync(join(folder, path)),
+  }));
 }
 
 /** Writes a file atomically, because a program may start during the build. */

@@ -22,7 +22,7 @@ export async function bundleOwn(file: string): Promise<string> {
     minifyWhitespace: true,
     minifySyntax: true,
     logLevel: 'error',
-    external: ['better-sqlite3', 'secp256k1'],
+    external: ['better-sqlite3'],
     banner: {
       js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
     },

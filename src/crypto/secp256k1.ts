@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
+import bindingsOf from 'secp256k1/lib/index.js';
 import { equalBytes, hexToBytes } from './encoding.ts';
 import { type SchnorrCurve, schnorrSign, schnorrSignPortable } from './schnorr.ts';
 
@@ -34,19 +35,6 @@ export interface EcBackend {
   negateSecret(secret: Uint8Array): Uint8Array;
 }
 
-interface NativeBindings {
-  privateKeyVerify(secret: Uint8Array): boolean;
-  privateKeyTweakAdd(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
-  privateKeyTweakMul(secret: Uint8Array, factor: Uint8Array): Uint8Array;
-  privateKeyNegate(secret: Uint8Array): Uint8Array;
-  publicKeyCreate(secret: Uint8Array, compressed: boolean): Uint8Array;
-  publicKeyTweakMul(publicKey: Uint8Array, factor: Uint8Array, compressed: boolean): Uint8Array;
-  publicKeyCombine(publicKeys: readonly Uint8Array[], compressed: boolean): Uint8Array;
-  ecdsaSign(digest: Uint8Array, secret: Uint8Array): { signature: Uint8Array; recid: number };
-  ecdsaVerify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
-  ecdsaRecover(compact: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
-}
-
 /** Pure TypeScript, runs on every platform. */
 export const nobleBackend: EcBackend = {
   name: 'noble',
@@ -77,22 +65,32 @@ export const nobleBackend: EcBackend = {
 };
 
 /**
- * libsecp256k1 through prebuilt N-API bindings; undefined where the package has no binary for the platform.
+ * libsecp256k1 through prebuilt N-API bindings; undefined where there is no binary for the platform.
  * Reasons for choosing this library: docs/decisions/0001-one-accelerated-secp256k1-library.md.
- * NOTE: the package's main entry silently falls back to a JavaScript implementation; `bindings` does not.
+ * NOTE: the main entry of the package loads a JavaScript implementation (`elliptic`), so only its wrapper is imported.
  */
 export const nativeBackend: EcBackend | undefined = loadNativeBackend();
 
 /** The backend in use: native where it loads, otherwise noble. `assertBackendsAgree` checks that both agree. */
 export const ecBackend: EcBackend = nativeBackend ?? nobleBackend;
 
-function loadNativeBackend(): EcBackend | undefined {
-  let native: NativeBindings;
-  try {
-    native = createRequire(import.meta.url)('secp256k1/bindings') as NativeBindings;
-  } catch {
-    return undefined;
+/** The binaries of the npm package `secp256k1`, which the build copies to `dist/native`. A Linux loads only one of its two. */
+function loadAddon(): { readonly Secp256k1: new () => object } | undefined {
+  const require = createRequire(import.meta.url);
+  for (const file of ['secp256k1.node', 'secp256k1.glibc.node', 'secp256k1.musl.node']) {
+    try {
+      return require(`#native/secp256k1/${process.platform}-${process.arch}/${file}`);
+    } catch {
+      // It does not exist, or is for another C library.
+    }
   }
+  return undefined;
+}
+
+function loadNativeBackend(): EcBackend | undefined {
+  const addon = loadAddon();
+  if (addon === undefined) return undefined;
+  const native = bindingsOf(new addon.Secp256k1());
   // Operations on secrets overwrite their first argument.
   const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
   const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
@@ -179,7 +177,7 @@ export function assertBackendsAgree(native: EcBackend | undefined = nativeBacken
     if (difference === undefined) continue;
     throw new Error(
       `the native secp256k1 backend disagrees with the portable one in ${difference} on vector ${answer.fill}; ` +
-        'reinstall the npm package `secp256k1`, or remove its prebuilt binary to use the portable backend',
+        'reinstall this package, or remove its folder `dist/native` to use the portable backend',
       { cause },
     );
   }

@@ -225,7 +225,7 @@ const pureFolders = ['actions', 'assets', 'policy', 'signing', 'crypto', 'author
 
 // What a pure module may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =
-  /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
+  /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1\/lib\/index\.js|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
 
 // Modules that may know which chains and assets have a name and how addresses are written, and nothing else that is pure.
 const knowAssets = ['api', 'sandbox'];

@@ -114,7 +114,7 @@ export function checkCurve({ name }: Pick<EcBackend, 'name'>): Finding {
   return warning(
     'secp256k1',
     'libsecp256k1 does not load here, so signing in JavaScript takes 2.4 times the CPU',
-    'use a platform with a binary of the npm package `secp256k1`, and install optional dependencies',
+    'use Linux or Windows on x64 or macOS on arm64, for which this package has a binary',
   );
 }
 

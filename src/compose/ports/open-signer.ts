@@ -1,5 +1,4 @@
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { logOf } from '../../adapters/log.ts';
 import { connectToSocket } from '../../adapters/signer/connect-socket.ts';
@@ -75,7 +74,7 @@ export function becomeSigner(settings: OwnSignerSettings, state: string, args: r
 function programOf(settings: OwnSignerSettings): SignerProgram {
   return {
     entry: entryOf(packageRoot()),
-    readable: [...codeOf(packageRoot()), ...settings.files],
+    readable: [packageRoot(), ...settings.files],
     environment: settings.environment,
   };
 }
@@ -84,18 +83,4 @@ function programOf(settings: OwnSignerSettings): SignerProgram {
 function entryOf(root: string): string {
   const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
   return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'signer', 'main.ts');
-}
-
-/** The folders of the signer's code: this package, and the native library, which may be installed beside it. */
-function codeOf(root: string): string[] {
-  const require = createRequire(join(root, 'package.json'));
-  const found = ['secp256k1', 'node-gyp-build'].flatMap((name) => {
-    try {
-      return dirname(require.resolve(`${name}/package.json`));
-    } catch {
-      return [];
-    }
-  });
-  // NOTE: without it, the native library is not found: its loader asks whether this is Alpine Linux.
-  return [root, ...found, '/etc/alpine-release'];
 }

@@ -23,7 +23,7 @@ interface RunningSigner extends SignerVault {
 
 /** Starts a signer as the server does; without leave to load native libraries, it uses the portable code. */
 async function startSigner(mayLoadAddons: boolean): Promise<RunningSigner> {
-  const permissions = ['--permission', `--allow-fs-read=${root}`, '--allow-fs-read=/etc/alpine-release'];
+  const permissions = ['--permission', `--allow-fs-read=${root}`];
   const child = spawn(
     process.execPath,
     [

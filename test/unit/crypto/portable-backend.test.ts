@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/crypto/encoding.ts';
@@ -13,7 +12,7 @@ const withoutAddon = `
   const Module = require('node:module');
   const resolve = Module._resolveFilename;
   Module._resolveFilename = (request, ...rest) => {
-    if (request === 'secp256k1/bindings') throw new Error('hidden');
+    if (request.startsWith('#native/')) throw new Error('hidden');
     return resolve(request, ...rest);
   };
   const fill = (byte) => new Uint8Array(32).fill(byte);
@@ -39,11 +38,23 @@ test('without native code the signatures are the same', async () => {
   });
 });
 
-// An addon in which one operation returns the result of another input.
+// An addon in which one operation returns another result.
 const withFaultyAddon = `
-  const bindings = require(process.argv[3]);
-  const operation = bindings[process.argv[2]];
-  bindings[process.argv[2]] = (first, ...rest) => operation(first.map((byte, at) => byte ^ (at === 31)), ...rest);
+  const Module = require('node:module');
+  const [, , operation] = process.argv;
+  const load = Module._load;
+  Module._load = (request, ...rest) => {
+    const loaded = load(request, ...rest);
+    if (!request.startsWith('#native/')) return loaded;
+    class Faulty extends loaded.Secp256k1 {
+      [operation](output, ...inputs) {
+        const result = super[operation](output, ...inputs);
+        (output.signature ?? output)[31] ^= 1;
+        return result;
+      }
+    }
+    return { Secp256k1: Faulty };
+  };
   import(process.argv[1]).then(({ startSandbox, startProduction, servedVault }) => {
     const start = startSandbox ?? startProduction ?? servedVault;
     return start({ logLevel: 'silent' }, { signer: new Promise(() => undefined) });
@@ -59,8 +70,7 @@ test.each([
   '%s does not start on an addon whose %s is wrong',
   { timeout: 60_000 },
   async (module, operation, reason) => {
-    const bindings = createRequire(import.meta.url).resolve('secp256k1/bindings');
-    const program = ['-e', withFaultyAddon, urlOf(`${module}.ts`), operation, bindings];
+    const program = ['-e', withFaultyAddon, urlOf(`${module}.ts`), operation];
     const started = run(process.execPath, program, { timeout: 60_000 });
     await expect(started).rejects.toThrow(reason);
   },
