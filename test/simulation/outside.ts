@@ -4,7 +4,7 @@ import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { ProviderUnavailableError } from '../../src/adapters/provider-unavailable-error.ts';
 import { sandboxChains } from '../../src/compose/chains.ts';
-import type { AnyChain, ChainStatus } from '../../src/ports/chains.ts';
+import type { AnyChain, ChainStatus, Look } from '../../src/ports/chains.ts';
 import type { TransactionFault } from '../../src/ports/fault-injection.ts';
 import type { WebhookRequest, WebhookSender } from '../../src/ports/webhooks.ts';
 import type { Random } from './random.ts';
@@ -14,6 +14,8 @@ import type { Life, Scheduler } from './scheduler.ts';
 export interface Weather {
   /** Calls to chains and exchanges. */
   calls: number;
+  /** Nodes that say of a transaction what is not so. */
+  nodes: number;
   /** Statements and commits. */
   disk: number;
   /** Requests to webhook endpoints. */
@@ -22,7 +24,22 @@ export interface Weather {
   blocks: number;
 }
 
-export const calm: Weather = { calls: 0, disk: 0, hooks: 0, blocks: 0 };
+export const calm: Weather = { calls: 0, nodes: 0, disk: 0, hooks: 0, blocks: 0 };
+
+/** What nodes say of a transaction that they know, by which nothing is decided. */
+const doubts: readonly ((look: Look) => ChainStatus)[] = [
+  () => ({ kind: 'pending' }),
+  () => ({ kind: 'unknown', isExpired: false }),
+  () => ({ kind: 'undecided' }),
+];
+/** What all nodes say of it, up to some block, although it is there. */
+const denied: readonly ((look: Look) => ChainStatus)[] = [
+  (look) => ({ kind: 'unknown', isExpired: false, look }),
+  (look) => ({ kind: 'gone', as: 'replaced', look }),
+  (look) => ({ kind: 'gone', as: 'expired', look }),
+];
+/** The third look in a row is believed. Nodes that all lie for longer decide what the chain is. */
+const MOST_DENIALS = 2;
 
 /** A request that a webhook endpoint has received. */
 interface Received {
@@ -104,14 +121,28 @@ export function makeOutside(options: OutsideOptions) {
     return answer;
   }
 
-  /** Nodes that are behind do not know a transaction yet; those that are stuck see no block. */
-  function asOfLaggingNode(place: string, answer: unknown): unknown {
-    if (!place.endsWith('statusOf') || !random.chance(weather.calls)) return answer;
+  /** How often it was said of a transaction, by its hash, that it is not there. */
+  const denials = new Map<string, number>();
+
+  /**
+   * Nodes that are behind do not know a transaction yet, those that are stuck see no block, those that disagree cannot
+   * decide, and those that forget deny what a block includes, by blocks that come after it.
+   */
+  function asOfLyingNodes(place: string, hash: string, answer: unknown): unknown {
+    if (!place.endsWith('statusOf') || !random.chance(weather.nodes)) return answer;
     const status = answer as ChainStatus;
     if (status.kind === 'unknown') return answer;
-    const lie: ChainStatus = random.chance(0.5) ? { kind: 'pending' } : { kind: 'unknown', isExpired: false };
-    note(`lagging ${place}: ${status.kind} as ${lie.kind}`);
+    const lie = random.pick(MOST_DENIALS > (denials.get(hash) ?? 0) ? [...doubts, ...denied] : doubts)(
+      lookAfter(status),
+    );
+    if ('look' in lie) denials.set(hash, (denials.get(hash) ?? 0) + 1);
+    note(`lying ${place}: ${status.kind} as ${lie.kind}${'look' in lie ? ` at ${lie.look?.at}` : ''}`);
     return lie;
+  }
+
+  function lookAfter(status: ChainStatus): Look {
+    const block = 'blockNumber' in status ? status.blockNumber : BigInt(clock.nowMs);
+    return { at: block + BigInt(random.between(0, 5)), distance: 1n };
   }
 
   function reached<T extends object>(target: T, name: string, life: Life): T {
@@ -124,7 +155,9 @@ export function makeOutside(options: OutsideOptions) {
       return [
         member,
         (...values: unknown[]) =>
-          call(place, life, async () => asOfLaggingNode(place, await method.apply(target, values))),
+          call(place, life, async () =>
+            asOfLyingNodes(place, String(values[0]), await method.apply(target, values)),
+          ),
       ];
     });
     return Object.fromEntries(members) as T;

@@ -165,6 +165,7 @@ function changeWeather(world: World): void {
   const { random, weather } = world;
   const storm: Weather = {
     calls: random.pick([0, 0.05, 0.3, 0.9]),
+    nodes: random.pick([0, 0.1, 0.5]),
     disk: random.pick([0, 0, 0.01, 0.05]),
     hooks: random.pick([0, 0.1, 0.5, 1]),
     blocks: random.pick([0, 0, 0.1, 0.4]),

@@ -9,7 +9,7 @@ import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { type CallInput, type CallOptions, type Outcome, requestOf } from './client.ts';
 import { type DiskFault, imageOf, type Moment, makeDisk } from './disk.ts';
 import { type Exchange, exchange } from './in-process-http.ts';
-import { makeOutside, type Weather } from './outside.ts';
+import { calm, makeOutside, type Weather } from './outside.ts';
 import { randomOf } from './random.ts';
 import { makeScheduler } from './scheduler.ts';
 import { type Server, startServer } from './server.ts';
@@ -61,7 +61,7 @@ function emptyImage(): Buffer {
 export async function openWorld(seed: string, onLine: (line: string) => void = () => undefined) {
   const random = randomOf(seed);
   const clock = { nowMs: startMs };
-  const weather: Weather = { calls: 0, disk: 0, hooks: 0, blocks: 0 };
+  const weather: Weather = { ...calm };
   const lines: string[] = [];
   const digest = createHash('sha256');
   const figures = {
