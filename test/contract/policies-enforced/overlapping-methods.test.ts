@@ -331,6 +331,13 @@ describe('lint', () => {
       ],
       {},
     ],
+    [
+      'messages of Cosmos that contain a word',
+      'cosmos',
+      [allow('signRawMessageBytes', when('message', 'content', 'contains', 'login'))],
+      // A transaction in amino JSON is text, and has a memo.
+      { raw_signing: 'signRawMessageBytes' },
+    ],
     ...(['bitcoin-segwit', 'near', 'cosmos', 'stellar'] as const).flatMap((chainType): Case[] => [
       [
         `short messages on ${chainType}`,

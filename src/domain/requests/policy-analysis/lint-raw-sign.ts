@@ -1,4 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
+import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import {
   bytesToBase64,
   concatBytes,
@@ -9,9 +10,11 @@ import {
 import { bytesField, int64Field } from '../../../signing/tron/protobuf.ts';
 import {
   bytesRequest,
+  distinct,
   type Effect,
   hashRequest,
   type LintSubject,
+  namedValues,
   rpc,
   type TriedRequest,
 } from './lint-requests.ts';
@@ -37,19 +40,43 @@ const preimages: Readonly<Record<string, MakePreimage>> = {
 /** Chain types that sign any 32-byte hash of a transaction, whose bytes cannot be hashed by `raw_sign`. */
 const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet', 'ton']);
 
-export function* rawSignEffects(chainType: string, { sender }: LintSubject): Generator<Effect> {
+export function* rawSignEffects(chainType: string, { sender, conditions }: LintSubject): Generator<Effect> {
   const make = Object.hasOwn(preimages, chainType) ? preimages[chainType] : undefined;
   if (make === undefined) {
     // Below the order of the Stark curve.
     if (hashed.has(chainType)) yield { calls: [hashRequest(hexToBytes(`01${'11'.repeat(31)}`))], others: [] };
     return;
   }
-  const { bytes, signing } = make(sender);
+  yield effectOf(make(sender));
+  if (chainType !== 'cosmos') return;
+  for (const memo of distinct(wordsIn(conditions), MOST_WORDS)) yield effectOf({ bytes: aminoPayment(memo) });
+}
+
+function effectOf({ bytes, signing }: Preimage): Effect {
   const hash = hashRequest(sha256(bytes));
-  yield {
+  return {
     calls: signing === undefined ? [hash] : [hash, signing],
     others: [{ kind: 'raw_signing', requests: [bytesRequest(bytes, 'sha256')] }],
   };
+}
+
+const MOST_WORDS = 4;
+
+/** What conditions look for in a message. */
+function wordsIn(conditions: LintSubject['conditions']): readonly string[] {
+  return namedValues(conditions, (each) => each.field_source === 'message' && each.field === 'content');
+}
+
+/** StdSignDoc of a MsgSend: a transaction that is text. Source: cosmos-sdk, SIGN_MODE_LEGACY_AMINO_JSON. */
+function aminoPayment(memo: string): Uint8Array {
+  const amount = [{ amount: '1', denom: 'uatom' }];
+  const value = { amount, from_address: 'cosmos1sender', to_address: 'cosmos1stranger' };
+  return utf8ToBytes(
+    canonicalJson({
+      ...{ account_number: '1', chain_id: 'cosmoshub-4', fee: { amount, gas: '200000' } },
+      ...{ memo, msgs: [{ type: 'cosmos-sdk/MsgSend', value }], sequence: '1' },
+    }),
+  );
 }
 
 /** SignDoc of a MsgSend. Source: cosmos-sdk, tx.proto. */
