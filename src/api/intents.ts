@@ -1,6 +1,6 @@
 import * as authorizeIntentModule from '../domain/requests/intents/authorize-intent.ts';
 import { findIntent } from '../domain/requests/intents/find-intent.ts';
-import { readIntentView, readIntentViews } from '../domain/requests/intents/intent-view.ts';
+import { readIntentView } from '../domain/requests/intents/intent-view.ts';
 import * as listIntentsModule from '../domain/requests/intents/list-intents.ts';
 import { prepareProposed } from '../domain/requests/intents/prepare-proposed.ts';
 import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
@@ -19,7 +19,7 @@ export const listIntents: Handler<'listIntents'> = async ({ query }, context) =>
   };
   const page = { order: query.sort_by, cursor: query.cursor, limit: query.limit };
   const { intents, nextCursor } = await listIntentsModule.listIntents(context, filter, page);
-  return { data: await readIntentViews(context, intents), next_cursor: nextCursor };
+  return { data: intents, next_cursor: nextCursor };
 };
 
 export const addConditionSetItemsIntent: Handler<'addConditionSetItemsIntent'> = (input, context) =>

@@ -44,7 +44,7 @@ export interface ContractOptions {
 // The security scheme with which openapi-backend confirms that authentication has passed.
 const CREDENTIALS = 'credentials';
 
-const LARGE_BODY_BYTES = 65_536;
+export const LARGE_BODY_BYTES = 65_536;
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { AfterCommitWork, Services } from '../operation-context.ts';
@@ -11,6 +12,7 @@ import { inSpan } from '../spans.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../vault-passes.ts';
 import { recordDenialWithChanges } from './audit/record-denials.ts';
 import { afterCommitUnits, keepChanges, lastRecord, recordLateRefusal } from './audit/record-request.ts';
+import { LARGE_BODY_BYTES } from './contract.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
@@ -86,6 +88,8 @@ export function createRunOperation(options: RunOptions): RunOperation {
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
+    // Its canonical form takes as long as the request.
+    if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const handler = handlers[operationOf(exchange).id]!;
     const planned = await planOf(handler, exchange, options);
     const place = placeOf(exchange, options.admission);

@@ -293,6 +293,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         app,
         query,
         body,
+        rawBody: Buffer.from(JSON.stringify(body ?? null)),
         proof: {
           ...proof,
           // A body with half a surrogate pair has no canonical payload, so nothing could sign it.

@@ -1,5 +1,4 @@
 import { RequestTermsError } from '../../actions/request-terms-error.ts';
-import { canonicalJson } from '../../crypto/canonical-json.ts';
 
 // What a server may fill in of a transaction that its owner has asked for.
 
@@ -88,6 +87,24 @@ function isSameText(one: unknown, other: unknown): boolean {
   return isSame(one, other);
 }
 
+/** Whether two values have the same canonical JSON (RFC 8785), in which members without a value are left out. */
 export function isSame(one: unknown, other: unknown): boolean {
-  return one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other);
+  if (one === undefined || other === undefined) return false;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {
+    return one === other;
+  }
+  if (Array.isArray(one) || Array.isArray(other)) {
+    const areLists = Array.isArray(one) && Array.isArray(other) && one.length === other.length;
+    return areLists && one.every((item, index) => isSame(item, other[index]));
+  }
+  const names = namesOf(one);
+  return names.length === namesOf(other).length && names.every((name) => hasSame(one, other, name));
+}
+
+const namesOf = (value: object): string[] =>
+  Object.keys(value).filter((name) => (value as Record<string, unknown>)[name] !== undefined);
+
+function hasSame(one: object, other: object, name: string): boolean {
+  const [first, second] = [one, other] as Record<string, unknown>[];
+  return Object.hasOwn(second!, name) && isSame(first![name], second![name]);
 }

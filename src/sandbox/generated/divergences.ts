@@ -1795,6 +1795,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
+    "text": "an intent and the resource that it changes may have a megabyte each. A page ends with the intent that makes it longer than two, because a hundred would keep the thread for seconds.",
+    "path": "src/domain/requests/intents/list-intents.ts",
+    "symbol": "MAX_CHARACTERS"
+   },
+   {
     "text": "the cursor holds the sort position, not a row id, so paging by update time continues correctly after that row changes again.",
     "path": "src/domain/requests/intents/list-intents.ts",
     "symbol": "readCursor"

@@ -9,6 +9,9 @@ import { signatureTuple } from './ecdsa-signature.ts';
 import type { TempoTransaction } from './tempo-transaction.ts';
 import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
 
+/** Of the signing bytes in hex: what is shorter takes a few milliseconds. */
+const LARGE_CHARACTERS = 200_000;
+
 const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
 
 export type EthereumTransaction = StandardTransaction | TempoTransaction;
@@ -40,8 +43,13 @@ export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTr
 export async function prepareEthereumTransaction(
   transaction: EthereumTransaction,
 ): Promise<PreparedTransaction> {
-  if (!isTempo(transaction)) return prepareTransaction(transaction);
-  return (await loadTempo()).prepareTempoTransaction(transaction);
+  const prepared = isTempo(transaction)
+    ? (await loadTempo()).prepareTempoTransaction(transaction)
+    : prepareTransaction(transaction);
+  // The longest access lists take 20 ms to read, and as long to decode or to hash.
+  if (prepared.signingBytes().length > LARGE_CHARACTERS)
+    await new Promise((resolve) => setImmediate(resolve));
+  return prepared;
 }
 
 function isTempo(transaction: EthereumTransaction): transaction is TempoTransaction {

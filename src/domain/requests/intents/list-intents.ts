@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { invalidQuery } from '../../../errors.ts';
-import type { IntentStatus, IntentType } from '../../../generated/schemas.ts';
+import type { IntentResponse, IntentStatus, IntentType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { listKeyQuorumsOfIds } from '../../access/key-quorums/find-key-quorum.ts';
 import { type Member, membershipsOf } from '../../access/key-quorums/list-memberships.ts';
@@ -9,11 +10,18 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent-row.ts';
+import { readIntentViews } from './intent-view.ts';
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
 // bench case covers it.
 
 const MAX_PAGE = 100;
+
+// CHOICE: an intent and the resource that it changes may have a megabyte each. A page ends with the intent that makes it
+// longer than two, because a hundred would keep the thread for seconds.
+const MAX_CHARACTERS = 2 * 1024 * 1024;
+/** Intents that are read before it is known how long they are. */
+const FIRST_ROWS = 4;
 
 type ListContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
@@ -44,7 +52,8 @@ export interface PageRequest {
 }
 
 /**
- * One page of the intents that the caller may see, newest first unless ordered otherwise.
+ * One page of the intents that the caller may see, in wire form, newest first unless ordered otherwise. It has fewer than
+ * `limit` where they are long.
  *
  * @throws ApiError invalid_data for an invalid cursor or member, and for `currentUserHasSigned` without a user.
  */
@@ -52,16 +61,32 @@ export async function listIntents(
   context: ListContext,
   filter: IntentFilter,
   { order = 'created_at_desc', cursor, limit = MAX_PAGE }: PageRequest,
-): Promise<{ intents: IntentRow[]; nextCursor: string | null }> {
+): Promise<{ intents: IntentResponse[]; nextCursor: string | null }> {
   const { column } = orders[order];
-  const after = cursor === undefined ? undefined : readCursor(cursor);
   const query = await filtered(context, filter);
-  // One row more than requested shows whether another page follows.
-  const rows = await pageOf(context, query, { order, after, limit: limit + 1, status: filter.status });
-  const intents = rows.slice(0, limit);
-  const last = intents.at(-1);
-  const hasMore = rows.length > limit && last !== undefined;
-  return { intents, nextCursor: hasMore ? `${last[column]}.${last.id}` : null };
+  const intents: IntentResponse[] = [];
+  let after = cursor === undefined ? undefined : readCursor(cursor);
+  let characters = 0;
+  for (;;) {
+    const count = Math.min(limit - intents.length, characters > 0 ? rowsThatFit() : FIRST_ROWS);
+    // One row more than requested shows whether another page follows.
+    const rows = await pageOf(context, query, { order, after, limit: count + 1, status: filter.status });
+    const views = await readIntentViews(context, rows.slice(0, count));
+    for (const [index, view] of views.entries()) {
+      intents.push(view);
+      after = { value: rows[index]![column], id: rows[index]!.id };
+      characters += JSON.stringify(view).length;
+      if (characters > MAX_CHARACTERS || intents.length === limit) {
+        return { intents, nextCursor: index + 1 < rows.length ? `${after.value}.${after.id}` : null };
+      }
+    }
+    if (rows.length <= count) return { intents, nextCursor: null };
+    await nextTurn();
+  }
+
+  function rowsThatFit(): number {
+    return Math.max(1, Math.floor((MAX_CHARACTERS - characters) / (characters / intents.length)));
+  }
 }
 
 type IntentQuery = ReturnType<typeof visibleIntents>;

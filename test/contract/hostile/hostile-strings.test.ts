@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import document from '../../openapi/openapi.json' with { type: 'json' };
-import { operations } from '../../src/generated/operations.ts';
-import { isLong } from '../figures/figure.ts';
-import { longestSlice } from '../support/monitoring/longest-slice.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { operations } from '../../../src/generated/operations.ts';
+import { isLong } from '../../figures/figure.ts';
+import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import {
   type DocumentedOperation,
   documentedOperations,
   exampleBodies,
   exampleParameters,
-} from './documented-operations.ts';
+} from '../documented-operations.ts';
 
 // Hostile texts in every place of every request that takes a text: each is answered as documented, without a 5xx, and
 // none keeps the thread. In short, each text of the document is tried in one operation, with a few fillers; with
