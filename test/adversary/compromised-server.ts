@@ -239,9 +239,31 @@ export async function compromisedServer(
       );
   }
 
+  /** Some keys that decrypt imports begin as a wallet's secret does. */
+  async function useImportKey(): Promise<void> {
+    notes.attack('compromised server', "the key of an import as a wallet's");
+    const purpose = random.chance(0.5) ? 'ethereum' : 'wallet-import-ethereum';
+    const binding = { ...wallet.binding, rowId: 'import' };
+    const { parts, json } = await server.call('createImportKey', [], { binding });
+    const { key } = json as { key: string };
+    const sealed = parts.slice(0, 2);
+    const asWallet = { key, binding: { ...binding, purpose } };
+    const recipient = Buffer.from(owner.publicKey, 'base64').subarray(-65);
+    const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+    const uses = [
+      server.call('exportWalletKey', [...sealed, recipient], { ...asWallet, form: 'private-key' }),
+      server.call('signWithWallet', sealed, { ...asWallet, ...message }),
+    ];
+    const outcomes = await Promise.allSettled(uses);
+    if (outcomes.some(({ status }) => status === 'fulfilled'))
+      notes.fault('something unsigned was signed', "the key of an import was used as a wallet's");
+  }
+
   await inLanes(LANES, { signal, pauseMs: PAUSE_MS }, async () => {
     const choice = random.fraction();
     if (choice < 0.1) return replay();
+    // The environment may have killed the signer.
+    if (choice < 0.15) return useImportKey().catch(() => undefined);
     if (choice < 0.55) {
       const { value } = forged.next();
       notes.attack('compromised server', value.subject);
