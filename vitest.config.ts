@@ -37,7 +37,11 @@ export default defineConfig({
   test: {
     // The example, and the tests that `custos init vitest` writes, run with the library as it is here.
     include: ['test/**/*.test.ts', 'examples/**/*.test.ts', 'templates/vitest/**/*.test.ts'],
-    globalSetup: ['test/support/postgres/postgres-on-demand.ts', 'test/ledger/global-setup.ts'],
+    globalSetup: [
+      'test/install-judges.ts',
+      'test/support/postgres/postgres-on-demand.ts',
+      'test/ledger/global-setup.ts',
+    ],
     setupFiles: ['test/ledger/setup-file.ts', 'test/support/postgres/return-databases.ts'],
     testTimeout: 90_000,
     hookTimeout: 120_000,

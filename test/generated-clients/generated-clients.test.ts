@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const document = readFileSync(join(root, 'openapi/openapi.json'), 'utf8');
-// The generators are in the package beside this file where they need a TypeScript of their own, else in the root.
-const commands = [import.meta.dirname, root].map((folder) => join(folder, 'node_modules/.bin'));
+const judges = join(root, 'test');
+const commands = [join(judges, 'node_modules/.bin')];
 const env = { ...process.env, PATH: [...commands, process.env.PATH].join(delimiter) };
 
 const generators = {
@@ -22,7 +22,7 @@ const generators = {
 function clientProject(openapi: string): { folder: string } & Disposable {
   const folder = mkdtempSync(join(tmpdir(), 'custos-clients-'));
   cpSync(join(import.meta.dirname, 'clients'), folder, { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  symlinkSync(join(judges, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'openapi.json'), openapi);
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true }) };
 }
