@@ -5,7 +5,6 @@ FROM node:24-bookworm-slim AS build
 # The path of the image, because compiled code is kept by path.
 WORKDIR /custos
 COPY package.json package-lock.json .npmrc ./
-COPY test/generated-clients/package.json ./test/generated-clients/
 RUN npm ci --ignore-scripts && npm rebuild esbuild
 COPY . .
 RUN node codegen/build.ts && rm -rf node_modules && npm ci --omit=dev --ignore-scripts
