@@ -1,13 +1,12 @@
 import { parseArgs } from 'node:util';
 import { systemEntropy } from '../src/adapters/entropy.ts';
 import { makeIds } from '../src/adapters/ids.ts';
-import { createApp } from '../src/domain/access/apps/create-app.ts';
+import { createApp } from '../src/domain/access/apps/app.ts';
 import { getApp } from '../src/domain/access/apps/find-app.ts';
 import { lookupKey } from '../src/domain/base/lookup-keys/lookup-key.ts';
-import type { Tables } from '../src/domain/tables.ts';
-import { entities } from '../src/domain/tables.ts';
+import { entities, type Tables } from '../src/domain/tables.ts';
+import { searchTermsOf } from '../src/domain/wallets/users/find-users.ts';
 import { encodeLinkedAccount } from '../src/domain/wallets/users/linked-account-kinds.ts';
-import { searchTermsOf } from '../src/domain/wallets/users/search-terms.ts';
 import type { LinkedAccountInput } from '../src/generated/schemas.ts';
 import { migrate } from '../src/storage/migrate.ts';
 import { type Database, openDatabase } from '../src/storage/open-database.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { connectChains } from '../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../src/adapters/log.ts';
-import { watchedAddresses } from '../../src/domain/money/transactions/watched-addresses.ts';
+import { watchedAddresses } from '../../src/domain/money/transactions/record-funds.ts';
 import { entities, type Tables } from '../../src/domain/tables.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { checksumAddress } from '../../src/signing/ethereum/address.ts';

@@ -1,12 +1,12 @@
+import { recordEvent } from '../../src/domain/base/events/events.ts';
 import { OutboxEventEntity } from '../../src/domain/base/events/outbox-event.entity.ts';
-import { recordEvent } from '../../src/domain/base/events/record-event.ts';
-import type { KeyOfWallet } from '../../src/domain/wallets/wallets/create-wallet-key.ts';
-import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
-import { insertWallet } from '../../src/domain/wallets/wallets/insert-wallet.ts';
-import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
-import { WalletEntity } from '../../src/domain/wallets/wallets/wallet.entity.ts';
-import { WalletKeyEntity } from '../../src/domain/wallets/wallets/wallet-key.entity.ts';
-import { walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
+import { insertWallet, type KeyOfWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
+import { findWallet, listWallets } from '../../src/domain/wallets/wallets/find-wallet.ts';
+import {
+  WalletEntity,
+  WalletKeyEntity,
+  walletColumns,
+} from '../../src/domain/wallets/wallets/wallet.entity.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { findPage } from '../../src/storage/find-page.ts';

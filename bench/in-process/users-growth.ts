@@ -7,9 +7,8 @@ import {
   findUserByUsername,
 } from '../../src/domain/access/user-records/find-user.ts';
 import { entities } from '../../src/domain/tables.ts';
-import { createUser } from '../../src/domain/wallets/users/create-user.ts';
-import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
-import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
+import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
+import { createUser } from '../../src/domain/wallets/users/user.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';

@@ -1,8 +1,12 @@
 import { systemClock } from '../adapters/clock.ts';
-import { requireInForce } from '../domain/access/operators/find-operator.ts';
-import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
-import { includesRole, type OperatorRole } from '../domain/access/operators/operator-role.ts';
-import { recordCall, recordWrongSecret } from '../domain/access/operators/record-operator-action.ts';
+import {
+  includesRole,
+  type OperatorCaller,
+  type OperatorRole,
+  recordCall,
+  recordWrongSecret,
+  requireInForce,
+} from '../domain/access/operators/operator.ts';
 import { ApiError } from '../errors.ts';
 import type { Mount } from '../http/app.ts';
 import { createDenialBudget } from '../http/audit/denial-budget.ts';

@@ -7,15 +7,19 @@ import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/san
 import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import { type DatabaseConfig, readKeysConfig } from '../config.ts';
 import type { App, AppSettings } from '../domain/access/apps/app.entity.ts';
+import {
+  type AppContext,
+  createApp,
+  rotateAppSecret,
+  sealTestCodes,
+  updateApp,
+  withoutTestCodes,
+} from '../domain/access/apps/app.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
-import { type AppContext, createApp } from '../domain/access/apps/create-app.ts';
 import { findApp, listApps } from '../domain/access/apps/find-app.ts';
-import { sealTestCodes, withoutTestCodes } from '../domain/access/apps/test-accounts.ts';
-import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
-import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
-import { recordChange } from '../domain/access/operators/record-operator-action.ts';
+import { type OperatorCaller, recordChange } from '../domain/access/operators/operator.ts';
 import { entities } from '../domain/tables.ts';
-import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
+import { rotateSigningKey } from '../domain/wallets/tokens/access-tokens.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
 import { isUnavailable } from '../errors.ts';
 import type { KeyVault } from '../ports/key-vault.ts';

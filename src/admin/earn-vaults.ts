@@ -8,9 +8,8 @@ import { readChainAddress } from '../assets/chain-address.ts';
 import { chainNamed } from '../assets/known-chains.ts';
 import type { DatabaseConfig, NodesConfig } from '../config.ts';
 import { findApp } from '../domain/access/apps/find-app.ts';
-import { recordChange } from '../domain/access/operators/record-operator-action.ts';
-import { addVault, type NewVault, vaultProviders } from '../domain/money/earn/add-vault.ts';
-import { readVaultFacts } from '../domain/money/earn/read-vault-facts.ts';
+import { recordChange } from '../domain/access/operators/operator.ts';
+import { addVault, type NewVault, readVaultFacts, vaultProviders } from '../domain/money/earn/earn-vault.ts';
 import { invalidField } from '../errors.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 

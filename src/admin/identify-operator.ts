@@ -1,6 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasOperators, operatorWithSecret } from '../domain/access/operators/find-operator.ts';
-import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
+import {
+  hasOperators,
+  type OperatorCaller,
+  operatorWithSecret,
+} from '../domain/access/operators/operator.ts';
 import { ApiError } from '../errors.ts';
 
 /**

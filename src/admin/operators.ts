@@ -2,11 +2,13 @@ import type { DatabaseConfig } from '../config.ts';
 import {
   addOperator,
   changeOperatorRole,
+  listOperatorRecords,
+  listOperators,
+  type OperatorRole,
+  operatorRecordView,
+  operatorView,
   removeOperator,
-} from '../domain/access/operators/change-operators.ts';
-import { listOperatorRecords, listOperators } from '../domain/access/operators/list-operators.ts';
-import type { OperatorRole } from '../domain/access/operators/operator-role.ts';
-import { operatorRecordView, operatorView } from '../domain/access/operators/operator-view.ts';
+} from '../domain/access/operators/operator.ts';
 import { commandLine, inTransaction } from './administration.ts';
 
 type AdministeredOperator = ReturnType<typeof operatorView>;

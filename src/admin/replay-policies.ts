@@ -1,6 +1,6 @@
 import { systemClock } from '../adapters/clock.ts';
 import type { DatabaseConfig } from '../config.ts';
-import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
+import type { AnalysisContext } from '../domain/requests/policy-analysis/explain-policy.ts';
 import {
   type LintInput,
   lintPolicy,

@@ -1,5 +1,5 @@
 import { VaultError } from '../adapters/vault/vault-error.ts';
-import { checkMasterKey } from '../domain/wallets/wallets/check-master-key.ts';
+import { checkMasterKey } from '../domain/wallets/wallets/wallet-keys.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import type { Database } from '../storage/open-database.ts';

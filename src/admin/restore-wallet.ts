@@ -3,7 +3,7 @@ import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import type { DatabaseConfig } from '../config.ts';
-import { restoreWallet as restore } from '../domain/wallets/wallets/restore-wallet.ts';
+import { restoreWallet as restore } from '../domain/wallets/wallets/update-wallet.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** The command line's representation of a wallet. */

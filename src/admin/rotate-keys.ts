@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../adapters/clock.ts';
 import type { VaultSettings } from '../config-signer.ts';
-import { recordChange } from '../domain/access/operators/record-operator-action.ts';
+import { recordChange } from '../domain/access/operators/operator.ts';
 import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import type { KeyVault } from '../ports/key-vault.ts';

@@ -3,7 +3,7 @@ import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import type { DatabaseConfig } from '../config.ts';
-import { transferAccount as transfer } from '../domain/wallets/users/transfer-account.ts';
+import { transferAccount as transfer } from '../domain/wallets/users/linked-accounts.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** The command line's representation of a user. */

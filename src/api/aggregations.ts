@@ -1,5 +1,5 @@
-import * as aggregations from '../domain/access/aggregations/change-aggregation.ts';
-import { aggregationView, findAggregation } from '../domain/access/aggregations/find-aggregation.ts';
+import * as aggregations from '../domain/access/aggregations/aggregation.ts';
+import { aggregationView, findAggregation } from '../domain/access/aggregations/aggregation.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>

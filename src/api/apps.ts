@@ -1,12 +1,10 @@
-import { readAppSettings } from '../domain/access/apps/app-settings.ts';
-import { appSettingsView } from '../domain/access/apps/app-settings-view.ts';
-import { findApp } from '../domain/access/apps/find-app.ts';
-import { requireOwnApp } from '../domain/access/apps/require-own-app.ts';
-import { openTestCode } from '../domain/access/apps/test-accounts.ts';
-import { readSafeguards } from '../domain/base/safeguards/read-safeguards.ts';
-import * as gasSpend from '../domain/money/gas-spend/app-gas-spend.ts';
+import { openTestCode } from '../domain/access/apps/app.ts';
+import { appSettingsView, readAppSettings } from '../domain/access/apps/app-settings.ts';
+import { findApp, requireOwnApp } from '../domain/access/apps/find-app.ts';
+import { readSafeguards } from '../domain/base/safeguards/safeguards.ts';
+import * as gasSpend from '../domain/money/gas-spend/gas-spend.ts';
 import * as allowlist from '../domain/wallets/allowlist/allowlist.ts';
-import { currentVerificationKey, listSigningKeys } from '../domain/wallets/tokens/signing-keys.ts';
+import { currentVerificationKey, listSigningKeys } from '../domain/wallets/tokens/access-tokens.ts';
 import { notFound } from '../errors.ts';
 import type { Handler, OpenHandler } from '../operation-context.ts';
 

@@ -1,21 +1,23 @@
-import { readCardConfig } from '../domain/money/cards/card-config.ts';
+import * as cardVerbs from '../domain/money/cards/card.ts';
+import { askForCard, balancesOf, cardView, type IssuedForRequest } from '../domain/money/cards/card.ts';
 import * as cardCustomer from '../domain/money/cards/card-customer.ts';
 import {
   acceptCardTerms,
   askToOpen,
+  findIssuer,
   type LookedAtCustomer,
   lookAtCustomer,
   type OpenedCustomer,
+  readCardConfig,
 } from '../domain/money/cards/card-customer.ts';
 import * as cardTransactions from '../domain/money/cards/card-transactions.ts';
-import { ephemeralKeyOf, makeEphemeralKey, readStatement } from '../domain/money/cards/card-transactions.ts';
-import { balancesOf, cardView } from '../domain/money/cards/card-view.ts';
-import * as findCard from '../domain/money/cards/find-card.ts';
-import { findIssuer } from '../domain/money/cards/find-issuer.ts';
-import * as issueCard from '../domain/money/cards/issue-card.ts';
-import { askForCard, type IssuedForRequest } from '../domain/money/cards/issue-card.ts';
-import { statementFile } from '../domain/money/cards/statement-file.ts';
-import * as updateCardModule from '../domain/money/cards/update-card.ts';
+import {
+  ephemeralKeyOf,
+  makeEphemeralKey,
+  readStatement,
+  statementFile,
+} from '../domain/money/cards/card-transactions.ts';
+import * as updateCardVerbs from '../domain/money/cards/update-card.ts';
 import {
   askToChange,
   askToReplace,
@@ -29,7 +31,7 @@ export const getCardConfig: Handler<'getCardConfig'> = async ({ path, query }, c
 });
 
 export const listCards: Handler<'listCards'> = async ({ query }, context) => {
-  const { cards, nextCursor } = await findCard.listCards(context, query);
+  const { cards, nextCursor } = await cardVerbs.listCards(context, query);
   findIssuer(context, query.environment);
   // A GET has no transaction, so no connection is held while the chains are asked.
   const balances = await balancesOf(context, cards);
@@ -38,7 +40,7 @@ export const listCards: Handler<'listCards'> = async ({ query }, context) => {
 
 export const createCard: PlannedHandler<'createCard', IssuedForRequest> = {
   plan: ({ body }, context) => askForCard(context, body),
-  run: ({ body }, context, planned) => issueCard.createCard(context, body, planned),
+  run: ({ body }, context, planned) => cardVerbs.createCard(context, body, planned),
 };
 
 export const getCardCustomer: PlannedHandler<'getCardCustomer', LookedAtCustomer> = {
@@ -62,8 +64,7 @@ export const updateCardCustomer: PlannedHandler<'updateCardCustomer', LookedAtCu
 
 export const updateCard: PlannedHandler<'updateCard', ChangedCard> = {
   plan: ({ path, body }, context) => askToChange(context, path.card_id, body),
-  run: ({ path, body }, context, planned) =>
-    updateCardModule.updateCard(context, path.card_id, body, planned),
+  run: ({ path, body }, context, planned) => updateCardVerbs.updateCard(context, path.card_id, body, planned),
 };
 
 export const createCardEphemeralKey: PlannedHandler<'createCardEphemeralKey', string> = {
@@ -76,7 +77,7 @@ export const createCardEphemeralKey: PlannedHandler<'createCardEphemeralKey', st
 export const replaceCard: PlannedHandler<'replaceCard', ReplacedCard> = {
   plan: ({ path, body }, context) => askToReplace(context, path.card_id, body),
   run: ({ path, body }, context, planned) =>
-    updateCardModule.replaceCard(context, path.card_id, body, planned),
+    updateCardVerbs.replaceCard(context, path.card_id, body, planned),
 };
 
 export const getCardStatement: Handler<'getCardStatement'> = async ({ path, query }, context) => {

@@ -1,20 +1,19 @@
-import * as changeConditionSet from '../domain/access/condition-sets/change-condition-set.ts';
+import * as conditionSet from '../domain/access/condition-sets/condition-set.ts';
+import { conditionSetView, findConditionSet } from '../domain/access/condition-sets/condition-set.ts';
 import * as conditionSetItems from '../domain/access/condition-sets/condition-set-items.ts';
 import { findConditionSetItem } from '../domain/access/condition-sets/condition-set-items.ts';
-import * as conditionSets from '../domain/access/condition-sets/find-condition-set.ts';
-import { conditionSetView, findConditionSet } from '../domain/access/condition-sets/find-condition-set.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listConditionSets: Handler<'listConditionSets'> = async ({ query }, context) => {
-  const { sets, nextCursor } = await conditionSets.listConditionSets(context, query);
+  const { sets, nextCursor } = await conditionSet.listConditionSets(context, query);
   return { data: sets.map(conditionSetView), next_cursor: nextCursor };
 };
 
 export const createConditionSet: Handler<'createConditionSet'> = async ({ body }, context) =>
-  conditionSetView(await changeConditionSet.createConditionSet(context, body));
+  conditionSetView(await conditionSet.createConditionSet(context, body));
 
 export const deleteConditionSet: Handler<'deleteConditionSet'> = async ({ path }, context) => {
-  await changeConditionSet.deleteConditionSet(context, path.condition_set_id);
+  await conditionSet.deleteConditionSet(context, path.condition_set_id);
   return { success: true };
 };
 
@@ -22,7 +21,7 @@ export const getConditionSet: Handler<'getConditionSet'> = async ({ path }, cont
   conditionSetView(await findConditionSet(context, path.condition_set_id));
 
 export const updateConditionSet: Handler<'updateConditionSet'> = async ({ path, body }, context) =>
-  conditionSetView(await changeConditionSet.updateConditionSet(context, path.condition_set_id, body));
+  conditionSetView(await conditionSet.updateConditionSet(context, path.condition_set_id, body));
 
 export const listConditionSetItems: Handler<'listConditionSetItems'> = async ({ path, query }, context) => {
   const { items, nextCursor } = await conditionSetItems.listConditionSetItems(

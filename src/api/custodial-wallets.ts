@@ -1,5 +1,5 @@
-import * as custodialWallets from '../domain/wallets/custodial-wallets/create-custodial-wallet.ts';
-import { custodialWalletView } from '../domain/wallets/custodial-wallets/custodial-wallet-view.ts';
+import * as custodialWallets from '../domain/wallets/custodial-wallets/custodial-wallet.ts';
+import { custodialWalletView } from '../domain/wallets/custodial-wallets/custodial-wallet.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const createCustodialWallet: Handler<'createCustodialWallet'> = async ({ body }, context) =>

@@ -1,18 +1,18 @@
-import * as createDepositAccountModule from '../domain/money/crypto-deposits/create-deposit-account.ts';
-import { createDepositAccount } from '../domain/money/crypto-deposits/create-deposit-account.ts';
+import * as cryptoDeposits from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
 import {
+  createDepositAccount,
   depositConfigSearchView,
   depositConfigView,
-} from '../domain/money/crypto-deposits/deposit-config-view.ts';
-import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/find-order.ts';
-import * as cryptoDeposits from '../domain/money/crypto-deposits/list-deposit-accounts.ts';
+} from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
+import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/deposit-chains.ts';
+import type { ResolvedRoute } from '../domain/money/crypto-deposits/deposit-routes.ts';
 import { prepareQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
-import type { ResolvedRoute } from '../domain/money/crypto-deposits/resolve-route.ts';
-import { depositAccountViews } from '../domain/money/fiat-deposits/deposit-account-view.ts';
-import * as fiatDeposits from '../domain/money/fiat-deposits/find-deposit-account.ts';
-import { findDepositAccount } from '../domain/money/fiat-deposits/find-deposit-account.ts';
-import * as openDepositAccountModule from '../domain/money/fiat-deposits/open-deposit-account.ts';
-import { openDepositAccount } from '../domain/money/fiat-deposits/open-deposit-account.ts';
+import * as fiatDeposits from '../domain/money/fiat-deposits/deposit-account.ts';
+import {
+  depositAccountViews,
+  findDepositAccount,
+  openDepositAccount,
+} from '../domain/money/fiat-deposits/deposit-account.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';
 import type { Handler, PlannedHandler } from '../operation-context.ts';
 
@@ -41,8 +41,7 @@ export const createCryptoDepositAccount: PlannedHandler<
   'createCryptoDepositAccount',
   readonly ResolvedRoute[]
 > = {
-  plan: ({ path, body }, context) =>
-    createDepositAccountModule.prepareDepositAccount(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => cryptoDeposits.prepareDepositAccount(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => ({
     deposit_accounts: await createDepositAccount(context, { walletId: path.wallet_id, body, planned }),
   }),
@@ -66,11 +65,11 @@ export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async
   return { fiat_deposit_accounts: await depositAccountViews(context, accounts), next_cursor: null };
 };
 
-type Found = Awaited<ReturnType<typeof openDepositAccountModule.prepareDepositAccount>>;
+type Found = Awaited<ReturnType<typeof fiatDeposits.prepareDepositAccount>>;
 
 export const createFiatDepositAccount: PlannedHandler<'createFiatDepositAccount', Found> = {
   plan: ({ path, body }, context) =>
-    openDepositAccountModule.prepareDepositAccount(context, { walletId: path.wallet_id, body }),
+    fiatDeposits.prepareDepositAccount(context, { walletId: path.wallet_id, body }),
   run: async ({ path, body }, context, planned) => {
     const account = await openDepositAccount(context, { walletId: path.wallet_id, body, planned });
     const [view] = await depositAccountViews(context, [account]);

@@ -1,17 +1,23 @@
-import { type ClaimPlan, claimRewards, prepareClaim } from '../domain/money/earn/claim-rewards.ts';
-import { collectFees, type FeePlan, prepareFeeCollection } from '../domain/money/earn/collect-fees.ts';
 import {
   type DepositPlan,
   depositIntoVault,
   prepareDeposit,
-} from '../domain/money/earn/deposit-into-vault.ts';
-import { findVault } from '../domain/money/earn/find-vault.ts';
-import { getPosition } from '../domain/money/earn/get-position.ts';
-import { listRewards } from '../domain/money/earn/list-rewards.ts';
-import { readVaultView } from '../domain/money/earn/vault-view.ts';
-import { prepareWithdrawal, withdrawFromVault } from '../domain/money/earn/withdraw-from-vault.ts';
+  prepareWithdrawal,
+  withdrawFromVault,
+} from '../domain/money/earn/earn-deposits.ts';
+import {
+  type ClaimPlan,
+  claimRewards,
+  collectFees,
+  type FeePlan,
+  getPosition,
+  listRewards,
+  prepareClaim,
+  prepareFeeCollection,
+} from '../domain/money/earn/earn-rewards.ts';
+import { findVault, readVaultView } from '../domain/money/earn/earn-vault.ts';
 import type { PlannedCalls } from '../domain/money/sending/plan-calls.ts';
-import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import { findWallet } from '../domain/wallets/wallets/find-wallet.ts';
 import type {
   EarnDepositActionResponse,

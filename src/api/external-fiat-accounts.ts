@@ -1,10 +1,12 @@
 import {
+  deleteFiatAccount,
+  findFiatAccount,
+  listFiatAccounts,
   organizationFiatAccountView,
+  prepareAccount,
+  registerAccount,
   userFiatAccountView,
-} from '../domain/money/fiat-accounts/account-view.ts';
-import { deleteFiatAccount } from '../domain/money/fiat-accounts/delete-account.ts';
-import { findFiatAccount, listFiatAccounts } from '../domain/money/fiat-accounts/find-account.ts';
-import { prepareAccount, registerAccount } from '../domain/money/fiat-accounts/register-account.ts';
+} from '../domain/money/fiat-accounts/external-fiat-account.ts';
 import type { Handler, PlannedHandler } from '../operation-context.ts';
 
 export const listOrganizationExternalFiatAccounts: Handler<'listOrganizationExternalFiatAccounts'> = async (

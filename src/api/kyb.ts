@@ -1,10 +1,11 @@
-import { kybView, tosView } from '../domain/money/fiat-customers/customer-view.ts';
+import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import { kybView, tosView } from '../domain/money/fiat-customers/find-customer.ts';
 import {
+  type AskedCustomer,
   askForOrganizationLinks,
+  storePrepared,
   submitOrganization,
-} from '../domain/money/fiat-customers/organization-verification.ts';
-import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/refresh-customer.ts';
-import { type AskedCustomer, storePrepared } from '../domain/money/fiat-customers/verify-customer.ts';
+} from '../domain/money/fiat-customers/verify-customer.ts';
 import type { PlannedHandler } from '../operation-context.ts';
 
 export const listOrganizationKyb: PlannedHandler<'listOrganizationKyb', AskedAgain[]> = {

@@ -1,7 +1,11 @@
-import { kycView, tosView } from '../domain/money/fiat-customers/customer-view.ts';
-import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/refresh-customer.ts';
-import { askForUserLinks, submitUser } from '../domain/money/fiat-customers/user-verification.ts';
-import { type AskedCustomer, storePrepared } from '../domain/money/fiat-customers/verify-customer.ts';
+import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import { kycView, tosView } from '../domain/money/fiat-customers/find-customer.ts';
+import {
+  type AskedCustomer,
+  askForUserLinks,
+  storePrepared,
+  submitUser,
+} from '../domain/money/fiat-customers/verify-customer.ts';
 import type { PlannedHandler } from '../operation-context.ts';
 
 export const listUserKyc: PlannedHandler<'listUserKyc', AskedAgain[]> = {

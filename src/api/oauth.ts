@@ -1,8 +1,6 @@
-import { authorizeDevice } from '../domain/wallets/oauth/authorize-device.ts';
+import { authorizeDevice, verifyDevice } from '../domain/wallets/oauth/device-codes.ts';
 import { exchangeToken } from '../domain/wallets/oauth/exchange-token.ts';
-import { listGrants, revokeGrant } from '../domain/wallets/oauth/grants.ts';
-import { oauthMetadata } from '../domain/wallets/oauth/oauth-metadata.ts';
-import { verifyDevice } from '../domain/wallets/oauth/verify-device.ts';
+import { listGrants, oauthMetadata, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
 import type { Handler, OpenHandler } from '../operation-context.ts';
 
 export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = (_input, context) =>

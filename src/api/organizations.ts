@@ -1,21 +1,19 @@
-import * as changeOrganizations from '../domain/access/organizations/change-organizations.ts';
-import * as findOrganizationModule from '../domain/access/organizations/find-organization.ts';
-import { findOrganization } from '../domain/access/organizations/find-organization.ts';
+import * as organization from '../domain/access/organizations/organization.ts';
+import { findOrganization, organizationView } from '../domain/access/organizations/organization.ts';
 import * as organizationSecrets from '../domain/access/organizations/organization-secrets.ts';
 import { bindOrganizationSecret } from '../domain/access/organizations/organization-secrets.ts';
-import { organizationView } from '../domain/access/organizations/organization-view.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {
-  const { organizations, nextCursor } = await findOrganizationModule.listOrganizations(context, query);
+  const { organizations, nextCursor } = await organization.listOrganizations(context, query);
   return { data: organizations.map(organizationView), next_cursor: nextCursor };
 };
 
 export const createOrganization: Handler<'createOrganization'> = async ({ body }, context) =>
-  organizationView(await changeOrganizations.createOrganization(context, body));
+  organizationView(await organization.createOrganization(context, body));
 
 export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {
-  await changeOrganizations.deleteOrganization(context, path.organization_id);
+  await organization.deleteOrganization(context, path.organization_id);
   return undefined;
 };
 
@@ -23,7 +21,7 @@ export const getOrganization: Handler<'getOrganization'> = async ({ path }, cont
   organizationView(await findOrganization(context, path.organization_id));
 
 export const updateOrganization: Handler<'updateOrganization'> = async ({ path, body }, context) =>
-  organizationView(await changeOrganizations.updateOrganization(context, path.organization_id, body));
+  organizationView(await organization.updateOrganization(context, path.organization_id, body));
 
 export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
   { path, body },

@@ -1,6 +1,6 @@
-import * as payouts from '../domain/money/payouts/create-fiat-payout.ts';
-import { type PayoutPlan, preparePayout } from '../domain/money/payouts/plan-payout.ts';
-import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import * as payouts from '../domain/money/payouts/fiat-payout.ts';
+import { type PayoutPlan, preparePayout } from '../domain/money/payouts/fiat-payout.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { PayoutResponse } from '../generated/schemas.ts';
 import type { PlannedHandler } from '../operation-context.ts';
 

@@ -1,23 +1,19 @@
-import * as createPolicyModule from '../domain/access/policies/create-policy.ts';
-import * as deletePolicyModule from '../domain/access/policies/delete-policy.ts';
-import * as findPolicyModule from '../domain/access/policies/find-policy.ts';
-import { findPolicy } from '../domain/access/policies/find-policy.ts';
-import * as policyRules from '../domain/access/policies/policy-rules.ts';
-import { findPolicyRule } from '../domain/access/policies/policy-rules.ts';
-import { policySummaryView, policyView } from '../domain/access/policies/policy-view.ts';
-import * as updatePolicyModule from '../domain/access/policies/update-policy.ts';
+import * as findPolicyVerbs from '../domain/access/policies/find-policy.ts';
+import { findPolicy, policySummaryView, policyView } from '../domain/access/policies/find-policy.ts';
+import * as policy from '../domain/access/policies/policy.ts';
+import { findPolicyRule } from '../domain/access/policies/policy.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listPolicies: Handler<'listPolicies'> = async ({ query }, context) => {
-  const { policies, nextCursor } = await findPolicyModule.listPolicies(context, query);
+  const { policies, nextCursor } = await findPolicyVerbs.listPolicies(context, query);
   return { data: policies.map(policySummaryView), next_cursor: nextCursor };
 };
 
 export const createPolicy: Handler<'createPolicy'> = async ({ body }, context) =>
-  policyView(await createPolicyModule.createPolicy(context, body));
+  policyView(await policy.createPolicy(context, body));
 
 export const deletePolicy: Handler<'deletePolicy'> = async ({ path }, context) => {
-  await deletePolicyModule.deletePolicy(context, path.policy_id);
+  await policy.deletePolicy(context, path.policy_id);
   return { success: true };
 };
 
@@ -25,13 +21,13 @@ export const getPolicy: Handler<'getPolicy'> = async ({ path }, context) =>
   policyView(await findPolicy(context, path.policy_id));
 
 export const updatePolicy: Handler<'updatePolicy'> = async ({ path, body }, context) =>
-  policyView(await updatePolicyModule.updatePolicy(context, path.policy_id, body));
+  policyView(await policy.updatePolicy(context, path.policy_id, body));
 
 export const createPolicyRule: Handler<'createPolicyRule'> = ({ path, body }, context) =>
-  policyRules.createPolicyRule(context, path.policy_id, body);
+  policy.createPolicyRule(context, path.policy_id, body);
 
 export const deletePolicyRule: Handler<'deletePolicyRule'> = async ({ path }, context) => {
-  await policyRules.deletePolicyRule(context, path.policy_id, path.rule_id);
+  await policy.deletePolicyRule(context, path.policy_id, path.rule_id);
   return { success: true };
 };
 
@@ -39,4 +35,4 @@ export const getPolicyRule: Handler<'getPolicyRule'> = ({ path }, context) =>
   findPolicyRule(context, path.policy_id, path.rule_id);
 
 export const updatePolicyRule: Handler<'updatePolicyRule'> = ({ path, body }, context) =>
-  policyRules.updatePolicyRule(context, path.policy_id, path.rule_id, body);
+  policy.updatePolicyRule(context, path.policy_id, path.rule_id, body);

@@ -1,9 +1,7 @@
-import * as swaps from '../domain/money/swaps/execute-wallet-swap.ts';
-import { prepareSwap } from '../domain/money/swaps/execute-wallet-swap.ts';
 import type { SwapPlan } from '../domain/money/swaps/plan-swap.ts';
-import * as quoteWalletSwapModule from '../domain/money/swaps/quote-wallet-swap.ts';
-import { prepareSwapQuote, type SwapEstimate } from '../domain/money/swaps/quote-wallet-swap.ts';
-import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
+import * as swaps from '../domain/money/swaps/swap.ts';
+import { prepareSwap, prepareSwapQuote, type SwapEstimate } from '../domain/money/swaps/swap.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { SwapActionResponse } from '../generated/schemas.ts';
 import type { PlannedHandler } from '../operation-context.ts';
 
@@ -17,6 +15,5 @@ export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = 
 
 export const quoteWalletSwap: PlannedHandler<'quoteWalletSwap', SwapEstimate> = {
   plan: ({ path, body }, context) => prepareSwapQuote(context, path.wallet_id, body),
-  run: ({ path }, context, planned) =>
-    quoteWalletSwapModule.quoteWalletSwap(context, { walletId: path.wallet_id, planned }),
+  run: ({ path }, context, planned) => swaps.quoteWalletSwap(context, { walletId: path.wallet_id, planned }),
 };

@@ -1,13 +1,12 @@
-import * as findTransactionModule from '../domain/money/transactions/find-transaction.ts';
-import { findTransaction } from '../domain/money/transactions/find-transaction.ts';
-import { transactionView } from '../domain/money/transactions/transaction-view.ts';
+import * as findTransactionVerbs from '../domain/money/transactions/find-transaction.ts';
+import { findTransaction, transactionView } from '../domain/money/transactions/find-transaction.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async (
   { query },
   context,
 ) => ({
-  transactions: (await findTransactionModule.listTransactionsByReference(context, query.reference_id)).map(
+  transactions: (await findTransactionVerbs.listTransactionsByReference(context, query.reference_id)).map(
     transactionView,
   ),
 });

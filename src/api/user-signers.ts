@@ -1,5 +1,8 @@
-import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/authenticate-user.ts';
-import { authenticateWallets } from '../domain/wallets/user-keys/authenticate-wallets.ts';
+import {
+  type AuthenticatedUser,
+  authenticateUser,
+  authenticateWallets,
+} from '../domain/wallets/user-keys/user-key.ts';
 import type { PlannedHandler } from '../operation-context.ts';
 
 export const authenticateUserSigner: PlannedHandler<'authenticateUserSigner', AuthenticatedUser> = {

@@ -1,33 +1,28 @@
 import { normalizeAddress } from '../assets/normalize-address.ts';
 import { findUser, findUserByAccount, findUserByUsername } from '../domain/access/user-records/find-user.ts';
-import * as batchCreateUsersModule from '../domain/wallets/users/batch-create-users.ts';
-import { changeUserState } from '../domain/wallets/users/change-user-state.ts';
-import * as createUserModule from '../domain/wallets/users/create-user.ts';
-import { mergeCustomMetadata, replaceCustomMetadata } from '../domain/wallets/users/custom-metadata.ts';
-import * as deleteUserModule from '../domain/wallets/users/delete-user.ts';
-import { linkAccount } from '../domain/wallets/users/link-account.ts';
+import * as findUsers from '../domain/wallets/users/find-users.ts';
 import {
   normalizeDiscordUsername,
   normalizeEmail,
   normalizePhoneNumber,
 } from '../domain/wallets/users/linked-account-kinds.ts';
-import * as listUsersModule from '../domain/wallets/users/list-users.ts';
-import * as searchUsersModule from '../domain/wallets/users/search-users.ts';
-import { unlinkAccount } from '../domain/wallets/users/unlink-account.ts';
-import { userView } from '../domain/wallets/users/user-view.ts';
+import { linkAccount, unlinkAccount } from '../domain/wallets/users/linked-accounts.ts';
+import * as userVerbs from '../domain/wallets/users/user.ts';
+import { changeUserState } from '../domain/wallets/users/user.ts';
+import { mergeCustomMetadata, replaceCustomMetadata, userView } from '../domain/wallets/users/user-view.ts';
 import { pregenerateWallets } from '../domain/wallets/users/user-wallets.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {
-  const { users, nextCursor } = await listUsersModule.listUsers(context, query);
+  const { users, nextCursor } = await findUsers.listUsers(context, query);
   return { data: users.map(userView), next_cursor: nextCursor };
 };
 
 export const createUser: Handler<'createUser'> = async ({ body }, context) =>
-  userView(await createUserModule.createUser(context, body));
+  userView(await userVerbs.createUser(context, body));
 
 export const batchCreateUsers: Handler<'batchCreateUsers'> = async ({ body }, context) => ({
-  results: await batchCreateUsersModule.batchCreateUsers(context, body.users),
+  results: await userVerbs.batchCreateUsers(context, body.users),
 });
 
 export const getUserByCustomAuthID: Handler<'getUserByCustomAuthID'> = async ({ body }, context) =>
@@ -57,7 +52,7 @@ export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ bo
 };
 
 export const searchUsers: Handler<'searchUsers'> = async ({ body }, context) =>
-  userView(await searchUsersModule.searchUsers(context, body));
+  userView(await findUsers.searchUsers(context, body));
 
 export const getUserBySmartWalletAddress: Handler<'getUserBySmartWalletAddress'> = async (
   { body },
@@ -89,7 +84,7 @@ export const getUserByWalletAddress: Handler<'getUserByWalletAddress'> = async (
   userView(await findUserByAccount(context, { type: 'wallet', subject: normalizeAddress(body.address) }));
 
 export const deleteUser: Handler<'deleteUser'> = async ({ path }, context) => {
-  await deleteUserModule.deleteUser(context, path.user_id);
+  await userVerbs.deleteUser(context, path.user_id);
   return undefined;
 };
 

@@ -1,7 +1,6 @@
-import * as walletActions from '../domain/money/wallet-actions/find-wallet-action.ts';
-import { findWalletAction } from '../domain/money/wallet-actions/find-wallet-action.ts';
+import * as walletActions from '../domain/money/wallet-actions/wallet-action.ts';
+import { findWalletAction, walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import { loadSteps } from '../domain/money/wallet-actions/wallet-action-steps.ts';
-import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {

@@ -1,19 +1,15 @@
-import {
-  automationView,
-  findAutomation,
-  listAutomations,
-} from '../domain/access/automations/find-automation.ts';
+import { automationView, findAutomation, listAutomations } from '../domain/access/automations/automation.ts';
 import {
   createAutomation,
   deleteAutomation,
   updateAutomation,
-} from '../domain/money/automation-configs/change-automation.ts';
+} from '../domain/money/automation-configs/automation-config.ts';
 import {
   type Holding,
   prepareReindex,
   reindexAutomation,
 } from '../domain/money/automation-runs/reindex-automation.ts';
-import { listExecutions } from '../domain/wallets/wallet-automations/list-executions.ts';
+import { listExecutions } from '../domain/wallets/wallet-automations/wallet-automation.ts';
 import type { Handler, PlannedHandler } from '../operation-context.ts';
 
 export const listWalletAutomations: Handler<'listWalletAutomations'> = async ({ query }, context) => {

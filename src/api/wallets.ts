@@ -1,20 +1,20 @@
 import { normalizeAddress } from '../assets/normalize-address.ts';
 import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
-import type { TransferPlan } from '../domain/money/wallet-actions/plan-transfer.ts';
-import * as quoteTransfer from '../domain/money/wallet-actions/quote-transfer.ts';
-import { prepareQuote, type QuotePlan } from '../domain/money/wallet-actions/quote-transfer.ts';
-import * as walletActions from '../domain/money/wallet-actions/transfer-from-wallet.ts';
-import { prepareTransfer } from '../domain/money/wallet-actions/transfer-from-wallet.ts';
-import { walletActionView } from '../domain/money/wallet-actions/wallet-action-view.ts';
-import * as exportWalletModule from '../domain/requests/wallet-rpc/export-wallet.ts';
-import { prepareRpc } from '../domain/requests/wallet-rpc/prepare-rpc.ts';
-import { rawSignWithWallet } from '../domain/requests/wallet-rpc/raw-sign-with-wallet.ts';
-import type { RpcPlan } from '../domain/requests/wallet-rpc/rpc-plan.ts';
-import { signWithWallet } from '../domain/requests/wallet-rpc/sign-with-wallet.ts';
-import * as balances from '../domain/wallets/balances/wallet-balance.ts';
-import * as recovery from '../domain/wallets/recovery/create-wallets-with-recovery.ts';
-import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/authenticate-user.ts';
-import * as userKeys from '../domain/wallets/user-keys/authenticate-wallets.ts';
+import * as walletActions from '../domain/money/wallet-actions/transfer.ts';
+import {
+  prepareQuote,
+  prepareTransfer,
+  type QuotePlan,
+  type TransferPlan,
+} from '../domain/money/wallet-actions/transfer.ts';
+import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
+import * as exportWalletVerbs from '../domain/requests/wallet-rpc/export-wallet.ts';
+import { prepareRpc, type RpcPlan } from '../domain/requests/wallet-rpc/plan-rpc.ts';
+import { rawSignWithWallet, signWithWallet } from '../domain/requests/wallet-rpc/wallet-rpc.ts';
+import * as balances from '../domain/wallets/balances/balances.ts';
+import * as recovery from '../domain/wallets/recovery/wallet-recovery.ts';
+import * as userKeys from '../domain/wallets/user-keys/user-key.ts';
+import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/user-key.ts';
 import {
   authoritiesOfNewWallets,
   authorityOfNewWallet,
@@ -24,17 +24,13 @@ import {
   attachAutomations,
   attachedAutomations,
   detachAutomations,
-} from '../domain/wallets/wallet-automations/attach-automations.ts';
-import * as archiveWalletModule from '../domain/wallets/wallets/archive-wallet.ts';
-import * as assignWalletEntityModule from '../domain/wallets/wallets/assign-wallet-entity.ts';
-import { beginImport } from '../domain/wallets/wallets/begin-import.ts';
+} from '../domain/wallets/wallet-automations/wallet-automation.ts';
+import * as createWalletVerbs from '../domain/wallets/wallets/create-wallet.ts';
 import { createPreparedWallet } from '../domain/wallets/wallets/create-wallet.ts';
-import * as createWalletsBatchModule from '../domain/wallets/wallets/create-wallets-batch.ts';
-import { findWallet, findWalletByAddress } from '../domain/wallets/wallets/find-wallet.ts';
-import { finishImport } from '../domain/wallets/wallets/finish-import.ts';
-import * as listWalletsModule from '../domain/wallets/wallets/list-wallets.ts';
-import * as updateWalletModule from '../domain/wallets/wallets/update-wallet.ts';
-import { walletView } from '../domain/wallets/wallets/wallet-view.ts';
+import * as findWalletVerbs from '../domain/wallets/wallets/find-wallet.ts';
+import { findWallet, findWalletByAddress, walletView } from '../domain/wallets/wallets/find-wallet.ts';
+import { beginImport, finishImport } from '../domain/wallets/wallets/import-wallet.ts';
+import * as updateWalletVerbs from '../domain/wallets/wallets/update-wallet.ts';
 import type { TransferActionResponse } from '../generated/schemas.ts';
 import type { Handler, PlannedHandler } from '../operation-context.ts';
 
@@ -55,7 +51,7 @@ export const submitWalletImport: Handler<'submitWalletImport'> = async ({ body }
   walletView(await finishImport(context, body));
 
 export const exportWallet: Handler<'exportWallet'> = ({ path, body }, context) =>
-  exportWalletModule.exportWallet(context, path.wallet_id, body);
+  exportWalletVerbs.exportWallet(context, path.wallet_id, body);
 
 export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context) =>
   rawSignWithWallet(context, path.wallet_id, body);
@@ -76,7 +72,7 @@ export const listWallets: Handler<'listWallets'> = async ({ query }, context) =>
     entityId: query.entity_id,
     includeArchived: query.include_archived,
   };
-  const { wallets, nextCursor } = await listWalletsModule.listWallets(context, filter, query);
+  const { wallets, nextCursor } = await findWalletVerbs.listWallets(context, filter, query);
   return { data: wallets.map(walletView), next_cursor: nextCursor };
 };
 
@@ -93,7 +89,7 @@ export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }
 export const createWalletsBatch: PlannedHandler<'createWalletsBatch', readonly NewAuthority[]> = {
   plan: ({ body }, context) => authoritiesOfNewWallets(context, body.wallets),
   run: async ({ body }, context, planned) => ({
-    results: await createWalletsBatchModule.createWalletsBatch(context, body.wallets, planned),
+    results: await createWalletVerbs.createWalletsBatch(context, body.wallets, planned),
   }),
 };
 
@@ -106,10 +102,10 @@ export const getWallet: Handler<'getWallet'> = async ({ path, query }, context) 
 };
 
 export const updateWallet: Handler<'updateWallet'> = async ({ path, body }, context) =>
-  walletView(await updateWalletModule.updateWallet(context, path.wallet_id, body));
+  walletView(await updateWalletVerbs.updateWallet(context, path.wallet_id, body));
 
 export const archiveWallet: Handler<'archiveWallet'> = async ({ path }, context) =>
-  walletView(await archiveWalletModule.archiveWallet(context, path.wallet_id));
+  walletView(await updateWalletVerbs.archiveWallet(context, path.wallet_id));
 
 export const attachWalletAutomations: Handler<'attachWalletAutomations'> = async (
   { path, body },
@@ -130,7 +126,7 @@ export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, quer
   balances.getWalletBalance(context, path.wallet_id, query);
 
 export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }, context) =>
-  assignWalletEntityModule.assignWalletEntity(context, path.wallet_id, body);
+  updateWalletVerbs.assignWalletEntity(context, path.wallet_id, body);
 
 export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>
   listWalletTransactions(context, path.wallet_id, query);
@@ -150,7 +146,7 @@ export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPl
 export const quoteWalletTransfer: PlannedHandler<'quoteWalletTransfer', QuotePlan> = {
   plan: ({ path, body }, context) => prepareQuote(context, path.wallet_id, body),
   run: ({ path, body }, context, planned) =>
-    quoteTransfer.quoteWalletTransfer(context, { walletId: path.wallet_id, body, planned }),
+    walletActions.quoteWalletTransfer(context, { walletId: path.wallet_id, body, planned }),
 };
 
 export const createWalletsWithRecovery: Handler<'createWalletsWithRecovery'> = ({ body }, context) =>

@@ -1,24 +1,21 @@
-import * as changeWebhookEndpoint from '../domain/access/webhooks/change-webhook-endpoint.ts';
-import * as webhooks from '../domain/access/webhooks/find-webhook-endpoint.ts';
-import { findWebhookEndpoint } from '../domain/access/webhooks/find-webhook-endpoint.ts';
 import * as webhookDeliveries from '../domain/access/webhooks/webhook-deliveries.ts';
 import { webhookDeliveryView } from '../domain/access/webhooks/webhook-deliveries.ts';
-import { webhookEndpointView } from '../domain/access/webhooks/webhook-endpoint-view.ts';
-import * as webhookSecrets from '../domain/access/webhooks/webhook-secrets.ts';
+import * as webhookEndpoint from '../domain/access/webhooks/webhook-endpoint.ts';
+import { findWebhookEndpoint, webhookEndpointView } from '../domain/access/webhooks/webhook-endpoint.ts';
 import type { Handler } from '../operation-context.ts';
 
 export const listWebhookEndpoints: Handler<'listWebhookEndpoints'> = async ({ query }, context) => {
-  const { endpoints, nextCursor } = await webhooks.listWebhookEndpoints(context, query);
+  const { endpoints, nextCursor } = await webhookEndpoint.listWebhookEndpoints(context, query);
   return { data: endpoints.map(webhookEndpointView), next_cursor: nextCursor };
 };
 
 export const createWebhookEndpoint: Handler<'createWebhookEndpoint'> = async ({ body }, context) => {
-  const { endpoint, secret } = await changeWebhookEndpoint.createWebhookEndpoint(context, body);
+  const { endpoint, secret } = await webhookEndpoint.createWebhookEndpoint(context, body);
   return { ...webhookEndpointView(endpoint), secret };
 };
 
 export const deleteWebhookEndpoint: Handler<'deleteWebhookEndpoint'> = async ({ path }, context) => {
-  await changeWebhookEndpoint.deleteWebhookEndpoint(context, path.endpoint_id);
+  await webhookEndpoint.deleteWebhookEndpoint(context, path.endpoint_id);
   return { success: true };
 };
 
@@ -26,10 +23,10 @@ export const getWebhookEndpoint: Handler<'getWebhookEndpoint'> = async ({ path }
   webhookEndpointView(await findWebhookEndpoint(context, path.endpoint_id));
 
 export const updateWebhookEndpoint: Handler<'updateWebhookEndpoint'> = async ({ path, body }, context) =>
-  webhookEndpointView(await changeWebhookEndpoint.updateWebhookEndpoint(context, path.endpoint_id, body));
+  webhookEndpointView(await webhookEndpoint.updateWebhookEndpoint(context, path.endpoint_id, body));
 
 export const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = async ({ path, body }, context) => {
-  const { endpoint, secret } = await webhookSecrets.rotateWebhookSecret(context, path.endpoint_id, body);
+  const { endpoint, secret } = await webhookEndpoint.rotateWebhookSecret(context, path.endpoint_id, body);
   return { ...webhookEndpointView(endpoint), secret };
 };
 

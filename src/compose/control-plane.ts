@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config.ts';
-import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
+import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import { secretProperties } from '../generated/secrets.ts';
 import type { Mount } from '../http/app.ts';
 import { type Brand, createBrand, createControlBrand } from '../http/brand.ts';
@@ -15,16 +15,16 @@ import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../operation-context.ts';
 import { packageRoot, packageVersion } from '../package-root.ts';
-import type {
-  ControlContext,
-  ControllableCards,
-  ControllableChains,
-  ControllableClock,
-  ControllableFiat,
-  ControllablePrices,
-  ControllableSnapshots,
+import {
+  type ControlContext,
+  type ControllableCards,
+  type ControllableChains,
+  type ControllableClock,
+  type ControllableFiat,
+  type ControllablePrices,
+  type ControllableSnapshots,
+  runControlOperation,
 } from '../sandbox/control-plane.ts';
-import { runControlOperation } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
 import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';

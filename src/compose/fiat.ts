@@ -2,7 +2,7 @@ import { connectBridge } from '../adapters/bridge/connect.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noFiatProviders } from '../adapters/fiat-providers-none.ts';
 import type { BridgeSettings } from '../config-fiat.ts';
-import { hurryCustomers } from '../domain/money/fiat-customers/refresh-customer.ts';
+import { hurryCustomers } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import type { Mount } from '../http/app.ts';
 import { providerHints } from '../http/hints/provider-hints.ts';
 import type { inUnitOf } from '../http/unit-of-work.ts';

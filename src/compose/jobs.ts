@@ -1,4 +1,4 @@
-import { hasAnnouncedDelivery } from '../domain/base/events/record-event.ts';
+import { hasAnnouncedDelivery } from '../domain/base/events/events.ts';
 import { recordingChanges } from '../http/audit/audited-unit.ts';
 import { createBrand } from '../http/brand.ts';
 import { inUnitOf, type OpenUnit, watching } from '../http/unit-of-work.ts';

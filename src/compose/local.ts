@@ -7,7 +7,7 @@ import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import type { SandboxConfig } from '../config.ts';
-import { createAuditTrail } from '../domain/base/audit/audit-trail.ts';
+import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
 import type { PipelineOptions } from '../http/pipeline.ts';
 import type { RateLimitOptions } from '../http/rate-limit.ts';

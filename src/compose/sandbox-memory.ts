@@ -12,7 +12,7 @@ import {
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
-import { drawAppSecret } from '../domain/access/apps/app-secret.ts';
+import { drawAppSecret } from '../domain/access/apps/find-app.ts';
 import { isLoopbackHost } from '../http/origins/local-caller.ts';
 import { makeFolder } from '../make-folder.ts';
 import { encodeSnapshot, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';

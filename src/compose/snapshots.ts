@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
 import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
 import type { SandboxConfig } from '../config.ts';
-import { masterKeyCheckBinding } from '../domain/base/sealed-keys/seal-bindings.ts';
+import { masterKeyCheckBinding } from '../domain/base/sealed-keys/sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import { ApiError, notFound } from '../errors.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { AdjustableClock } from '../adapters/clock.ts';
 import type { SandboxVault } from '../adapters/vault/sandbox-vault.ts';
-import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
-import type { StoredAuditTrail } from '../domain/base/audit/audit-trail.ts';
-import { newestSequence } from '../domain/base/events/list-events.ts';
+import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
+import type { StoredAuditTrail } from '../domain/base/audit/audit-log.ts';
+import { newestSequence } from '../domain/base/events/events.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { UseLog } from '../ports/use-log.ts';

@@ -1,18 +1,17 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
+import { ATTEMPT_TIMEOUT_MS, type SigningSecret } from '../domain/access/webhooks/due-deliveries.ts';
 import {
   type EndpointRow,
   holdEndpoint,
   readClaimedEndpoint,
   releaseEndpoint,
-} from '../domain/access/webhooks/claim-endpoints.ts';
-import { ATTEMPT_TIMEOUT_MS } from '../domain/access/webhooks/retry-schedule.ts';
+} from '../domain/access/webhooks/fan-out-events.ts';
 import {
   openWebhookSecret,
   readWebhookSecrets,
   type SecretRow,
-} from '../domain/access/webhooks/webhook-secrets.ts';
-import type { Claimant } from '../domain/base/processes/claims.ts';
+} from '../domain/access/webhooks/webhook-endpoint.ts';
+import type { Claimant } from '../domain/base/processes/server-processes.ts';
 import type { JobContext } from './job-context.ts';
 import type { StayAlive } from './stay-alive.ts';
 

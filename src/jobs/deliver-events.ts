@@ -1,5 +1,8 @@
-import { claimEndpoints, isAnyEndpointWaiting } from '../domain/access/webhooks/claim-endpoints.ts';
-import { fanOutEvents } from '../domain/access/webhooks/fan-out-events.ts';
+import {
+  claimEndpoints,
+  fanOutEvents,
+  isAnyEndpointWaiting,
+} from '../domain/access/webhooks/fan-out-events.ts';
 import type { DelayDelivery } from '../ports/fault-injection.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { createDeliverySlots } from './delivery-slots.ts';

@@ -1,7 +1,11 @@
-import { attemptDelivery } from '../domain/access/webhooks/attempt-delivery.ts';
-import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access/webhooks/due-deliveries.ts';
+import {
+  attemptDelivery,
+  type DueDelivery,
+  type Lane,
+  MAX_ATTEMPTS,
+  readDueDeliveries,
+} from '../domain/access/webhooks/due-deliveries.ts';
 import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
-import { MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { type ClaimedEndpoint, claimedEndpoint } from './claimed-endpoint.ts';
 import type { DeliverySlots, EndpointSlots } from './delivery-slots.ts';

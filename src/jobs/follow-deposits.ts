@@ -2,8 +2,8 @@ import {
   claimTransfers,
   recordDeposits,
   releaseTransfers,
-} from '../domain/money/transactions/record-deposits.ts';
-import { watchedAddresses } from '../domain/money/transactions/watched-addresses.ts';
+  watchedAddresses,
+} from '../domain/money/transactions/record-funds.ts';
 import type { AnyChain } from '../ports/chains.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';

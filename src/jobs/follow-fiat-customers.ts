@@ -2,7 +2,7 @@ import {
   askAbout,
   claimDueCustomers,
   storeClaimed,
-} from '../domain/money/fiat-customers/refresh-customer.ts';
+} from '../domain/money/fiat-customers/customer-snapshot.ts';
 import type { FiatPlace } from '../ports/fiat-providers.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';

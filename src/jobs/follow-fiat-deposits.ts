@@ -4,12 +4,12 @@ import {
   findArrival,
   type SentDeposit,
 } from '../domain/money/fiat-deposits/complete-deposits.ts';
-import type { StoredDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
 import {
   askAboutAccount,
   claimDueAccounts,
   keepAccount,
-} from '../domain/money/fiat-deposits/keep-deposit-accounts.ts';
+} from '../domain/money/fiat-deposits/deposit-account.ts';
+import type { StoredDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import {
   type FiatPosition,
   listFiatPositions,

@@ -1,18 +1,17 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
-  advanceTransaction,
-  type Finding,
-  unchanged,
-} from '../domain/money/transactions/advance-transaction.ts';
-import {
   claimDueTransactions,
   type DueTransaction,
 } from '../domain/money/transactions/claim-transactions.ts';
 import { findFinalSibling, readDoubt } from '../domain/money/transactions/doubt.ts';
-import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
-import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
-import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
-import type { TransactionStatus } from '../domain/money/transactions/transaction-state.ts';
+import {
+  advanceTransaction,
+  type Finding,
+  followTransaction,
+  recordStillPending,
+  unchanged,
+} from '../domain/money/transactions/follow-transaction.ts';
+import type { TransactionRow, TransactionStatus } from '../domain/money/transactions/transaction.entity.ts';
 import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,4 +1,9 @@
-import { claimDueCards, type DueCard, reportToIssuer, settleCard } from '../domain/money/cards/keep-cards.ts';
+import {
+  claimDueCards,
+  type DueCard,
+  reportToIssuer,
+  settleCard,
+} from '../domain/money/cards/update-card.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,5 +1,5 @@
-import { expiringDeliveries, expiringEvents } from '../domain/access/webhooks/drop-old-deliveries.ts';
-import { partitionedRecords } from '../domain/base/audit/trim-records.ts';
+import { expiringDeliveries, expiringEvents } from '../domain/access/webhooks/webhook-deliveries.ts';
+import { partitionedRecords } from '../domain/base/audit/audit-log.ts';
 import { dropOldest, extendTable } from '../domain/base/partitions/keep-table.ts';
 import { expiringUses } from '../domain/wallets/wallet-uses/find-uses.ts';
 import type { JobContext } from './job-context.ts';

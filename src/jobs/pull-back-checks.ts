@@ -1,4 +1,4 @@
-import { pullBackChecks } from '../domain/money/transactions/pull-back-checks.ts';
+import { pullBackChecks } from '../domain/money/transactions/claim-transactions.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { releaseEndpointsOf } from '../domain/access/webhooks/claim-endpoints.ts';
-import type { Claimant } from '../domain/base/processes/claims.ts';
-import { releaseExecutionsOf } from '../domain/money/automation-runs/claim-executions.ts';
-import { releaseCustomersOf } from '../domain/money/fiat-customers/refresh-customer.ts';
+import { releaseEndpointsOf } from '../domain/access/webhooks/fan-out-events.ts';
+import type { Claimant } from '../domain/base/processes/server-processes.ts';
+import { releaseExecutionsOf } from '../domain/money/automation-runs/executions.ts';
+import { releaseCustomersOf } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import { releaseTransactionsOf } from '../domain/money/transactions/claim-transactions.ts';
-import { releaseChainsOf } from '../domain/money/transactions/record-deposits.ts';
+import { releaseChainsOf } from '../domain/money/transactions/record-funds.ts';
 import { releaseStepsOf } from '../domain/money/wallet-actions/due-steps.ts';
-import { settleInterruptedIntents } from '../domain/requests/intents/settle-intent.ts';
+import { settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
 import type { Services } from '../operation-context.ts';
 
 const releases = [

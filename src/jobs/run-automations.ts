@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { StoredExecution } from '../domain/access/automations/execution.entity.ts';
-import { claimDueExecutions } from '../domain/money/automation-runs/claim-executions.ts';
+import type { StoredExecution } from '../domain/access/automations/automation.entity.ts';
+import { claimDueExecutions } from '../domain/money/automation-runs/executions.ts';
 import { runExecution } from '../domain/money/automation-runs/run-execution.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';

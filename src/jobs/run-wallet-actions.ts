@@ -1,6 +1,6 @@
-import { endExecutionOfAction } from '../domain/money/automation-runs/end-execution.ts';
+import { endExecutionOfAction } from '../domain/money/automation-runs/executions.ts';
 import { finishWalletActions } from '../domain/money/wallet-actions/finish-wallet-actions.ts';
-import { settleIntentOfAction } from '../domain/requests/intents/settle-intent.ts';
+import { settleIntentOfAction } from '../domain/requests/intents/execute-intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,7 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { SeenLog } from '../domain/base/audit/lost-changes.ts';
-import { SEQUENCED_AT_ONCE, sequenceRecords } from '../domain/base/audit/sequence-records.ts';
-import { signCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
+import {
+  SEQUENCED_AT_ONCE,
+  type SeenLog,
+  sequenceRecords,
+  signCheckpoint,
+} from '../domain/base/audit/audit-tree.ts';
 import type { ChangeHold } from '../ports/restores/change-hold.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';

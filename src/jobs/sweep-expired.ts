@@ -1,11 +1,11 @@
 import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
-import { dropOldDeliveries } from '../domain/access/webhooks/drop-old-deliveries.ts';
-import { dropOldCheckpoints } from '../domain/base/audit/sign-checkpoint.ts';
+import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
+import { dropOldCheckpoints } from '../domain/base/audit/audit-tree.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
 import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';
-import { dropExpiredOauth } from '../domain/wallets/oauth/drop-expired.ts';
+import { dropExpiredOauth } from '../domain/wallets/oauth/device-codes.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallets/wallet-uses/find-uses.ts';
-import { dropExpiredImports } from '../domain/wallets/wallets/begin-import.ts';
+import { dropExpiredImports } from '../domain/wallets/wallets/import-wallet.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,16 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { takeLastRecord } from '../domain/base/audit/audit-log.ts';
 import {
   type AcknowledgedChange,
   compareLog,
   continuesLog,
   countLost,
   findPlaced,
+  getSignedCheckpoint,
   openSeenLog,
   readLog,
   type SeenLog,
-} from '../domain/base/audit/lost-changes.ts';
-import { getSignedCheckpoint } from '../domain/base/audit/sign-checkpoint.ts';
-import { takeLastRecord } from '../domain/base/audit/write-record.ts';
+} from '../domain/base/audit/audit-tree.ts';
 import {
   type DatabaseIdentity,
   findIdentity,

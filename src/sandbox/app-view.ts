@@ -1,5 +1,5 @@
 import type { App } from '../domain/access/apps/app.entity.ts';
-import { withoutTestCodes } from '../domain/access/apps/test-accounts.ts';
+import { withoutTestCodes } from '../domain/access/apps/app.ts';
 import type { SandboxApp } from './generated/schemas.ts';
 
 /** The control plane's representation of an app, without its secrets. */

@@ -1,9 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { WebhookDeliveryEntity } from '../domain/access/webhooks/webhook-delivery.entity.ts';
-import { WebhookEndpointEntity } from '../domain/access/webhooks/webhook-endpoint.entity.ts';
+import { WebhookDeliveryEntity, WebhookEndpointEntity } from '../domain/access/webhooks/webhook.entity.ts';
 import { FiatCustomerEntity } from '../domain/money/fiat-customers/fiat-customer.entity.ts';
 import { TransactionEntity } from '../domain/money/transactions/transaction.entity.ts';
-import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action-step.entity.ts';
+import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action.entity.ts';
 
 /** Longer than any check or retry is planned ahead. */
 export const LONGEST_PLAN_MS = 24 * 3_600_000;

@@ -1,5 +1,5 @@
-import { getCardOfIssuer } from '../domain/money/cards/find-card.ts';
-import { centsText } from '../domain/money/cards/statement-file.ts';
+import { getCardOfIssuer } from '../domain/money/cards/card.ts';
+import { centsText } from '../domain/money/cards/card-transactions.ts';
 import { ApiError, invalidField, notFound } from '../errors.ts';
 import type { ControlContext, TestPayment } from './control-plane.ts';
 import type { SandboxCardPayment } from './generated/schemas.ts';

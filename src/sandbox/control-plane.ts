@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperatorCaller } from '../domain/access/operators/operator-caller.ts';
-import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
+import type { OperatorCaller } from '../domain/access/operators/operator.ts';
+import type { AnalysisContext } from '../domain/requests/policy-analysis/explain-policy.ts';
 import type { CardEnvironment, CardPayment } from '../ports/card-issuers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';

@@ -1,4 +1,4 @@
-import { getFiatDeposit } from '../domain/money/fiat-deposits/find-fiat-deposit.ts';
+import { getFiatDeposit } from '../domain/money/fiat-deposits/record-fiat-deposits.ts';
 import { ApiError, notFound } from '../errors.ts';
 import type { ControlContext } from './control-plane.ts';
 

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { findApp } from '../domain/access/apps/find-app.ts';
-import { showUserCode } from '../domain/wallets/oauth/codes.ts';
-import type { OauthDeviceCode } from '../domain/wallets/oauth/oauth-device-code.entity.ts';
+import { showUserCode } from '../domain/wallets/oauth/device-codes.ts';
+import type { OauthDeviceCode } from '../domain/wallets/oauth/oauth.entity.ts';
 import type { SandboxDeviceCode } from './generated/schemas.ts';
 
 /** A device code without the code of the device. */

@@ -1,4 +1,4 @@
-import type { EarnVault } from '../domain/money/earn/find-vault.ts';
+import type { EarnVault } from '../domain/money/earn/earn-vault.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { SandboxEarnVault } from './generated/schemas.ts';
 

@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../domain/base/events/list-events.ts';
+import type { RecordedEvent } from '../domain/base/events/events.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { SandboxEvent } from './generated/schemas.ts';
 

@@ -1,21 +1,24 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { AggregationEntity } from '../domain/access/aggregations/aggregation.entity.ts';
-import { AggregationRecordEntity } from '../domain/access/aggregations/aggregation-record.entity.ts';
+import {
+  AggregationEntity,
+  AggregationRecordEntity,
+} from '../domain/access/aggregations/aggregation.entity.ts';
 import { listApps } from '../domain/access/apps/find-app.ts';
-import { ExecutionEntity } from '../domain/access/automations/execution.entity.ts';
-import { WebhookDeliveryEntity } from '../domain/access/webhooks/webhook-delivery.entity.ts';
-import { WebhookSecretEntity } from '../domain/access/webhooks/webhook-secret.entity.ts';
+import { ExecutionEntity } from '../domain/access/automations/automation.entity.ts';
+import { WebhookDeliveryEntity, WebhookSecretEntity } from '../domain/access/webhooks/webhook.entity.ts';
 import { CardEntity } from '../domain/money/cards/card.entity.ts';
 import { FiatCustomerEntity } from '../domain/money/fiat-customers/fiat-customer.entity.ts';
-import { FiatDepositEntity } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
-import { FiatDepositAccountEntity } from '../domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
+import {
+  FiatDepositAccountEntity,
+  FiatDepositEntity,
+} from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import { TransactionEntity } from '../domain/money/transactions/transaction.entity.ts';
-import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action-step.entity.ts';
+import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action.entity.ts';
 import { IntentEntity } from '../domain/requests/intents/intent.entity.ts';
-import { showUserCode } from '../domain/wallets/oauth/codes.ts';
-import { OauthDeviceCodeEntity } from '../domain/wallets/oauth/oauth-device-code.entity.ts';
+import { showUserCode } from '../domain/wallets/oauth/device-codes.ts';
+import { OauthDeviceCodeEntity } from '../domain/wallets/oauth/oauth.entity.ts';
 import { UserKeyEntity } from '../domain/wallets/user-keys/user-key.entity.ts';
-import { WalletImportEntity } from '../domain/wallets/wallets/wallet-import.entity.ts';
+import { WalletImportEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import type { SandboxUpcomingKind } from './generated/schemas.ts';
 
 /** Something that becomes due. When the clock shows `atMs`, it has happened. */

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { findEvent, listEvents, newestSequence } from '../domain/base/events/list-events.ts';
+import { findEvent, listEvents, newestSequence } from '../domain/base/events/events.ts';
 import { invalidQuery } from '../errors.ts';
 import type { ControlContext, ControlInput } from './control-plane.ts';
 import { eventView } from './event-view.ts';

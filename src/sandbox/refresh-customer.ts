@@ -1,6 +1,5 @@
+import { askAbout, storeSnapshot } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import type { StoredFiatCustomer } from '../domain/money/fiat-customers/fiat-customer.entity.ts';
-import { askAbout } from '../domain/money/fiat-customers/refresh-customer.ts';
-import { storeSnapshot } from '../domain/money/fiat-customers/store-snapshot.ts';
 import type { ControlContext } from './control-plane.ts';
 
 /** Asks the provider about a customer and stores the answer, with the event of a change. Returns the current row. */

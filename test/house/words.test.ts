@@ -33,7 +33,7 @@ test('only the compositions know whether this is a sandbox or production', () =>
     /^src\/(compose|admin|client|cli|adapters|signer|sandbox|init|inspector|testing|verify)\/|^src\/config|^mocks\//;
   // A setting of express, and the environment of a provider that requests mean when they name none.
   const known =
-    /^src\/(http\/app|domain\/money\/fiat-customers\/find-provider)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
+    /^src\/(http\/app|domain\/money\/fiat-customers\/find-customer)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
   const places = placesOf(/\w*(sandbox|production)\w*/gi, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
@@ -51,7 +51,7 @@ test('only storage, and the code that opens a database, know which database it i
 
 test('no verb forks the entity manager, which would take a second connection during a request', () => {
   // What is looked up before there is an operation, by the credentials check.
-  const known = /^src\/domain\/(access\/apps\/app-directory|wallets\/tokens\/verify-access-token)\.ts: /;
+  const known = /^src\/domain\/(access\/apps\/app|wallets\/tokens\/access-tokens)\.ts: /;
   const places = placesOf(/\.fork\(/g, /^src\/(?!domain\/|api\/)/);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
@@ -72,7 +72,7 @@ test('an intent’s status is written where its transitions are, and where a cha
     .map(({ path }) => path);
   expect(writers).toEqual([
     'src/domain/base/resource-changes/dismiss-intents.ts',
-    'src/domain/requests/intents/intent-state.ts',
+    'src/domain/requests/intents/find-intent.ts',
   ]);
 });
 

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { getAccountBalance } from '../../src/domain/wallets/accounts/account-balance.ts';
-import { createAccount, updateAccount } from '../../src/domain/wallets/accounts/change-accounts.ts';
-import { findAccount, listAccounts } from '../../src/domain/wallets/accounts/find-account.ts';
+import {
+  createAccount,
+  findAccount,
+  getAccountBalance,
+  listAccounts,
+  updateAccount,
+} from '../../src/domain/wallets/accounts/account.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import type { Chains, EvmChain } from '../../src/ports/chains.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';

@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createAppDirectory } from '../../src/domain/access/apps/app-directory.ts';
-import { createApp } from '../../src/domain/access/apps/create-app.ts';
+import {
+  createApp,
+  createAppDirectory,
+  rotateAppSecret,
+  updateApp,
+} from '../../src/domain/access/apps/app.ts';
 import { findApp, listApps } from '../../src/domain/access/apps/find-app.ts';
-import { rotateAppSecret, updateApp } from '../../src/domain/access/apps/update-app.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';

@@ -4,30 +4,30 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   createAggregation,
   deleteAggregation,
-} from '../../src/domain/access/aggregations/change-aggregation.ts';
-import { findAggregation } from '../../src/domain/access/aggregations/find-aggregation.ts';
+  findAggregation,
+} from '../../src/domain/access/aggregations/aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import {
   createConditionSet,
   deleteConditionSet,
-} from '../../src/domain/access/condition-sets/change-condition-set.ts';
+} from '../../src/domain/access/condition-sets/condition-set.ts';
 import {
   addConditionSetItems,
   deleteConditionSetItem,
   listConditionSetItems,
   replaceConditionSetItems,
 } from '../../src/domain/access/condition-sets/condition-set-items.ts';
-import { createPolicy } from '../../src/domain/access/policies/create-policy.ts';
-import { deletePolicy } from '../../src/domain/access/policies/delete-policy.ts';
 import { decide, evaluatePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
 import { findPolicy } from '../../src/domain/access/policies/find-policy.ts';
 import {
+  createPolicy,
   createPolicyRule,
+  deletePolicy,
   deletePolicyRule,
+  updatePolicy,
   updatePolicyRule,
-} from '../../src/domain/access/policies/policy-rules.ts';
-import { updatePolicy } from '../../src/domain/access/policies/update-policy.ts';
-import { applicablePolicies } from '../../src/domain/wallets/wallet-uses/applicable-policies.ts';
+} from '../../src/domain/access/policies/policy.ts';
+import { applicablePolicies } from '../../src/domain/wallets/wallet-uses/use-wallet.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
 import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';

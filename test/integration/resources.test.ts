@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
-import { WebhookSecretEntity } from '../../src/domain/access/webhooks/webhook-secret.entity.ts';
-import { rotateSigningKey } from '../../src/domain/wallets/tokens/signing-keys.ts';
+import { WebhookSecretEntity } from '../../src/domain/access/webhooks/webhook.entity.ts';
+import { rotateSigningKey } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { OperationId, Operations } from '../../src/generated/operations.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../support/run-operations.ts';

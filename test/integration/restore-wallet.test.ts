@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { restoreWallet } from '../../src/domain/wallets/wallets/restore-wallet.ts';
+import { restoreWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
 import { call, refusal } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { runCommand, temporaryFolder } from '../support/run-custos.ts';

@@ -14,8 +14,8 @@ import {
   walletImportBinding,
   walletKeyBinding,
   webhookSecretBinding,
-} from '../../src/domain/base/sealed-keys/seal-bindings.ts';
-import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
+} from '../../src/domain/base/sealed-keys/sealed-keys.ts';
+import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
 import type { SealBinding, SealedKey } from '../../src/ports/key-vault.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
-import { createAggregation } from '../../src/domain/access/aggregations/change-aggregation.ts';
+import { createAggregation } from '../../src/domain/access/aggregations/aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { beginImport } from '../../src/domain/wallets/wallets/begin-import.ts';
+import { beginImport } from '../../src/domain/wallets/wallets/import-wallet.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
 import type { PolicyAction } from '../../src/policy/action.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listOrganizations } from '../../src/domain/access/organizations/find-organization.ts';
-import { admitWallet } from '../../src/domain/access/organizations/wallet-entity.ts';
+import { admitWallet, listOrganizations } from '../../src/domain/access/organizations/organization.ts';
 import {
   findUser,
   findUserByAccount,
@@ -8,8 +7,7 @@ import {
   requireUsers,
 } from '../../src/domain/access/user-records/find-user.ts';
 import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowlist.ts';
-import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
-import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
+import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
 import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts.ts';
 import type { Organization, User } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/operation-context.ts';

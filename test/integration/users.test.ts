@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { createUserKey } from '../../src/domain/wallets/user-keys/create-user-key.ts';
+import { createUserKey } from '../../src/domain/wallets/user-keys/user-key.ts';
 import type { User } from '../../src/generated/schemas.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';

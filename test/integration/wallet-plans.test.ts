@@ -2,8 +2,11 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Tables } from '../../src/domain/tables.ts';
-import { findWallet, findWalletByAddress } from '../../src/domain/wallets/wallets/find-wallet.ts';
-import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
+import {
+  findWallet,
+  findWalletByAddress,
+  listWallets,
+} from '../../src/domain/wallets/wallets/find-wallet.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf } from './contexts.ts';
 import { planOf, plantManyWallets } from './plans.ts';

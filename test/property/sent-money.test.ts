@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { expect, test } from 'vitest';
-import type { TransactionRow } from '../../src/domain/money/transactions/transaction-row.ts';
+import type { TransactionRow } from '../../src/domain/money/transactions/transaction.entity.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';

@@ -5,7 +5,7 @@ import {
   isTerminal,
   type TransactionStatus,
   wayTo,
-} from '../../src/domain/money/transactions/transaction-state.ts';
+} from '../../src/domain/money/transactions/transaction.entity.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';

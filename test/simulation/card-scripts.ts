@@ -1,5 +1,5 @@
 import { encodeFunctionData, erc20Abi } from 'viem';
-import { issueAccessToken } from '../../src/domain/wallets/tokens/issue-tokens.ts';
+import { issueAccessToken } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import type { KnownCard } from './model.ts';

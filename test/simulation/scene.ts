@@ -1,6 +1,6 @@
 import { assetNamed } from '../../src/assets/known-assets.ts';
 import { chainNamed } from '../../src/assets/known-chains.ts';
-import { addVault } from '../../src/domain/money/earn/add-vault.ts';
+import { addVault } from '../../src/domain/money/earn/earn-vault.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { verify } from '../support/fiat/customers.ts';
 import type { QuorumRule } from './authority.ts';

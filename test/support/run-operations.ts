@@ -12,7 +12,7 @@ import { knownChains } from '../../src/assets/known-chains.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import type { ConfiguredCeilings } from '../../src/authorization/requested/requested-fees.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
-import { createApp } from '../../src/domain/access/apps/create-app.ts';
+import { createApp } from '../../src/domain/access/apps/app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';

@@ -5,9 +5,9 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import { walletKeyBinding } from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
-import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet-row.ts';
-import { walletView } from '../../../src/domain/wallets/wallets/wallet-view.ts';
+import { walletKeyBinding } from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
+import { walletView } from '../../../src/domain/wallets/wallets/find-wallet.ts';
+import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
 import type {
   CreateAggregationRequest,
   CreatePolicyRequest,

@@ -15,8 +15,7 @@ import {
   writeBundle,
 } from '../../crypto/tlog/tiles.ts';
 import { getVerifier } from '../../domain/base/audit/audit-keys.ts';
-import { readEntries, tileReader } from '../../domain/base/audit/sequence-records.ts';
-import { getSignedCheckpoint } from '../../domain/base/audit/sign-checkpoint.ts';
+import { getSignedCheckpoint, readEntries, tileReader } from '../../domain/base/audit/audit-tree.ts';
 import { makeFolder } from '../../make-folder.ts';
 import { StartError } from '../../start-error.ts';
 import { requireMigrated, withDatabase } from '../administration.ts';

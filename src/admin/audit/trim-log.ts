@@ -6,8 +6,8 @@ import {
   deleteRecordsBelow,
   dropRecordsBelow,
   firstRecordSince,
-} from '../../domain/base/audit/trim-records.ts';
-import { writeRecord } from '../../domain/base/audit/write-record.ts';
+  writeRecord,
+} from '../../domain/base/audit/audit-log.ts';
 import { StartError } from '../../start-error.ts';
 import { isLockTimeout } from '../../storage/database-errors.ts';
 import type { Database } from '../../storage/open-database.ts';

@@ -5,7 +5,7 @@ import type { VaultSettings } from '../../config-signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
 import { findLostWallets } from '../../domain/wallets/wallet-authorities/lost-wallets.ts';
-import { checkMasterKey } from '../../domain/wallets/wallets/check-master-key.ts';
+import { checkMasterKey } from '../../domain/wallets/wallets/wallet-keys.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   countWaitingDeliveries,
   type WaitingDeliveries,
-} from '../../domain/access/webhooks/skip-deliveries.ts';
+} from '../../domain/access/webhooks/due-deliveries.ts';
 import type { Tables } from '../../domain/tables.ts';
 
 /** Rows of each kind that the report lists; the rest is counted. */

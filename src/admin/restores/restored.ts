@@ -2,8 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { connectChains } from '../../adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../adapters/log.ts';
 import type { DatabaseConfig, NodesConfig } from '../../config.ts';
-import { recordChange } from '../../domain/access/operators/record-operator-action.ts';
-import { skipWaitingDeliveries } from '../../domain/access/webhooks/skip-deliveries.ts';
+import { recordChange } from '../../domain/access/operators/operator.ts';
+import { skipWaitingDeliveries } from '../../domain/access/webhooks/due-deliveries.ts';
 import {
   acceptAccounts,
   findRestore,

@@ -8,7 +8,7 @@ import { acmeWallet } from '../../../mocks/wallets.ts';
 import type { SandboxConfig } from '../../config.ts';
 import { KeyQuorumEntity } from '../../domain/access/key-quorums/key-quorum.entity.ts';
 import { PolicyEntity } from '../../domain/access/policies/policy.entity.ts';
-import { LinkedAccountEntity } from '../../domain/access/user-records/linked-account.entity.ts';
+import { LinkedAccountEntity } from '../../domain/access/user-records/user.entity.ts';
 import { isLoopbackHost } from '../../http/origins/local-caller.ts';
 import type { ReferenceDocument } from '../../http/pages/reference-document.ts';
 import type { ReferenceOptions } from '../../http/pages/reference-pages.ts';

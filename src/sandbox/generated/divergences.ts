@@ -111,18 +111,18 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
-    "path": "src/domain/access/automations/end-attachments.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
-    "text": "seconds, as in published samples of this event, although the wallet itself shows milliseconds.",
-    "path": "src/domain/wallets/wallets/archive-wallet.ts",
-    "symbol": "archiveWallet"
+    "text": "the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is left that could use it.",
+    "path": "src/domain/wallets/wallets/update-wallet.ts",
+    "symbol": "endCards"
    },
    {
-    "text": "the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is left that could use it.",
-    "path": "src/domain/wallets/wallets/end-cards.ts",
-    "symbol": "endCards"
+    "text": "seconds, as in published samples of this event, although the wallet itself shows milliseconds.",
+    "path": "src/domain/wallets/wallets/update-wallet.ts",
+    "symbol": "archiveWallet"
    }
   ]
  },
@@ -137,7 +137,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
-    "path": "src/domain/access/automations/find-automation.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
   ]
@@ -148,8 +148,13 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "any one account of the user is enough. Only email, phone and wallet accounts can be on the list.",
-    "path": "src/domain/wallets/allowlist/require-allowlisted.ts",
+    "path": "src/domain/wallets/allowlist/allowlist.ts",
     "symbol": "requireAllowlisted"
+   },
+   {
+    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "path": "src/domain/wallets/tokens/access-tokens.ts",
+    "symbol": "tokenIssuer"
    },
    {
     "text": "no e-mail or text messages are sent, so only test accounts have codes.",
@@ -162,19 +167,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "openSession"
    },
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
-    "path": "src/domain/wallets/tokens/token-terms.ts",
-    "symbol": "tokenIssuer"
+    "text": "longer texts are found only by their own look-up, not by search.",
+    "path": "src/domain/wallets/users/find-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
-   },
-   {
-    "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
-    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the most accounts of one user. Every response and event with the user contains all of them.",
@@ -199,23 +199,23 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
-    "path": "src/domain/wallets/tokens/token-terms.ts",
+    "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
-    "path": "src/domain/wallets/user-keys/authenticate-wallets.ts",
-    "symbol": "authenticateWallets"
-   },
-   {
     "text": "one hour, regardless of the expiry of the token that was exchanged.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
     "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
+   },
+   {
+    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
+    "symbol": "authenticateWallets"
    }
   ]
  },
@@ -230,17 +230,17 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
-    "path": "src/domain/wallets/tokens/token-terms.ts",
+    "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
     "text": "one hour, regardless of the expiry of the token that was exchanged.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
     "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    }
   ]
@@ -256,23 +256,23 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
-    "path": "src/domain/wallets/tokens/token-terms.ts",
+    "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
-    "path": "src/domain/wallets/user-keys/authenticate-wallets.ts",
-    "symbol": "authenticateWallets"
-   },
-   {
     "text": "one hour, regardless of the expiry of the token that was exchanged.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
     "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
-    "path": "src/domain/wallets/user-keys/create-user-key.ts",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
+   },
+   {
+    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
+    "symbol": "authenticateWallets"
    }
   ]
  },
@@ -319,17 +319,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "codes live a quarter of an hour, long enough to log in on another device.",
-    "path": "src/domain/wallets/oauth/authorize-device.ts",
+    "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "LIFETIME_SECONDS"
    },
    {
     "text": "undecided codes of one app at a time; each makes guessing a user code easier.",
-    "path": "src/domain/wallets/oauth/authorize-device.ts",
+    "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PENDING"
    },
    {
     "text": "clients without a secret have half of these together, and those behind one network address the given number. Anybody can be such a client, so they must not use up the places of the clients with a secret, and one of them not those of the others.",
-    "path": "src/domain/wallets/oauth/authorize-device.ts",
+    "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PUBLIC"
    }
   ]
@@ -339,19 +339,14 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "flags that contradict each other are a mistake of the request, not the outcome of one user.",
-    "path": "src/domain/wallets/users/batch-create-users.ts",
-    "symbol": "walletsOf"
+    "text": "longer texts are found only by their own look-up, not by search.",
+    "path": "src/domain/wallets/users/find-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
-   },
-   {
-    "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
-    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the most accounts of one user. Every response and event with the user contains all of them.",
@@ -362,6 +357,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
+   },
+   {
+    "text": "flags that contradict each other are a mistake of the request, not the outcome of one user.",
+    "path": "src/domain/wallets/users/user.ts",
+    "symbol": "walletsOf"
    }
   ]
  },
@@ -381,12 +381,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
   ]
@@ -406,12 +406,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
   ]
@@ -442,28 +442,28 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "path": "src/domain/money/cards/card-customer.ts",
+    "symbol": "customerStatus"
+   },
+   {
     "text": "no name: it is part of the submitted data of the verification, which is not stored.",
-    "path": "src/domain/money/cards/card-view.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
    {
     "text": "the user owns a wallet whose owner's signature the user alone can make. All other wallets do not exist for the user.",
-    "path": "src/domain/money/cards/card-wallet.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
    },
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
-    "symbol": "customerStatus"
-   },
-   {
     "text": "how many cards that are not canceled a user can have in an environment.",
-    "path": "src/domain/money/cards/issue-card.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "MAX_CARDS"
    },
    {
     "text": "a repeated idempotency key of the user is the same card at the issuer; without one, each request is its own.",
-    "path": "src/domain/money/cards/issue-card.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "askForCard"
    }
   ]
@@ -477,7 +477,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
+    "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    }
   ]
@@ -506,22 +506,22 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
-    "path": "src/domain/access/automations/find-automation.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    },
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
     "text": "the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts under the policies of the owner, so only the owner may attach one.",
-    "path": "src/domain/money/crypto-deposits/create-deposit-account.ts",
+    "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "createDepositAccount"
    },
    {
     "text": "later changes of these are not copied. The wallets of an organization that are deposit addresses do not fail for their number.",
-    "path": "src/domain/money/crypto-deposits/create-deposit-account.ts",
+    "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "openAddress"
    },
    {
@@ -536,17 +536,17 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "half a percent, as swaps have it.",
-    "path": "src/domain/money/crypto-deposits/estimate-conversion.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
     "text": "a typical deposit is worth $100, or 100 units of an asset without a price. In base units.",
-    "path": "src/domain/money/crypto-deposits/estimate-conversion.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "typicalAmount"
    },
    {
     "text": "an asset without a chain means it on every chain where it can be converted. `all` and `exclude` stay open: a deposit that cannot be converted remains at its address, which is a wallet.",
-    "path": "src/domain/money/crypto-deposits/resolve-route.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "resolveRoute"
    },
    {
@@ -582,22 +582,22 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
-    "path": "src/domain/money/fiat-accounts/wallet-entity.ts",
+    "path": "src/domain/money/fiat-accounts/wallet-asset.ts",
     "symbol": "requireWalletEntity"
    },
    {
     "text": "how many activated deposit accounts a wallet can have.",
-    "path": "src/domain/money/fiat-deposits/open-deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
     "text": "what makes two requests one account.",
-    "path": "src/domain/money/fiat-deposits/open-deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "sameAccount"
    },
    {
     "text": "a second request for an account never changes its fee: with another fee, which includes none, it is a conflict. To change the fee, open another account, of another wallet.",
-    "path": "src/domain/money/fiat-deposits/open-deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "requireSameFee"
    }
   ]
@@ -629,7 +629,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
-    "path": "src/domain/money/fiat-accounts/wallet-entity.ts",
+    "path": "src/domain/money/fiat-accounts/wallet-asset.ts",
     "symbol": "requireWalletEntity"
    },
    {
@@ -644,12 +644,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
@@ -670,12 +670,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "no limit is published; a request cannot carry more signatures than this.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicates"
    }
   ]
@@ -697,18 +697,18 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "codes"
    },
    {
-    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
-    "path": "src/domain/money/fiat-accounts/account-identity.ts",
-    "symbol": "identityOf"
-   },
-   {
     "text": "the currencies of SWIFT payments are those that deposit accounts have.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
+    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
+    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "symbol": "identityOf"
+   },
+   {
     "text": "how many bank accounts a user or an organization can have in one environment of a provider.",
-    "path": "src/domain/money/fiat-accounts/register-account.ts",
+    "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
   ]
@@ -724,7 +724,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    }
   ]
@@ -735,17 +735,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
    {
     "text": "the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this limit, because policies are cached in compiled form.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
    {
     "text": "where a rule is the whole body, JSON pointers start at the body's root.",
-    "path": "src/domain/access/policies/policy-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "AT_ROOT"
    }
   ]
@@ -772,14 +772,14 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
+    "text": "longer texts are found only by their own look-up, not by search.",
+    "path": "src/domain/wallets/users/find-users.ts",
+    "symbol": "MAX_TERM_BYTES"
+   },
+   {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
-   },
-   {
-    "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
-    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the most accounts of one user. Every response and event with the user contains all of them.",
@@ -805,18 +805,18 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "codes"
    },
    {
-    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
-    "path": "src/domain/money/fiat-accounts/account-identity.ts",
-    "symbol": "identityOf"
-   },
-   {
     "text": "the currencies of SWIFT payments are those that deposit accounts have.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
+    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
+    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "symbol": "identityOf"
+   },
+   {
     "text": "how many bank accounts a user or an organization can have in one environment of a provider.",
-    "path": "src/domain/money/fiat-accounts/register-account.ts",
+    "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
   ]
@@ -838,7 +838,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the most automations of an app.",
-    "path": "src/domain/money/automation-configs/change-automation.ts",
+    "path": "src/domain/money/automation-configs/automation-config.ts",
     "symbol": "MAX_AUTOMATIONS"
    }
   ]
@@ -893,33 +893,33 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "no limit is published; a request cannot carry more signatures than this.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicates"
    },
    {
     "text": "both users can sign alone, for the owner is a key quorum of both with threshold 1. A recovery user whose token names the primary signer is that user.",
-    "path": "src/domain/wallets/recovery/create-wallets-with-recovery.ts",
+    "path": "src/domain/wallets/recovery/wallet-recovery.ts",
     "symbol": "createWalletsWithRecovery"
    },
    {
     "text": "an existing user gets no new way to log in here, which may need a key of that user: the account must be linked before.",
-    "path": "src/domain/wallets/recovery/create-wallets-with-recovery.ts",
+    "path": "src/domain/wallets/recovery/wallet-recovery.ts",
     "symbol": "requireAccounts"
+   },
+   {
+    "text": "longer texts are found only by their own look-up, not by search.",
+    "path": "src/domain/wallets/users/find-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
-   },
-   {
-    "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
-    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the most accounts of one user. Every response and event with the user contains all of them.",
@@ -939,7 +939,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "limited, because every event is stored once per subscribed endpoint.",
-    "path": "src/domain/access/webhooks/change-webhook-endpoint.ts",
+    "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_ENDPOINTS"
    }
   ]
@@ -993,7 +993,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "refused, because deleting it would leave wallets without their policy.",
-    "path": "src/domain/access/policies/delete-policy.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "deletePolicy"
    }
   ]
@@ -1062,12 +1062,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
   ]
@@ -1082,28 +1082,28 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
+    "text": "timers of clients fire a little early, and networks delay one poll more than the next.",
+    "path": "src/domain/wallets/oauth/exchange-token.ts",
+    "symbol": "TOLERANCE_MS"
+   },
+   {
     "text": "nothing issues authorization codes, so none is valid.",
     "path": "src/domain/wallets/oauth/exchange-token.ts",
     "symbol": "exchangeToken"
    },
    {
     "text": "the keys end at once, although the access token that they were obtained with lives on for up to an hour.",
-    "path": "src/domain/wallets/oauth/grants.ts",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    },
    {
-    "text": "timers of clients fire a little early, and networks delay one poll more than the next.",
-    "path": "src/domain/wallets/oauth/poll-device.ts",
-    "symbol": "TOLERANCE_MS"
-   },
-   {
     "text": "a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2): the server cannot know which of the two callers stole it.",
-    "path": "src/domain/wallets/oauth/refresh-grant.ts",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "refreshGrant"
    },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
-    "path": "src/domain/wallets/tokens/token-terms.ts",
+    "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    }
   ]
@@ -1141,7 +1141,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
@@ -1161,12 +1161,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
@@ -1187,7 +1187,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
-    "path": "src/domain/access/automations/end-attachments.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    }
   ]
@@ -1198,7 +1198,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
-    "path": "src/domain/wallets/users/change-user-state.ts",
+    "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
   ]
@@ -1217,7 +1217,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets with a zero balance are left out.",
-    "path": "src/domain/wallets/accounts/account-balance.ts",
+    "path": "src/domain/wallets/accounts/account.ts",
     "symbol": "getAccountBalance"
    }
   ]
@@ -1233,7 +1233,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "features that this server does not implement are off and cannot be set.",
-    "path": "src/domain/access/apps/app-settings-view.ts",
+    "path": "src/domain/access/apps/app-settings.ts",
     "symbol": "appSettingsView"
    }
   ]
@@ -1246,7 +1246,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "priced at today's rates, because past rates are not kept, and not rounded: gas on a rollup costs less than a cent.",
-    "path": "src/domain/money/gas-spend/app-gas-spend.ts",
+    "path": "src/domain/money/gas-spend/gas-spend.ts",
     "symbol": "getAppGasSpend"
    }
   ]
@@ -1277,7 +1277,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
+    "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    }
   ]
@@ -1295,7 +1295,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a file that programs can check, not a PDF.",
-    "path": "src/domain/money/cards/statement-file.ts",
+    "path": "src/domain/money/cards/card-transactions.ts",
     "symbol": "statementFile"
    }
   ]
@@ -1320,14 +1320,14 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
+    "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
+    "symbol": "iconOf"
+   },
+   {
     "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "depositChains"
-   },
-   {
-    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
-    "path": "src/domain/money/crypto-deposits/display-names.ts",
-    "symbol": "iconOf"
    }
   ]
  },
@@ -1337,12 +1337,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "of the wallet that the deposit is for, and of the wallet at the address, because routes name the latter.",
-    "path": "src/domain/money/crypto-deposits/find-order.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "findOrder"
    },
    {
     "text": "also for archived wallets, because their pending transactions still complete.",
-    "path": "src/domain/money/wallet-actions/find-wallet-action.ts",
+    "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
   ]
@@ -1363,7 +1363,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the totals are those of succeeded actions of this server; transactions that were sent by other means count in the position, not in the totals.",
-    "path": "src/domain/money/earn/get-position.ts",
+    "path": "src/domain/money/earn/earn-rewards.ts",
     "symbol": "getPosition"
    }
   ]
@@ -1414,7 +1414,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "also for archived wallets, because their pending transactions still complete.",
-    "path": "src/domain/money/wallet-actions/find-wallet-action.ts",
+    "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
   ]
@@ -1540,7 +1540,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
-    "path": "src/domain/access/automations/find-automation.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
   ]
@@ -1556,7 +1556,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "also for archived wallets, because their pending transactions still complete.",
-    "path": "src/domain/money/wallet-actions/find-wallet-action.ts",
+    "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
   ]
@@ -1575,12 +1575,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
     "text": "of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that exists on none of the chains is refused, and so is a chain that is not configured.",
-    "path": "src/domain/wallets/balances/wallet-balance.ts",
+    "path": "src/domain/wallets/balances/balances.ts",
     "symbol": "getWalletBalance"
    }
   ]
@@ -1598,17 +1598,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
     "text": "one that is not a plain transfer of one asset shows the native asset that it sends along, perhaps none, and the contract that it calls; the wallet itself where there are several calls or none.",
-    "path": "src/domain/money/transactions/wallet-transaction-view.ts",
+    "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "movedBy"
    },
    {
     "text": "a wallet belongs to the user who is its entity, otherwise to the first user in its owning quorum.",
-    "path": "src/domain/money/transactions/wallet-transaction-view.ts",
+    "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "findUsers"
    },
    {
@@ -1629,7 +1629,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no lifetime is published; an hour is enough for a person to find the phrase.",
-    "path": "src/domain/wallets/wallets/begin-import.ts",
+    "path": "src/domain/wallets/wallets/import-wallet.ts",
     "symbol": "LIFETIME_MS"
    }
   ]
@@ -1642,7 +1642,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
-    "path": "src/domain/money/fiat-customers/customer-contact.ts",
+    "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
   ]
@@ -1655,7 +1655,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
-    "path": "src/domain/money/fiat-customers/customer-contact.ts",
+    "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
   ]
@@ -1668,7 +1668,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
-    "path": "src/domain/money/fiat-customers/customer-contact.ts",
+    "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
   ]
@@ -1681,7 +1681,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
-    "path": "src/domain/money/fiat-customers/customer-contact.ts",
+    "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
   ]
@@ -1691,9 +1691,9 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
-    "path": "src/domain/wallets/users/authorize-identity-change.ts",
-    "symbol": "authorizeIdentityChange"
+    "text": "longer texts are found only by their own look-up, not by search.",
+    "path": "src/domain/wallets/users/find-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
@@ -1701,9 +1701,9 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
-    "symbol": "MAX_TERM_BYTES"
+    "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
+    "path": "src/domain/wallets/users/linked-accounts.ts",
+    "symbol": "authorizeIdentityChange"
    },
    {
     "text": "the most accounts of one user. Every response and event with the user contains all of them.",
@@ -1718,7 +1718,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "`search` matches anywhere in the name, ignoring case.",
-    "path": "src/domain/wallets/accounts/find-account.ts",
+    "path": "src/domain/wallets/accounts/account.ts",
     "symbol": "listAccounts"
    }
   ]
@@ -1750,7 +1750,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no name: it is part of the submitted data of the verification, which is not stored.",
-    "path": "src/domain/money/cards/card-view.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    }
   ]
@@ -1823,7 +1823,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the list has no pages, so it ends here.",
-    "path": "src/domain/wallets/oauth/grants.ts",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "MAX_LISTED"
    }
   ]
@@ -1893,12 +1893,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a `wallet_id` that no wallet has gives an empty list, as other filters do.",
-    "path": "src/domain/access/automations/find-automation.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "listAutomations"
    },
    {
     "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
-    "path": "src/domain/access/automations/find-automation.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
   ]
@@ -1924,7 +1924,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
+    "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
@@ -1951,7 +1951,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
@@ -1961,12 +1961,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "half a percent, as swaps have it.",
-    "path": "src/domain/money/crypto-deposits/estimate-conversion.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
     "text": "a typical deposit is worth $100, or 100 units of an asset without a price. In base units.",
-    "path": "src/domain/money/crypto-deposits/estimate-conversion.ts",
+    "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "typicalAmount"
    },
    {
@@ -2008,7 +2008,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
@@ -2023,7 +2023,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a quote is not simulated, because the wallet need not hold the input yet. Gas of common token contracts.",
-    "path": "src/domain/money/swaps/quote-wallet-swap.ts",
+    "path": "src/domain/money/swaps/swap.ts",
     "symbol": "APPROVAL_GAS"
    },
    {
@@ -2127,19 +2127,19 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "path": "src/domain/money/cards/card-customer.ts",
+    "symbol": "customerStatus"
+   },
+   {
     "text": "no name: it is part of the submitted data of the verification, which is not stored.",
-    "path": "src/domain/money/cards/card-view.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
    {
     "text": "the user owns a wallet whose owner's signature the user alone can make. All other wallets do not exist for the user.",
-    "path": "src/domain/money/cards/card-wallet.ts",
+    "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
-   },
-   {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
-    "symbol": "customerStatus"
    }
   ]
  },
@@ -2188,7 +2188,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the keys end at once, although the access token that they were obtained with lives on for up to an hour.",
-    "path": "src/domain/wallets/oauth/grants.ts",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    }
   ]
@@ -2204,12 +2204,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "limited, because every valid secret adds a signature to each request.",
-    "path": "src/domain/access/webhooks/webhook-secrets.ts",
+    "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_SECRETS"
    },
    {
     "text": "the default overlap is one day. With an overlap of 0, earlier secrets stop signing immediately.",
-    "path": "src/domain/access/webhooks/webhook-secrets.ts",
+    "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "rotateWebhookSecret"
    }
   ]
@@ -2224,19 +2224,19 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
-    "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
-    "symbol": "depositChains"
+    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
+    "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
+    "symbol": "iconOf"
    },
    {
     "text": "only the currencies of the configuration are searched, so all of them are verified.",
-    "path": "src/domain/money/crypto-deposits/deposit-config-view.ts",
+    "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "depositConfigSearchView"
    },
    {
-    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
-    "path": "src/domain/money/crypto-deposits/display-names.ts",
-    "symbol": "iconOf"
+    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
+    "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
+    "symbol": "depositChains"
    }
   ]
  },
@@ -2251,17 +2251,17 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "longer texts are found only by their own look-up, not by search.",
-    "path": "src/domain/wallets/users/search-terms.ts",
+    "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "when more users match a prefix, the newest among the first matches in alphabetical order.",
-    "path": "src/domain/wallets/users/search-users.ts",
+    "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_MATCHES"
    },
    {
     "text": "a term matches an id, address, number or name that equals it or, if there is none, one that starts with it. Case is ignored.",
-    "path": "src/domain/wallets/users/search-users.ts",
+    "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "searchUsers"
    }
   ]
@@ -2345,7 +2345,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
-    "path": "src/domain/access/chains/find-token.ts",
+    "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
@@ -2360,12 +2360,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
@@ -2374,14 +2374,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "fees are deducted from what an exchange delivers; a plain transfer arrives in full.",
-    "path": "src/domain/money/wallet-actions/transfer-from-wallet.ts",
-    "symbol": "readTransferBody"
-   },
-   {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   },
+   {
+    "text": "fees are deducted from what an exchange delivers; a plain transfer arrives in full.",
+    "path": "src/domain/money/wallet-actions/transfer.ts",
+    "symbol": "readTransferBody"
    }
   ]
  },
@@ -2391,7 +2391,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
-    "path": "src/domain/wallets/users/change-user-state.ts",
+    "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
   ]
@@ -2402,17 +2402,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
-    "path": "src/domain/wallets/users/authorize-identity-change.ts",
+    "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
    },
    {
     "text": "embedded wallets do not identify a user, so they do not count as the last remaining account.",
-    "path": "src/domain/wallets/users/unlink-account.ts",
+    "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "identifies"
    },
    {
     "text": "a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts; for all other kinds the type already does.",
-    "path": "src/domain/wallets/users/unlink-account.ts",
+    "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "isNamed"
    }
   ]
@@ -2433,14 +2433,14 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
-    "path": "src/domain/money/cards/card-view.ts",
-    "symbol": "cardView"
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "path": "src/domain/money/cards/card-customer.ts",
+    "symbol": "customerStatus"
    },
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
-    "symbol": "customerStatus"
+    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
+    "path": "src/domain/money/cards/card.ts",
+    "symbol": "cardView"
    },
    {
     "text": "who can no longer have cards cannot unfreeze one either.",
@@ -2457,14 +2457,14 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "path": "src/domain/money/cards/card-customer.ts",
+    "symbol": "customerStatus"
+   },
+   {
     "text": "the agreements that the bank has at this time; a new one asks for a new consent.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "acceptCardTerms"
-   },
-   {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
-    "path": "src/domain/money/cards/customer-status.ts",
-    "symbol": "customerStatus"
    }
   ]
  },
@@ -2484,12 +2484,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "no limit is published; a request cannot carry more signatures than this.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
-    "path": "src/domain/access/key-quorums/check-members.ts",
+    "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicates"
    },
    {
@@ -2526,7 +2526,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    }
   ]
@@ -2548,17 +2548,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
    {
     "text": "the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this limit, because policies are cached in compiled form.",
-    "path": "src/domain/access/policies/check-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
    {
     "text": "where a rule is the whole body, JSON pointers start at the body's root.",
-    "path": "src/domain/access/policies/policy-rules.ts",
+    "path": "src/domain/access/policies/policy.ts",
     "symbol": "AT_ROOT"
    }
   ]
@@ -2591,12 +2591,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
-    "path": "src/domain/access/automations/end-attachments.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
     "text": "the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is left that could use it.",
-    "path": "src/domain/wallets/wallets/end-cards.ts",
+    "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "endCards"
    },
    {
@@ -2634,7 +2634,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "an endpoint that is enabled again receives its pending deliveries; its five days start over.",
-    "path": "src/domain/access/webhooks/change-webhook-endpoint.ts",
+    "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "updateWebhookEndpoint"
    }
   ]
@@ -2645,12 +2645,12 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "unknown codes of one user in a quarter of an hour, and of all users of an app in a minute.",
-    "path": "src/domain/wallets/oauth/verify-device.ts",
+    "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_WRONG_OF_USER"
    },
    {
     "text": "the token of a device cannot approve devices, so a lost device cannot make itself companions.",
-    "path": "src/domain/wallets/oauth/verify-device.ts",
+    "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "verifyDevice"
    }
   ]
@@ -2676,7 +2676,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
-    "path": "src/domain/access/automations/end-attachments.ts",
+    "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
@@ -2686,7 +2686,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "while a transaction with a lower nonce has not reached the chain and may never do so, the response comes before the broadcast: the job broadcasts this one after that one, and ends it as `failed`, unsent, if that one ends without effect. Sent at once, it would wait for that nonce, perhaps for ever.",
-    "path": "src/domain/money/sending/send-built.ts",
+    "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "sendBuilt"
    },
    {
@@ -2700,26 +2700,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "30 days, the default of Spark's own wallets.",
-    "path": "src/domain/money/spark/make-invoice.ts",
-    "symbol": "USUAL_EXPIRY_SECONDS"
-   },
-   {
-    "text": "each call creates a new invoice and nothing is stored; the invoice itself names its receiver.",
-    "path": "src/domain/money/spark/make-invoice.ts",
-    "symbol": "makeInvoice"
-   },
-   {
-    "text": "the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is still unpaid is checked again on execution, so that two concurrent payments pay once.",
-    "path": "src/domain/money/spark/pay-invoice.ts",
-    "symbol": "planInvoicePayment"
-   },
-   {
-    "text": "the payment hash prevents paying an invoice twice, so it is the idempotency key shown.",
-    "path": "src/domain/money/spark/pay-invoice.ts",
-    "symbol": "paymentView"
-   },
-   {
     "text": "these operators keep balances, not outputs, so outputs cannot be chosen and a selection strategy has no visible effect.",
     "path": "src/domain/money/spark/send-spark.ts",
     "symbol": "planTokenTransfer"
@@ -2730,13 +2710,33 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "transferView"
    },
    {
+    "text": "the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is still unpaid is checked again on execution, so that two concurrent payments pay once.",
+    "path": "src/domain/money/spark/send-spark.ts",
+    "symbol": "planInvoicePayment"
+   },
+   {
+    "text": "the payment hash prevents paying an invoice twice, so it is the idempotency key shown.",
+    "path": "src/domain/money/spark/send-spark.ts",
+    "symbol": "paymentView"
+   },
+   {
+    "text": "30 days, the default of Spark's own wallets.",
+    "path": "src/domain/money/spark/spark.ts",
+    "symbol": "USUAL_EXPIRY_SECONDS"
+   },
+   {
+    "text": "each call creates a new invoice and nothing is stored; the invoice itself names its receiver.",
+    "path": "src/domain/money/spark/spark.ts",
+    "symbol": "makeInvoice"
+   },
+   {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
@@ -2746,12 +2746,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "400 and not 501, which clients would retry.",
-    "path": "src/domain/requests/wallet-rpc/sign-with-wallet.ts",
+    "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
     "symbol": "answer"
    },
    {
     "text": "nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers that may use the wallet.",
-    "path": "src/domain/requests/wallet-rpc/sign-with-wallet.ts",
+    "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
     "symbol": "decodeQuestion"
    },
    {
@@ -2791,12 +2791,12 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "how often a chain is polled: frequently at first, then with growing intervals.",
-    "path": "src/domain/money/transactions/transaction-checks.ts",
+    "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
-    "path": "src/domain/money/transactions/transaction-state.ts",
+    "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
   ]
@@ -2862,27 +2862,27 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "the interval of RFC 8628, section 3.2; grants end after 30 unused days or a year.",
-  "path": "src/domain/access/apps/device-flow-setting.ts",
+  "path": "src/domain/access/apps/setting-parsers.ts",
   "symbol": "defaults"
  },
  {
   "text": "`all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose transfer burns gas, and send it; a token without a name is covered by `include` only.",
-  "path": "src/domain/access/automations/automation-assets.ts",
+  "path": "src/domain/access/automations/automation.ts",
   "symbol": "matchesFilter"
  },
  {
   "text": "keys have no display name, because no operation sets one.",
-  "path": "src/domain/access/key-quorums/key-quorum-view.ts",
+  "path": "src/domain/access/key-quorums/find-key-quorum.ts",
   "symbol": "keyQuorumView"
  },
  {
   "text": "no limit is published. The keys of every member are read for each request that has to be authorized. One key quorum can have 95 members and 5 key quorums of 100 each. Key quorums that grow later are not counted again.",
-  "path": "src/domain/access/key-quorums/require-few-members.ts",
+  "path": "src/domain/access/key-quorums/key-quorum.ts",
   "symbol": "MAX_MEMBERS"
  },
  {
   "text": "the most keys of one user that are tried, the newest first: a key is created for each login and lives one hour.",
-  "path": "src/domain/access/owners/load-quorums.ts",
+  "path": "src/domain/access/owners/owner-quorums.ts",
   "symbol": "MAX_LIVE_KEYS"
  },
  {
@@ -2892,22 +2892,22 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "what a job does is in the audit log if it records an event or notes a change. Leases, due times, read positions and the deletion of expired rows are how jobs work; they are not recorded.",
-  "path": "src/domain/base/events/stored-effects.ts",
+  "path": "src/domain/base/events/events.ts",
   "symbol": "noteChange"
  },
  {
-  "text": "the provider's environment when a request names none, the same in all fiat operations.",
-  "path": "src/domain/money/fiat-customers/find-provider.ts",
-  "symbol": "DEFAULT_ENVIRONMENT"
- },
- {
   "text": "a customer is looked at again after a tenth of the time since its last change, within these limits.",
-  "path": "src/domain/money/fiat-customers/store-snapshot.ts",
+  "path": "src/domain/money/fiat-customers/customer-snapshot.ts",
   "symbol": "SOONEST_MS"
  },
  {
+  "text": "the provider's environment when a request names none, the same in all fiat operations.",
+  "path": "src/domain/money/fiat-customers/find-customer.ts",
+  "symbol": "DEFAULT_ENVIRONMENT"
+ },
+ {
   "text": "gas on test networks, and on chains whose native asset has no price here, costs nothing.",
-  "path": "src/domain/money/gas-spend/gas-cost.ts",
+  "path": "src/domain/money/gas-spend/gas-spend.ts",
   "symbol": "costInUsd"
  },
  {
@@ -2922,7 +2922,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
-  "path": "src/domain/money/sending/find-nonce.ts",
+  "path": "src/domain/money/sending/nonces.ts",
   "symbol": "findNonce"
  },
  {
@@ -2967,7 +2967,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "events of payouts do not have the fee, as those of the published service.",
-  "path": "src/domain/money/wallet-actions/payout-type.ts",
+  "path": "src/domain/money/wallet-actions/action-types.ts",
   "symbol": "payoutType.notInEvents"
  },
  {
@@ -2982,7 +2982,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "one euro costs as much as one EURC, so that one price source serves both currencies.",
-  "path": "src/domain/wallets/balances/worth.ts",
+  "path": "src/domain/wallets/balances/balances.ts",
   "symbol": "pricesOf"
  },
  {
@@ -2992,37 +2992,37 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "`pearl` has no registered namespace, so its name is used; `spark` has no linked accounts.",
-  "path": "src/domain/wallets/users/linked-account-view.ts",
+  "path": "src/domain/wallets/users/user-view.ts",
   "symbol": "chainIds"
  },
  {
   "text": "`delegated` is true when the wallet has additional signers.",
-  "path": "src/domain/wallets/users/linked-account-view.ts",
+  "path": "src/domain/wallets/users/user-view.ts",
   "symbol": "embeddedWallet"
  },
  {
+  "text": "the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond it. Enough for 100,000 requests of 2 KB; without a limit, an app could fill the disk within hours.",
+  "path": "src/domain/wallets/wallet-uses/use-log.ts",
+  "symbol": "MAX_BYTES_PER_DAY"
+ },
+ {
   "text": "stored in full, also in production: signed content is personal but not secret, and replaying a draft policy needs it. No body of these operations contains a secret.",
-  "path": "src/domain/wallets/wallet-uses/record-use.ts",
+  "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "WalletUse.request"
  },
  {
   "text": "larger bodies are not stored and longer traces are shortened, so that a few requests cannot fill the table or a response. In characters.",
-  "path": "src/domain/wallets/wallet-uses/record-use.ts",
+  "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "MAX_KEPT"
  },
  {
   "text": "`wallet.use_denied` is our own event. None of the 67 published events covers a denied request: `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is neither.",
-  "path": "src/domain/wallets/wallet-uses/record-use.ts",
+  "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "recordDenial"
  },
  {
-  "text": "the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond it. Enough for 100,000 requests of 2 KB; without a limit, an app could fill the disk within hours.",
-  "path": "src/domain/wallets/wallet-uses/use-volume.ts",
-  "symbol": "MAX_BYTES_PER_DAY"
- },
- {
   "text": "`owner: null` means no owner, even for a wallet of an organization.",
-  "path": "src/domain/wallets/wallets/check-wallet-fields.ts",
+  "path": "src/domain/wallets/wallets/create-wallet.ts",
   "symbol": "resolveWalletOwner"
  },
  {

@@ -1,10 +1,9 @@
+import * as appVerbs from '../../domain/access/apps/app.ts';
+import { sealTestCodes, updateApp } from '../../domain/access/apps/app.ts';
 import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
-import * as createAppModule from '../../domain/access/apps/create-app.ts';
 import * as findApp from '../../domain/access/apps/find-app.ts';
-import { sealTestCodes } from '../../domain/access/apps/test-accounts.ts';
-import { updateApp } from '../../domain/access/apps/update-app.ts';
 import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
-import * as wallets from '../../domain/wallets/wallets/restore-wallet.ts';
+import * as wallets from '../../domain/wallets/wallets/update-wallet.ts';
 import { appView } from '../app-view.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
 
@@ -21,7 +20,7 @@ export const createApp: Handler<'createApp'> = async ({ body }, context) => {
   const id = body.id ?? ids.cuid();
   const settings = given && (await sealTestCodes(vault, id, given));
   const { app, secret } = await context.changeApps((em) =>
-    createAppModule.createApp({ em, entropy, ids, nowMs }, { ...body, id, settings }),
+    appVerbs.createApp({ em, entropy, ids, nowMs }, { ...body, id, settings }),
   );
   return { ...appView(app), secret };
 };

@@ -1,4 +1,4 @@
-import { getFiatDeposit, getVirtualAccount } from '../../domain/money/fiat-deposits/find-fiat-deposit.ts';
+import { getFiatDeposit, getVirtualAccount } from '../../domain/money/fiat-deposits/record-fiat-deposits.ts';
 import { checkStepsNow, getPayoutOfAction } from '../../domain/money/wallet-actions/due-steps.ts';
 import { payoutOfStep } from '../../domain/money/wallet-actions/external-steps.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';

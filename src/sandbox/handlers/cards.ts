@@ -1,4 +1,4 @@
-import { getCard } from '../../domain/money/cards/find-card.ts';
+import { getCard } from '../../domain/money/cards/card.ts';
 import { notFound } from '../../errors.ts';
 import { centsOf, paymentView } from '../card-payment.ts';
 import type { Handler } from '../control-plane.ts';

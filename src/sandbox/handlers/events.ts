@@ -1,7 +1,6 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import * as webhooks from '../../domain/access/webhooks/count-events.ts';
-import { findEvent } from '../../domain/base/events/list-events.ts';
-import { recordEvent } from '../../domain/base/events/record-event.ts';
+import * as webhooks from '../../domain/access/webhooks/webhook-deliveries.ts';
+import { findEvent, recordEvent } from '../../domain/base/events/events.ts';
 import type { Handler } from '../control-plane.ts';
 import { eventView } from '../event-view.ts';
 import { followEvents } from '../follow-events.ts';

@@ -1,6 +1,5 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import type { FiatEntity } from '../../domain/money/fiat-customers/fiat-entity.ts';
-import { getCustomerById } from '../../domain/money/fiat-customers/find-customer.ts';
+import { type FiatEntity, getCustomerById } from '../../domain/money/fiat-customers/find-customer.ts';
 import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
 import { ApiError, invalidField } from '../../errors.ts';
 import type { ControlInput, Handler } from '../control-plane.ts';

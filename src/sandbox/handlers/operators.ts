@@ -1,10 +1,9 @@
-import * as changeOperators from '../../domain/access/operators/change-operators.ts';
-import * as listOperatorsModule from '../../domain/access/operators/list-operators.ts';
-import { operatorRecordView, operatorView } from '../../domain/access/operators/operator-view.ts';
+import * as operatorVerbs from '../../domain/access/operators/operator.ts';
+import { operatorRecordView, operatorView } from '../../domain/access/operators/operator.ts';
 import type { OperatorHandler } from '../control-plane.ts';
 
 export const listOperators: OperatorHandler<'listOperators'> = async ({ path }, { read, by }) => {
-  const operators = await read((em) => listOperatorsModule.listOperators({ em, by }, path.app_id));
+  const operators = await read((em) => operatorVerbs.listOperators({ em, by }, path.app_id));
   return { data: operators.map(operatorView) };
 };
 
@@ -12,7 +11,7 @@ export const addOperator: OperatorHandler<'addOperator'> = async ({ path, body }
   const { change, clock, entropy, ids, by } = context;
   const nowMs = clock.now();
   const { operator, secret } = await change((em) =>
-    changeOperators.addOperator({ em, entropy, ids, nowMs, by }, path.app_id, body),
+    operatorVerbs.addOperator({ em, entropy, ids, nowMs, by }, path.app_id, body),
   );
   return { ...operatorView(operator), secret };
 };
@@ -24,14 +23,14 @@ export const changeOperatorRole: OperatorHandler<'changeOperatorRole'> = async (
   const nowMs = clock.now();
   const wanted = { operatorId: path.operator_id, role: body.role };
   return operatorView(
-    await change((em) => changeOperators.changeOperatorRole({ em, nowMs, by }, path.app_id, wanted)),
+    await change((em) => operatorVerbs.changeOperatorRole({ em, nowMs, by }, path.app_id, wanted)),
   );
 };
 
 export const removeOperator: OperatorHandler<'removeOperator'> = async ({ path }, { change, clock, by }) => {
   const nowMs = clock.now();
   return operatorView(
-    await change((em) => changeOperators.removeOperator({ em, nowMs, by }, path.app_id, path.operator_id)),
+    await change((em) => operatorVerbs.removeOperator({ em, nowMs, by }, path.app_id, path.operator_id)),
   );
 };
 
@@ -45,7 +44,7 @@ export const listOperatorRecords: OperatorHandler<'listOperatorRecords'> = async
   const page = { before: query.before, limit: query.limit ?? DEFAULT_LIMIT };
   const nowMs = clock.now();
   const records = await change((em) =>
-    listOperatorsModule.listOperatorRecords({ em, by, nowMs }, path.app_id, page),
+    operatorVerbs.listOperatorRecords({ em, by, nowMs }, path.app_id, page),
   );
   return { data: records.map(operatorRecordView) };
 };

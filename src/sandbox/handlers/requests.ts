@@ -1,4 +1,4 @@
-import { countEvents } from '../../domain/access/webhooks/count-events.ts';
+import { countEvents } from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { ApiError, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';

@@ -1,4 +1,4 @@
-import { listEveryWalletAction } from '../../domain/money/wallet-actions/find-wallet-action.ts';
+import { listEveryWalletAction } from '../../domain/money/wallet-actions/wallet-action.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import type { Operations } from '../generated/operations.ts';

@@ -1,10 +1,9 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
-import { findDeviceCode } from '../../domain/wallets/oauth/find-device-code.ts';
-import { decideDevice } from '../../domain/wallets/oauth/verify-device.ts';
-import { changeUserState } from '../../domain/wallets/users/change-user-state.ts';
+import { decideDevice, findDeviceCode } from '../../domain/wallets/oauth/device-codes.ts';
 import { normalizeEmail } from '../../domain/wallets/users/linked-account-kinds.ts';
-import { transferAccount } from '../../domain/wallets/users/transfer-account.ts';
+import { transferAccount } from '../../domain/wallets/users/linked-accounts.ts';
+import { changeUserState } from '../../domain/wallets/users/user.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import { invalidField } from '../../errors.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';

@@ -1,4 +1,4 @@
-import { listEventsAbout } from '../../domain/base/events/list-events.ts';
+import { listEventsAbout } from '../../domain/base/events/events.ts';
 import type { AnsweredRequest } from '../../ports/request-recorder.ts';
 import type { ControlContext } from '../control-plane.ts';
 import type { RecordedExchange } from '../generated/schemas.ts';

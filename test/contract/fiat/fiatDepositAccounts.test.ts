@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { isBrCode } from '../../../src/domain/base/bank-numbers/brazil.ts';
-import { faultOfIban, isBic } from '../../../src/domain/base/bank-numbers/iban.ts';
-import { isRoutingNumber } from '../../../src/domain/base/bank-numbers/us-routing.ts';
-import { FiatDepositAccountEntity } from '../../../src/domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
+import {
+  faultOfIban,
+  isBic,
+  isBrCode,
+  isRoutingNumber,
+} from '../../../src/domain/base/bank-numbers/bank-numbers.ts';
+import { FiatDepositAccountEntity } from '../../../src/domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import type { FiatDepositAccount, FiatDepositInstructions, Wallet } from '../../../src/generated/schemas.ts';
 import { call, control as controlPlane, refusal } from '../../support/call.ts';
 import { control, verifiedUser, walletOf } from '../../support/fiat/customers.ts';

@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
-import { lockKeyQuorum } from '../../../src/domain/access/key-quorums/lock-key-quorum.ts';
+import { createKeyQuorum, lockKeyQuorum } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';

@@ -10,9 +10,8 @@ import { proveConsistency, proveRecords } from '../../../src/admin/audit/prove-r
 import { verifyLog, verifyProof } from '../../../src/admin/audit/verify-log.ts';
 import { readBundle, writeBundle } from '../../../src/crypto/tlog/tiles.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
-import { sequenceAll } from '../../../src/domain/base/audit/sequence-records.ts';
-import { signCheckpoint } from '../../../src/domain/base/audit/sign-checkpoint.ts';
-import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
+import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
+import { sequenceAll, signCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
 import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

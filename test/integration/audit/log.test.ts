@@ -2,14 +2,15 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
 import { ensureAuditKeys, getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
-import type { SeenLog } from '../../../src/domain/base/audit/lost-changes.ts';
-import { sequenceAll, sequenceRecords } from '../../../src/domain/base/audit/sequence-records.ts';
+import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import {
   dropOldCheckpoints,
   getSignedCheckpoint,
+  type SeenLog,
+  sequenceAll,
+  sequenceRecords,
   signCheckpoint,
-} from '../../../src/domain/base/audit/sign-checkpoint.ts';
-import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
+} from '../../../src/domain/base/audit/audit-tree.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { naiveRoot } from './naive-merkle.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
 import { getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
-import { getSignedCheckpoint } from '../../../src/domain/base/audit/sign-checkpoint.ts';
+import { getSignedCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { recordDenials } from '../../../src/http/audit/record-denials.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';

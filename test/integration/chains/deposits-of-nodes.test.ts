@@ -2,7 +2,7 @@ import { encodeEventTopics, erc20Abi, erc721Abi, getAddress, keccak256, pad, toH
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { claimTransfers } from '../../../src/domain/money/transactions/record-deposits.ts';
+import { claimTransfers } from '../../../src/domain/money/transactions/record-funds.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';

@@ -3,7 +3,7 @@ import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
 import { chainOfCaip2 } from '../../../src/assets/known-chains.ts';
-import { findToken } from '../../../src/domain/access/chains/find-token.ts';
+import { findToken } from '../../../src/domain/access/chains/chains.ts';
 import { callChain } from '../../../src/domain/money/sending/call-chain.ts';
 import { planEthereum } from '../../../src/domain/money/sending/plan-ethereum.ts';
 import type { UnsignedEthereumTransaction } from '../../../src/generated/schemas.ts';

@@ -4,7 +4,7 @@ import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { acmeApp } from '../../../mocks/apps.ts';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
-import { recordEvent } from '../../../src/domain/base/events/record-event.ts';
+import { recordEvent } from '../../../src/domain/base/events/events.ts';
 import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';

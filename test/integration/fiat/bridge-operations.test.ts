@@ -5,7 +5,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { connectBridge } from '../../../src/adapters/bridge/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { hurryCustomers } from '../../../src/domain/money/fiat-customers/refresh-customer.ts';
+import { hurryCustomers } from '../../../src/domain/money/fiat-customers/customer-snapshot.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type {
   ExternalFiatAccountResponse,

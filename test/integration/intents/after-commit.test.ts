@@ -2,10 +2,12 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { findAgreed, loadParties } from '../../../src/domain/access/owners/require-owner.ts';
-import { executeIntent } from '../../../src/domain/requests/intents/execute-intent.ts';
+import {
+  executeIntent,
+  settleInterruptedIntents,
+} from '../../../src/domain/requests/intents/execute-intent.ts';
 import { reloadIntent } from '../../../src/domain/requests/intents/find-intent.ts';
 import { type AnyProposal, proposalOf } from '../../../src/domain/requests/intents/proposals.ts';
-import { settleInterruptedIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';

@@ -3,14 +3,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   addOperator,
   changeOperatorRole,
+  listOperatorRecords,
+  listOperators,
+  type OperatorCaller,
+  operatorRecordView,
+  operatorWithSecret,
+  recordCall,
+  recordChange,
   removeOperator,
-} from '../../../src/domain/access/operators/change-operators.ts';
-import { operatorWithSecret, requireInForce } from '../../../src/domain/access/operators/find-operator.ts';
-import { listOperatorRecords, listOperators } from '../../../src/domain/access/operators/list-operators.ts';
-import type { OperatorCaller } from '../../../src/domain/access/operators/operator-caller.ts';
-import { operatorRecordView } from '../../../src/domain/access/operators/operator-view.ts';
-import { recordCall, recordChange } from '../../../src/domain/access/operators/record-operator-action.ts';
-import { AuditRecordEntity } from '../../../src/domain/base/audit/audit-record.entity.ts';
+  requireInForce,
+} from '../../../src/domain/access/operators/operator.ts';
+import { AuditRecordEntity } from '../../../src/domain/base/audit/audit.entity.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

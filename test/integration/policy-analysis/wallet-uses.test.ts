@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { replayPolicy } from '../../../src/domain/requests/policy-analysis/replay-policy.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
-import { admitUses, MAX_BYTES_PER_DAY } from '../../../src/domain/wallets/wallet-uses/use-volume.ts';
+import {
+  admitUses,
+  createUseLog,
+  MAX_BYTES_PER_DAY,
+} from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
 import type { CreateWalletRequest } from '../../../src/generated/schemas.ts';
 import { createBodyCheck } from '../../../src/http/body-check.ts';

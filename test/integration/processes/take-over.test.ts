@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
-import { claimEndpoints } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
-import { advanceTransaction } from '../../../src/domain/money/transactions/advance-transaction.ts';
+import { claimEndpoints } from '../../../src/domain/access/webhooks/fan-out-events.ts';
+import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import { claimDueTransactions } from '../../../src/domain/money/transactions/claim-transactions.ts';
-import { claimTransfers } from '../../../src/domain/money/transactions/record-deposits.ts';
+import { advanceTransaction } from '../../../src/domain/money/transactions/follow-transaction.ts';
+import { claimTransfers } from '../../../src/domain/money/transactions/record-funds.ts';
 import { recordTransaction } from '../../../src/domain/money/transactions/record-transaction.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';

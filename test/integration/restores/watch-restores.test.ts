@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkpointFile } from '../../../src/adapters/checkpoint-file.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
-import { writeRecord } from '../../../src/domain/base/audit/write-record.ts';
+import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';

@@ -3,7 +3,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import { readEvidence } from '../../../src/authorization/signed-evidence.ts';
-import { agreementOf } from '../../../src/domain/requests/intents/signatures.ts';
+import { agreementOf } from '../../../src/domain/requests/intents/intent-view.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { IntentResponse } from '../../../src/generated/schemas.ts';
 import { messagePolicy } from '../../contract/policies/rules.ts';

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chainNamed } from '../../../src/assets/known-chains.ts';
-import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
+import { addVault } from '../../../src/domain/money/earn/earn-vault.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { OrganizationEntity } from '../../../src/domain/access/organizations/organization.entity.ts';
-import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook-secret.entity.ts';
+import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook.entity.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { findPage } from '../../../src/storage/find-page.ts';

@@ -1,9 +1,9 @@
 import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { updateApp } from '../../../src/domain/access/apps/update-app.ts';
+import { updateApp } from '../../../src/domain/access/apps/app.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { dropExpiredOauth } from '../../../src/domain/wallets/oauth/drop-expired.ts';
-import { changeUserState } from '../../../src/domain/wallets/users/change-user-state.ts';
+import { dropExpiredOauth } from '../../../src/domain/wallets/oauth/device-codes.ts';
+import { changeUserState } from '../../../src/domain/wallets/users/user.ts';
 import type { OAuthTokenSuccessResponse } from '../../../src/generated/schemas.ts';
 import type { OperationContext } from '../../../src/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
 import { chainNamed } from '../../../src/assets/known-chains.ts';
-import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
+import { addVault } from '../../../src/domain/money/earn/earn-vault.ts';
 import type {
   CreateCryptoDepositAccountResponse,
   EarnDepositActionResponse,

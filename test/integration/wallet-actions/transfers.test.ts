@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { parseUnits } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { getAppGasSpend } from '../../../src/domain/money/gas-spend/app-gas-spend.ts';
+import { getAppGasSpend } from '../../../src/domain/money/gas-spend/gas-spend.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { AnyChain } from '../../../src/ports/chains.ts';

@@ -2,9 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { chainNamed } from '../../../src/assets/known-chains.ts';
-import { createApp } from '../../../src/domain/access/apps/create-app.ts';
-import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
-import type { EarnVault } from '../../../src/domain/money/earn/find-vault.ts';
+import { createApp } from '../../../src/domain/access/apps/app.ts';
+import { addVault, type EarnVault } from '../../../src/domain/money/earn/earn-vault.ts';
 import type {
   EarnDepositActionResponse,
   Wallet,

@@ -1,14 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
 import {
   claimEndpoints,
   holdEndpoint,
   isAnyEndpointWaiting,
   LEASE_MS,
+  markDue,
   releaseEndpoint,
-} from '../../../src/domain/access/webhooks/claim-endpoints.ts';
-import { markDue } from '../../../src/domain/access/webhooks/fan-out-events.ts';
+} from '../../../src/domain/access/webhooks/fan-out-events.ts';
+import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { inTransaction, startMs } from '../contexts.ts';

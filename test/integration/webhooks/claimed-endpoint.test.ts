@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { ATTEMPT_TIMEOUT_MS } from '../../../src/domain/access/webhooks/due-deliveries.ts';
+import { claimEndpoints, LEASE_MS } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import {
   createWebhookEndpoint,
   deleteWebhookEndpoint,
+  rotateWebhookSecret,
   updateWebhookEndpoint,
-} from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
-import { claimEndpoints, LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
-import { ATTEMPT_TIMEOUT_MS } from '../../../src/domain/access/webhooks/retry-schedule.ts';
-import { rotateWebhookSecret } from '../../../src/domain/access/webhooks/webhook-secrets.ts';
+} from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';

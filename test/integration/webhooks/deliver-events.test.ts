@@ -2,15 +2,15 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { LEASE_MS } from '../../../src/domain/access/webhooks/fan-out-events.ts';
+import { replayWebhookDelivery } from '../../../src/domain/access/webhooks/webhook-deliveries.ts';
 import {
   createWebhookEndpoint,
   deleteWebhookEndpoint,
+  rotateWebhookSecret,
   updateWebhookEndpoint,
-} from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
-import { LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
-import { replayWebhookDelivery } from '../../../src/domain/access/webhooks/webhook-deliveries.ts';
-import { rotateWebhookSecret } from '../../../src/domain/access/webhooks/webhook-secrets.ts';
-import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/record-event.ts';
+} from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
+import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/events.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';

@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { CompiledQuery } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebhookEndpointEntity } from '../../../src/domain/access/webhooks/webhook.entity.ts';
 import { listWebhookDeliveries } from '../../../src/domain/access/webhooks/webhook-deliveries.ts';
-import { WebhookEndpointEntity } from '../../../src/domain/access/webhooks/webhook-endpoint.entity.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf } from '../contexts.ts';

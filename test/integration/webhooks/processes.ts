@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
+import { LEASE_MS } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import type { WebhookDeliveriesListResponse } from '../../../src/generated/schemas.ts';
 import type { DatabaseKind } from '../../support/databases.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 import { encodeFunctionData, erc20Abi } from 'viem';
-import { issueAccessToken } from '../../../src/domain/wallets/tokens/issue-tokens.ts';
+import { issueAccessToken } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card, IntegrationEnvironment, Wallet } from '../../../src/generated/schemas.ts';
 import type { OperationContext } from '../../../src/operation-context.ts';
 import { type CallOptions, call } from '../call.ts';

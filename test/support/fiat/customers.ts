@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { storedSnapshot } from '../../../src/domain/money/fiat-customers/customer-snapshot.ts';
 import { FiatCustomerEntity } from '../../../src/domain/money/fiat-customers/fiat-customer.entity.ts';
-import { storedSnapshot } from '../../../src/domain/money/fiat-customers/snapshot.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import type { Services } from '../../../src/operation-context.ts';
 import type { Database } from '../../../src/storage/open-database.ts';

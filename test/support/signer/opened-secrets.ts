@@ -14,7 +14,7 @@ import {
   voucherKeyBinding,
   walletImportBinding,
   walletKeyBinding,
-} from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
+} from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
 import type { SealBinding } from '../../../src/ports/key-vault.ts';
 import { decodeWalletSecret } from '../../../src/signing/wallet-secret.ts';
 

@@ -7,7 +7,7 @@ import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts'
 import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
 import { hpkeRecipientFromSeed, sealHpke } from '../../../src/crypto/hpke.ts';
-import * as bindings from '../../../src/domain/base/sealed-keys/seal-bindings.ts';
+import * as bindings from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
 import type { SigningMethod, SigningTask } from '../../../src/signing/sign-with-key.ts';
 
 const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);

@@ -11,8 +11,8 @@ import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts'
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
-import { createApp } from '../../../src/domain/access/apps/create-app.ts';
-import { createUser } from '../../../src/domain/wallets/users/create-user.ts';
+import { createApp } from '../../../src/domain/access/apps/app.ts';
+import { createUser } from '../../../src/domain/wallets/users/user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../../src/operation-context.ts';

@@ -1,10 +1,12 @@
 import canonicalize from 'canonicalize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
-import { deleteKeyQuorum } from '../../../src/domain/access/key-quorums/delete-key-quorum.ts';
 import { findKeyQuorum } from '../../../src/domain/access/key-quorums/find-key-quorum.ts';
+import {
+  createKeyQuorum,
+  deleteKeyQuorum,
+  updateKeyQuorum,
+} from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
-import { updateKeyQuorum } from '../../../src/domain/access/key-quorums/update-key-quorum.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';

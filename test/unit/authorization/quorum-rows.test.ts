@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
 import { findKeyQuorum } from '../../../src/domain/access/key-quorums/find-key-quorum.ts';
+import { createKeyQuorum, storeMembers } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { loadQuorumRecords } from '../../../src/domain/access/key-quorums/quorum-records.ts';
-import { storeMembers } from '../../../src/domain/access/key-quorums/store-members.ts';
-import { knownQuorumRows } from '../../../src/domain/access/owners/quorum-rows.ts';
+import { knownQuorumRows } from '../../../src/domain/access/owners/owner-quorums.ts';
 import { requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openHouse, signer } from './house-of-rows.ts';

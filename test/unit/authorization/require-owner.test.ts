@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
+import { createKeyQuorum } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
 import { type Eligible, requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
-import { createUserKey } from '../../../src/domain/wallets/user-keys/create-user-key.ts';
+import { createUserKey } from '../../../src/domain/wallets/user-keys/user-key.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openHouse, payloads, type Request, signer, signWith, startMs } from './house-of-rows.ts';

@@ -4,19 +4,20 @@ import type { AddressInfo } from 'node:net';
 import { createLocalJWKSet, exportJWK, jwtVerify, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
+import { updateApp } from '../../../src/domain/access/apps/app.ts';
 import { checkAppSettings } from '../../../src/domain/access/apps/app-settings.ts';
-import { updateApp } from '../../../src/domain/access/apps/update-app.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
 import { requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { issueAccessToken, issueIdentityToken } from '../../../src/domain/wallets/tokens/issue-tokens.ts';
-import { listSigningKeys, rotateSigningKey } from '../../../src/domain/wallets/tokens/signing-keys.ts';
 import {
   createUserTokens,
+  issueAccessToken,
+  issueIdentityToken,
+  listSigningKeys,
+  rotateSigningKey,
   verifyAccessToken,
-} from '../../../src/domain/wallets/tokens/verify-access-token.ts';
-import { authenticateUser } from '../../../src/domain/wallets/user-keys/authenticate-user.ts';
-import { authenticateWallets } from '../../../src/domain/wallets/user-keys/authenticate-wallets.ts';
+} from '../../../src/domain/wallets/tokens/access-tokens.ts';
+import { authenticateUser, authenticateWallets } from '../../../src/domain/wallets/user-keys/user-key.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
 import { keepPlan } from '../../../src/planned.ts';
 import { databaseKinds } from '../../support/databases.ts';

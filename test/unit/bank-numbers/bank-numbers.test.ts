@@ -1,9 +1,14 @@
 import fc from 'fast-check';
 import { composeIBAN, getCountrySpecifications } from 'ibantools';
 import { describe, expect, test } from 'vitest';
-import { isBrCode, isPixKey, isTaxNumber } from '../../../src/domain/base/bank-numbers/brazil.ts';
-import { faultOfIban, isBic } from '../../../src/domain/base/bank-numbers/iban.ts';
-import { isRoutingNumber } from '../../../src/domain/base/bank-numbers/us-routing.ts';
+import {
+  faultOfIban,
+  isBic,
+  isBrCode,
+  isPixKey,
+  isRoutingNumber,
+  isTaxNumber,
+} from '../../../src/domain/base/bank-numbers/bank-numbers.ts';
 import { countryAlpha2 } from '../../../src/domain/base/countries/countries.ts';
 
 // Published by their banks.

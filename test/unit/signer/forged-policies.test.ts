@@ -365,7 +365,12 @@ test('a call to itself is judged by the calls in it', async () => {
 });
 
 test('a call of a batch to address 0 is one of the account to itself', async () => {
-  const toThief = { field_source: 'ethereum_transaction', field: 'to', operator: 'eq', value: thief } as const;
+  const toThief = {
+    field_source: 'ethereum_transaction',
+    field: 'to',
+    operator: 'eq',
+    value: thief,
+  } as const;
   const limits = await policyOf([
     anything,
     { name: 'no thief', method: '*', action: 'DENY', conditions: [toThief] },

@@ -3,7 +3,7 @@ import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
 import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import { createWalletKey, createWalletKeys } from '../../../src/domain/wallets/wallets/create-wallet-key.ts';
+import { createWalletKey, createWalletKeys } from '../../../src/domain/wallets/wallets/create-wallet.ts';
 import type { Entropy } from '../../../src/ports/entropy.ts';
 
 const masterKey = localMasterKey('test', systemEntropy.bytes(32), systemEntropy);

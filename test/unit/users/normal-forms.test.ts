@@ -3,11 +3,11 @@ import { PublicKey } from '@solana/web3.js';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { normalizeWalletAddress } from '../../../src/domain/base/addresses/normalize-wallet-address.ts';
+import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/find-users.ts';
 import {
   normalizeDiscordUsername,
   normalizePhoneNumber,
 } from '../../../src/domain/wallets/users/linked-account-kinds.ts';
-import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/search-terms.ts';
 
 describe('phone numbers', () => {
   test.each([

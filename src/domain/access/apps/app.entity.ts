@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { jsonText } from '../../../storage/json-text.ts';
-import type { AppSecretHash } from './app-secret.ts';
+import type { AppSecretHash } from './find-app.ts';
 
 /** Settings of an app by name. The operations that read a setting define its meaning. */
 export type AppSettings = { [name: string]: unknown };

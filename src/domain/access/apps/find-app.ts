@@ -1,5 +1,8 @@
+import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
 import { type App, AppEntity } from './app.entity.ts';
 
 /** The app, or undefined. */
@@ -21,4 +24,36 @@ export async function findApp(em: SqlEntityManager, id: string): Promise<App> {
 /** Every app, oldest first. */
 export function listApps(em: SqlEntityManager): Promise<App[]> {
   return em.find(AppEntity, {}, { orderBy: { createdAtMs: 'asc', id: 'asc' } });
+}
+
+/** An app secret as stored: only its digest, never the text. */
+export interface AppSecretHash {
+  /** Hex SHA-256 of the secret's UTF-8 bytes. */
+  hash: string;
+  createdAtMs: number;
+  /** The first millisecond at which the secret is refused; null when it does not expire. */
+  expiresAtMs: number | null;
+}
+
+/** A new secret of 32 random bytes, for which a plain SHA-256 is as safe as a slow password hash. */
+export function drawAppSecret(entropy: Entropy): string {
+  return `service_app_secret_${Buffer.from(entropy.bytes(32)).toString('base64url')}`;
+}
+
+export function hashAppSecret(secret: string, createdAtMs: number): AppSecretHash {
+  return { hash: hash('sha256', secret), createdAtMs, expiresAtMs: null };
+}
+
+/** The secrets of an app that are valid at `nowMs`. */
+export function secretsInForce(hashes: readonly AppSecretHash[], nowMs: number): AppSecretHash[] {
+  return hashes.filter(({ expiresAtMs }) => expiresAtMs === null || nowMs < expiresAtMs);
+}
+
+/**
+ * Checks that a path names the app of the credentials.
+ *
+ * @throws ApiError not_found
+ */
+export function requireOwnApp({ app }: Pick<OperationContext, 'app'>, appId: string): void {
+  if (appId !== app.id) throw notFound('App');
 }

@@ -1,6 +1,49 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { AutomationConfig } from '../../../generated/schemas.ts';
+import type {
+  AutomationActionConfig,
+  AutomationConfig,
+  CryptoDepositAddressRoute,
+  SwapAttachmentParams,
+} from '../../../generated/schemas.ts';
 import { jsonText } from '../../../storage/json-text.ts';
+
+/** A deposit address and its route, in wire form without the wallet. */
+type DepositRouteView = Omit<CryptoDepositAddressRoute, 'wallet_id'>;
+
+/** The consent of a wallet's owner that an automation acts on the wallet. */
+export const AttachmentEntity = defineEntity({
+  name: 'AutomationAttachment',
+  tableName: 'wallet_automation_attachments',
+  properties: {
+    id: p.text().primary(),
+    walletId: p.text(),
+    automationId: p.text(),
+    /** As given. */
+    params: jsonText<SwapAttachmentParams>().strictNullable(),
+    /** The owner of the wallet who agreed; null if it had none. */
+    agreedById: p.text().strictNullable(),
+    /** Of a crypto deposit account: the wallet that its deposits are for. */
+    destinationWalletId: p.text().strictNullable(),
+    /** Of a crypto deposit account: identifies the route among those of the destination. */
+    routeKey: p.text().strictNullable(),
+    /** Of a crypto deposit account: its address and route. */
+    route: jsonText<DepositRouteView>().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    updatedAtMs: p.bigint('number'),
+  },
+  uniques: [
+    { name: 'wallet_automation_attachments_of_wallet', properties: ['walletId', 'automationId'] },
+    // INVARIANT: one address per route.
+    {
+      name: 'wallet_automation_attachments_of_route',
+      properties: ['destinationWalletId', 'routeKey'],
+      where: 'destination_wallet_id is not null',
+    },
+  ],
+  indexes: [{ name: 'wallet_automation_attachments_by_automation', properties: ['automationId'] }],
+});
+
+export type StoredAttachment = InferEntity<typeof AttachmentEntity>;
 
 /** What happens to deposits of the wallets that it is attached to. */
 export const AutomationEntity = defineEntity({
@@ -28,3 +71,83 @@ export const AutomationEntity = defineEntity({
 });
 
 export type StoredAutomation = InferEntity<typeof AutomationEntity>;
+
+/** What an execution does: the automation's action when the deposit was detected, and where the proceeds go. */
+type ExecutionAction = AutomationActionConfig & { readonly destination_address?: string };
+
+/** The reaction of an automation to one deposit. */
+export const ExecutionEntity = defineEntity({
+  name: 'AutomationExecution',
+  tableName: 'wallet_automation_executions',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    walletId: p.text(),
+    attachmentId: p.text(),
+    automationId: p.text(),
+    action: jsonText<ExecutionAction>(),
+    /** The owner of the wallet who agreed to the attachment; null if it had none. */
+    agreedById: p.text().strictNullable(),
+    /** Of an order of a crypto deposit account: the wallet that the deposit is for. */
+    destinationWalletId: p.text().strictNullable(),
+    /** Of a skipped execution: the one that swept the deposit. */
+    sweptById: p.text().strictNullable(),
+    caip2: p.text(),
+    /** The deposited token, or `native`. */
+    assetAddress: p.text(),
+    /** `ChainTransfer.key` of the deposit. */
+    transferKey: p.text(),
+    transactionHash: p.text(),
+    blockNumber: p.text(),
+    /** As in the contract. */
+    status: p.text(),
+    actionId: p.text().strictNullable(),
+    failureReason: p.text().strictNullable(),
+    /** The most that its action pays for gas, also if it is sponsored, in base units; null before it is submitted. */
+    gasCost: p.text().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    submittedAtMs: p.bigint('number').strictNullable(),
+    completedAtMs: p.bigint('number').strictNullable(),
+    failedAtMs: p.bigint('number').strictNullable(),
+    updatedAtMs: p.bigint('number'),
+    /** When a pending execution is run next; null once it is not pending. */
+    nextRunAtMs: p.bigint('number').strictNullable(),
+    /** The process that moved it last to claim the execution. */
+    claimedBy: p.text().strictNullable(),
+    /** Until when it is run again if a chain or service is unreachable; null before the first run. */
+    retryUntilMs: p.bigint('number').strictNullable(),
+  },
+  uniques: [
+    // INVARIANT: one execution per deposit.
+    {
+      name: 'wallet_automation_executions_of_deposit',
+      properties: ['walletId', 'caip2', 'transferKey'],
+    },
+  ],
+  indexes: [
+    { name: 'wallet_automation_executions_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+    { name: 'wallet_automation_executions_by_wallet', properties: ['walletId', 'createdAtMs', 'id'] },
+    {
+      name: 'wallet_automation_executions_by_destination',
+      properties: ['destinationWalletId', 'createdAtMs', 'id'],
+      where: 'destination_wallet_id is not null',
+    },
+    {
+      name: 'wallet_automation_executions_due',
+      properties: ['nextRunAtMs', 'id'],
+      where: 'next_run_at_ms is not null',
+    },
+    {
+      name: 'wallet_automation_executions_by_action',
+      properties: ['actionId'],
+      where: 'action_id is not null',
+    },
+    {
+      name: 'wallet_automation_executions_open',
+      properties: ['walletId', 'caip2', 'assetAddress', 'createdAtMs', 'id'],
+      where: "status in ('pending', 'submitted')",
+    },
+  ],
+});
+
+export type StoredExecution = InferEntity<typeof ExecutionEntity>;

@@ -5,12 +5,8 @@ import { containsText } from '../../../storage/contains-text.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { requireOwner } from '../owners/require-owner.ts';
-import { ConditionSetItemEntity, type StoredConditionSetItem } from './condition-set-item.entity.ts';
-import {
-  type ConditionSetContext,
-  findConditionSet,
-  findConditionSetForUpdate,
-} from './find-condition-set.ts';
+import { ConditionSetItemEntity, type StoredConditionSetItem } from './condition-set.entity.ts';
+import { type ConditionSetContext, findConditionSet, findConditionSetForUpdate } from './condition-set.ts';
 
 const MAX_PAGE = 100;
 

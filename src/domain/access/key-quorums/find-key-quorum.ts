@@ -1,8 +1,10 @@
-import { invalidQuery, notFound } from '../../../errors.ts';
+import type { Kysely } from 'kysely';
+import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
+import type { KeyQuorum } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
-import { KeyQuorumEntity, type KeyQuorumRow } from './key-quorum.entity.ts';
-import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
+import type { Tables } from '../../tables.ts';
+import { KeyQuorumEntity, KeyQuorumMemberEntity, type KeyQuorumRow } from './key-quorum.entity.ts';
 
 export type KeyQuorumContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -87,4 +89,79 @@ async function withMembers(
       keyQuorumIds: membersOf('key_quorum'),
     };
   });
+}
+
+/** A key quorum in wire form. */
+export function keyQuorumView(quorum: StoredKeyQuorum): KeyQuorum {
+  return {
+    id: quorum.id,
+    display_name: quorum.displayName,
+    authorization_threshold: quorum.threshold,
+    // CHOICE: keys have no display name, because no operation sets one.
+    authorization_keys: quorum.publicKeys.map((key) => ({ public_key: key, display_name: null })),
+    user_ids: quorum.userIds.length === 0 ? null : [...quorum.userIds],
+    ...(quorum.keyQuorumIds.length === 0 ? {} : { key_quorum_ids: [...quorum.keyQuorumIds] }),
+  };
+}
+
+/** A member of a key quorum as it is stored. */
+export interface Member {
+  readonly kind: MemberKind;
+  readonly member: string;
+}
+
+/** The ids of the key quorums a member counts in: those it belongs to, and those that nest them. */
+export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
+  const direct = database
+    .selectFrom('key_quorum_members as direct')
+    .select('direct.key_quorum_id')
+    .where('direct.member', '=', member)
+    .where('direct.kind', '=', kind);
+  return direct.union(
+    database
+      .selectFrom('key_quorum_members as outer_row')
+      .innerJoin('key_quorum_members as inner_row', 'inner_row.key_quorum_id', 'outer_row.member')
+      .select('outer_row.key_quorum_id')
+      .where('outer_row.kind', '=', 'key_quorum')
+      .where('inner_row.member', '=', member)
+      .where('inner_row.kind', '=', kind),
+  );
+}
+
+/**
+ * Checks that key quorums named in a body exist in the app.
+ *
+ * @param pointer JSON pointer to the field that names them.
+ * @throws ApiError invalid_data
+ */
+export async function requireKeyQuorums(
+  context: KeyQuorumContext,
+  ids: readonly string[],
+  pointer: string,
+): Promise<void> {
+  const distinct = [...new Set(ids)];
+  if (distinct.length === 0) return;
+  // Locked so that the quorum cannot be deleted before the reference to it is stored.
+  const rows = await selectForKeyShare(context, distinct).execute();
+  const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
+  if (missing.length > 0) throw missingKeyQuorums(missing, pointer);
+}
+
+function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {
+  const message = 'Unable to find the specified key quorums for this app.';
+  return new ApiError('invalid_data', message, {
+    data: { issues: ids.map((id) => ({ in: 'body', pointer, message: `no key quorum \`${id}\`` })) },
+  });
+}
+
+/** HOT: runs for every wallet created with an owner or signers; the entity manager has no key-share lock. */
+function selectForKeyShare({ app, em }: KeyQuorumContext, ids: readonly string[]) {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('key_quorums')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('app_id', '=', app.id)
+    .orderBy('id')
+    .forKeyShare();
 }

@@ -1,5 +1,54 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
+/** A change of a key quorum, with the signed request that made it: the vault follows these to the current members. */
+export const KeyQuorumChangeEntity = defineEntity({
+  name: 'KeyQuorumChange',
+  tableName: 'key_quorum_changes',
+  properties: {
+    keyQuorumId: p.text().primary(),
+    /** From 0. */
+    position: p.integer().primary(),
+    /** JSON of the `QuorumBase`: what it was before its first change. Null in others. */
+    base: p.text().strictNullable(),
+    /** JSON of the `QuorumChange`. */
+    change: p.text(),
+  },
+});
+
+/** One member of a key quorum, in the order in which members of its kind were given. */
+export const KeyQuorumMemberEntity = defineEntity({
+  name: 'KeyQuorumMember',
+  tableName: 'key_quorum_members',
+  properties: {
+    keyQuorumId: p.text().primary(),
+    position: p.integer().primary(),
+    /** `public_key`, `user` or `key_quorum`. */
+    kind: p.text(),
+    /** Canonical base64 SubjectPublicKeyInfo, user id, or key quorum id. */
+    member: p.text(),
+    /** Of a pinned user: the id in the app's login. */
+    subject: p.text().strictNullable(),
+  },
+  indexes: [{ name: 'key_quorum_members_by_member', properties: ['member', 'kind'] }],
+});
+
+/** What the vault has sealed under the changes of a key quorum: it shows that the vault has seen each of them. */
+export const KeyQuorumSealEntity = defineEntity({
+  name: 'KeyQuorumSeal',
+  tableName: 'key_quorum_seals',
+  properties: {
+    /** The key quorum's id. */
+    id: p.text().primary(),
+    appId: p.text(),
+    /** Of the changes, hex. */
+    digest: p.text(),
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+  },
+  indexes: [{ name: 'key_quorum_seals_by_master_key', properties: ['masterKeyId'] }],
+});
+
 /** A set of members with a threshold: the owner of a resource, or an additional signer of a wallet. */
 export const KeyQuorumEntity = defineEntity({
   name: 'KeyQuorum',
@@ -27,3 +76,20 @@ export const KeyQuorumEntity = defineEntity({
 });
 
 export type KeyQuorumRow = InferEntity<typeof KeyQuorumEntity>;
+
+/** The key under which the vault vouches for the keys of an app's users. Key quorums pin its name. */
+export const VoucherKeyEntity = defineEntity({
+  name: 'VoucherKey',
+  tableName: 'voucher_keys',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    /** What key quorums pin. */
+    name: p.text(),
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+  },
+  indexes: [{ name: 'voucher_keys_by_master_key', properties: ['masterKeyId'] }],
+  uniques: [{ name: 'voucher_keys_app', properties: ['appId'] }],
+});

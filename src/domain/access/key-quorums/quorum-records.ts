@@ -1,23 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KnownQuorums } from '../../../authorization/parties.ts';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
-import type {
-  QuorumBase,
-  QuorumChange,
-  QuorumRecord,
-  UserKeys,
+import {
+  changeDigests,
+  type QuorumBase,
+  type QuorumChange,
+  type QuorumRecord,
+  quorumReference,
+  type UserKeys,
 } from '../../../authorization/quorum-records.ts';
-import { changeDigests, quorumReference } from '../../../authorization/quorum-records.ts';
+import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
 import type { PinnedUsers, Voucher } from '../../../authorization/user-vouchers.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { quorumChangesBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
+import { quorumChangesBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
-import { loadQuorums } from '../owners/load-quorums.ts';
-import { knownQuorumRows } from '../owners/quorum-rows.ts';
-import { evidenceOf } from '../owners/request-evidence.ts';
+import { knownQuorumRows, loadQuorums } from '../owners/owner-quorums.ts';
+import { evidenceOf } from '../owners/require-owner.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumEntity, KeyQuorumMemberEntity } from './key-quorum.entity.ts';
 import { findVoucherKey } from './voucher-keys.ts';
 
 // HOT: runs for every use of a wallet that is sealed under an authority.
@@ -51,7 +52,7 @@ export async function loadQuorumRecords(
  * The keys by which the users in these key quorums count: their current ones and, while an intent is executed, those with
  * which they signed it.
  */
-export async function userKeysOf(
+async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
   ids: readonly string[],
 ): Promise<KnownUsers> {
@@ -260,4 +261,52 @@ function baseOf(
   });
   const base = { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
   return users === undefined ? base : { ...base, users };
+}
+
+/** More than an app has key quorums of one key. */
+const MAX_CANDIDATES = 100;
+
+/**
+ * Asks the vault with these key quorums, and if it refuses, once more with the one that it knows as the owner.
+ *
+ * NOTE: earlier versions let the vault take another key quorum of the same single key for the owner than the one that the
+ * database has. Nothing is believed because of this: the vault counts signatures for the owner that it knows. The next
+ * change of the owner makes both the same.
+ *
+ * @param owner its reference.
+ */
+export async function withRecordedOwner<T>(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  { owner, quorums }: { readonly owner: string | null; readonly quorums: readonly QuorumRecord[] },
+  ask: (quorums: readonly QuorumRecord[]) => Promise<T>,
+): Promise<T> {
+  try {
+    return await ask(quorums);
+  } catch (error) {
+    if (!(error instanceof UnauthorizedUseError) || owner === null) throw error;
+    const recorded = await findRecordedOwner(context, owner, quorums);
+    if (recorded === undefined) throw error;
+    return ask([...quorums, recorded]);
+  }
+}
+
+/** A key quorum of one key, which is also the only one of a known key quorum; undefined if the owner is known already. */
+export async function findRecordedOwner(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  owner: string,
+  quorums: readonly QuorumRecord[],
+): Promise<QuorumRecord | undefined> {
+  if (quorums.some(({ base }) => quorumReference(base) === owner)) return undefined;
+  const keys = quorums.flatMap(({ base }) => (base.publicKeys.length === 1 ? base.publicKeys : []));
+  if (keys.length === 0) return undefined;
+  const { app, em } = context;
+  const members = await em.find(KeyQuorumMemberEntity, { kind: 'public_key', member: { $in: keys } });
+  const ids = members.map(({ keyQuorumId }) => keyQuorumId);
+  const limits = { orderBy: { id: 'asc' }, limit: MAX_CANDIDATES } as const;
+  const own = await em.find(KeyQuorumEntity, { appId: app.id, id: { $in: ids } }, limits);
+  const candidates = await loadQuorumRecords(
+    context,
+    own.map(({ id }) => id),
+  );
+  return candidates.find(({ base }) => quorumReference(base) === owner);
 }

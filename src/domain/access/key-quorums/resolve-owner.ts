@@ -3,8 +3,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
-import type { KeyQuorumContext, MemberKind } from './find-key-quorum.ts';
-import { requireKeyQuorums } from './require-key-quorums.ts';
+import { type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
 import { pinUsers } from './voucher-keys.ts';
 
 // HOT: part of creating an owned wallet (bench `stored`); the entity manager has no key-share lock.

@@ -1,7 +1,6 @@
 import type { PinnedUsers, StoredVoucherKey } from '../../../authorization/user-vouchers.ts';
 import type { OperationContext, Services } from '../../../operation-context.ts';
-import { voucherKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
+import { sentSeal, voucherKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 

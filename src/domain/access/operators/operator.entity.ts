@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { OperatorRole } from './operator-role.ts';
+import type { OperatorRole } from './operator.ts';
 
 /** A person or program that works on an app through the admin port. */
 export const OperatorEntity = defineEntity({

@@ -4,8 +4,8 @@ import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '.
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
-import { findOrganization, type OrganizationContext } from './find-organization.ts';
-import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization-secret.entity.ts';
+import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization.entity.ts';
+import { findOrganization, type OrganizationContext } from './organization.ts';
 
 /**
  * Creates a secret for an organization. Only this result ever contains its text.

@@ -1,5 +1,27 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
+/** A secret with which an organization authenticates. Its text is shown once and not stored. */
+export const OrganizationSecretEntity = defineEntity({
+  name: 'OrganizationSecret',
+  tableName: 'organization_secrets',
+  properties: {
+    id: p.text().primary(),
+    organizationId: p.text(),
+    /** Hex SHA-256. */
+    secretHash: p.text(),
+    /** The last four characters, to distinguish secrets. */
+    lastFour: p.text(),
+    /** Canonical base64 SubjectPublicKeyInfo of the key that must sign with it. */
+    signingPublicKey: p.text().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    revokedAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [{ name: 'organization_secrets_by_age', properties: ['organizationId', 'createdAtMs', 'id'] }],
+  uniques: [{ name: 'organization_secrets_hash', properties: ['secretHash'] }],
+});
+
+export type StoredOrganizationSecret = InferEntity<typeof OrganizationSecretEntity>;
+
 /** A business customer of an app. */
 export const OrganizationEntity = defineEntity({
   name: 'Organization',

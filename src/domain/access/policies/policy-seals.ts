@@ -7,13 +7,11 @@ import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { RuleInput } from '../../../policy/compile.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
-import { policyBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import { sentSeal } from '../../base/sealed-keys/sent-seal.ts';
+import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
-import { knownUsers, loadQuorumRecords } from '../key-quorums/quorum-records.ts';
-import { withRecordedOwner } from '../key-quorums/recorded-owner.ts';
-import { evidenceOf } from '../owners/request-evidence.ts';
+import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../key-quorums/quorum-records.ts';
+import { evidenceOf } from '../owners/require-owner.ts';
 import type { StoredPolicy } from './find-policy.ts';
 
 // HOT: reads the policy of every signature of a wallet that is sealed under one.

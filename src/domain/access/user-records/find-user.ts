@@ -10,7 +10,7 @@ import {
   type StoredUser,
   type UserRow,
   userColumns,
-} from './user-row.ts';
+} from './user.entity.ts';
 
 // HOT: look-ups and searches of users (bench `users`).
 

@@ -1,4 +1,57 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Selectable } from 'kysely';
+import type { Tables } from '../../tables.ts';
+
+/**
+ * The list position of a deleted user, so that a caller who deletes page by page can continue from a deleted cursor.
+ * Nothing else of the user is kept.
+ */
+export const DeletedUserEntity = defineEntity({
+  name: 'DeletedUser',
+  tableName: 'deleted_users',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    createdAtMs: p.bigint('number'),
+  },
+});
+
+/** One identity of a user: an e-mail address, a phone number, a custom user id and so on. */
+export const LinkedAccountEntity = defineEntity({
+  name: 'LinkedAccount',
+  tableName: 'linked_accounts',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    userId: p.text(),
+    /** Increases with every account that the user links. */
+    position: p.integer(),
+    /** The `type` of the wire. */
+    type: p.text(),
+    /** `lookupKey` of what is unique within the app and type: the lower-case address, number, custom user id. */
+    subject: p.text(),
+    /** `lookupKey` of the lower-case public name; null if the kind has none. */
+    username: p.text().strictNullable(),
+    /** The wallet held by the service; its address and keys are read from there. */
+    walletId: p.text().strictNullable(),
+    /** JSON object: the other members of the wire object; for an embedded wallet only `wallet_index`. */
+    details: p.text().default('{}'),
+    verifiedAtMs: p.bigint('number').strictNullable(),
+    firstVerifiedAtMs: p.bigint('number').strictNullable(),
+    latestVerifiedAtMs: p.bigint('number').strictNullable(),
+    /** When it may first be used to log in, for an account that was linked without the user's key; null: at once. */
+    usableAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [
+    { name: 'linked_accounts_by_user', properties: ['userId', 'position'] },
+    {
+      name: 'linked_accounts_by_username',
+      properties: ['appId', 'type', 'username', 'latestVerifiedAtMs', 'id'],
+      where: 'username is not null',
+    },
+  ],
+  uniques: [{ name: 'linked_accounts_subject', properties: ['appId', 'type', 'subject'] }],
+});
 
 /** An end user of an app. */
 export const UserEntity = defineEntity({
@@ -25,3 +78,55 @@ export const UserEntity = defineEntity({
   },
   indexes: [{ name: 'users_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
 });
+
+/** A row of `users`, columns as they are stored. */
+export type UserRow = Selectable<Tables['users']>;
+
+/** A row of `linked_accounts`, columns as they are stored. */
+export type LinkedAccountRow = Selectable<Tables['linked_accounts']>;
+
+/** The fields of an embedded wallet that a linked account shows. */
+export type AccountWallet = Pick<
+  Selectable<Tables['wallets']>,
+  'address' | 'chain_type' | 'public_key' | 'additional_signers' | 'imported_at_ms'
+>;
+
+/** A linked account; `wallet` is set for embedded wallets. */
+export interface StoredAccount extends LinkedAccountRow {
+  readonly wallet: AccountWallet | null;
+}
+
+/** A user with the linked accounts in the order in which they were linked. */
+export interface StoredUser {
+  readonly row: UserRow;
+  readonly linkedAccounts: readonly StoredAccount[];
+}
+
+/** Every column of `users`, for reads of whole rows. */
+export const userColumns = [
+  'id',
+  'app_id',
+  'custom_metadata',
+  'has_accepted_terms',
+  'is_guest',
+  'mfa_methods',
+  'frozen_at_ms',
+  'created_at_ms',
+] as const satisfies readonly (keyof UserRow)[];
+
+/** Every column of `linked_accounts`, for reads of whole rows. */
+export const linkedAccountColumns = [
+  'id',
+  'app_id',
+  'user_id',
+  'position',
+  'type',
+  'subject',
+  'username',
+  'wallet_id',
+  'details',
+  'verified_at_ms',
+  'first_verified_at_ms',
+  'latest_verified_at_ms',
+  'usable_at_ms',
+] as const satisfies readonly (keyof LinkedAccountRow)[];

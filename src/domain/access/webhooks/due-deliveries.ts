@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { signWebhook } from '../../../crypto/webhook-signature.ts';
+import type { Services } from '../../../operation-context.ts';
+import { OutboxEventEntity } from '../../base/events/outbox-event.entity.ts';
 import type { Tables } from '../../tables.ts';
+import type { FinishedAttempt } from './record-attempts.ts';
+import { WebhookDeliveryEntity } from './webhook.entity.ts';
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
 
@@ -25,7 +31,7 @@ export interface DueDelivery {
 export type Lane = readonly [DueDelivery, ...DueDelivery[]];
 
 /** Deliveries in progress. */
-export interface UnderWay {
+interface UnderWay {
   readonly deliveryIds: readonly string[];
   readonly orderKeys: readonly string[];
 }
@@ -163,4 +169,121 @@ export async function holdBack(
     .where('next_attempt_at_ms', '<', nextAttemptAtMs)
     .executeTakeFirst();
   return Number(numUpdatedRows);
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** The delays after the first, second, … failure. The first attempt is immediate. */
+const delaysMs = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
+
+/** The longest delay after a failure, with its jitter. */
+export const LONGEST_RETRY_MS = 11 * HOUR;
+
+/** After this many failures a delivery is given up. */
+export const MAX_ATTEMPTS = 1 + delaysMs.length;
+
+/** An attempt without a response within this time has failed. */
+export const ATTEMPT_TIMEOUT_MS = 15 * SECOND;
+
+/** The length of a day of a failing endpoint, counted from its first failure since the last success. */
+export const FAILING_DAY_MS = 24 * HOUR;
+
+/** An endpoint that has only failed for this many days is disabled. */
+export const MAX_FAILING_DAYS = 5;
+
+/**
+ * The delay after a failed attempt, including jitter; undefined after the last one.
+ *
+ * CHOICE: up to a tenth longer than scheduled, never shorter, so that deliveries that failed together are not retried
+ * together. The jitter is derived from the delivery, not random, so that in a seeded server background work does not
+ * change the ids that requests draw.
+ *
+ * @param failures failed attempts since the start of the schedule, including this one.
+ */
+export function retryDelayMs(failures: number, deliveryId: string): number | undefined {
+  const delayMs = delaysMs[failures - 1];
+  if (delayMs === undefined) return undefined;
+  // 32 bits of the digest as a fraction of 1.
+  const share = Number.parseInt(hash('sha256', `${deliveryId}.${failures}`).slice(0, 8), 16) / 2 ** 32;
+  return delayMs + Math.floor((delayMs / 10) * share);
+}
+
+/** A secret that signs deliveries. */
+export interface SigningSecret {
+  /** `whsec_` and base64. */
+  readonly text: string;
+  /** Null for the newest. */
+  readonly expiresAtMs: number | null;
+}
+
+/** What all deliveries to an endpoint share. */
+interface Destination {
+  readonly appId: string;
+  readonly url: string;
+  readonly secrets: readonly SigningSecret[];
+  /** Translates a stored payload to the brand of this server. */
+  writePayload(payload: string): string;
+}
+
+/**
+ * Sends an event to an endpoint, signed with every valid secret. Call it outside any transaction.
+ *
+ * CHOICE: the timestamp is the machine's time, not that of the server's clock, which is used for everything else.
+ * Receivers refuse timestamps that are five minutes off, so all events of a server with a moved or frozen clock would
+ * be refused.
+ */
+export async function attemptDelivery(
+  { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,
+  delivery: DueDelivery,
+  { appId, url, secrets, writePayload }: Destination,
+): Promise<FinishedAttempt> {
+  const startedMs = clock.now();
+  const bodyText = writePayload(delivery.payload);
+  const valid = secrets.filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > startedMs);
+  const headers = signWebhook({
+    id: delivery.eventId,
+    timestampSeconds: Math.floor(webhooks.systemNow() / 1000),
+    bodyText,
+    secrets: valid.map(({ text }) => text),
+  });
+  const outcome = await webhooks.send({
+    url,
+    headers: { ...headers },
+    bodyText,
+    event: { type: delivery.eventType, appId },
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+  });
+  const { status = null, failure = null, durationMs } = outcome;
+  return {
+    delivery,
+    attempt: { attempted_at: startedMs, duration_ms: durationMs, response_status: status, error: failure },
+    isDelivered: status !== null && status >= 200 && status < 300,
+    nowMs: clock.now(),
+  };
+}
+
+/** What waits for delivery. */
+export interface WaitingDeliveries {
+  /** Events that no delivery was made of yet. */
+  readonly events: number;
+  readonly deliveries: number;
+}
+
+export async function countWaitingDeliveries(em: SqlEntityManager): Promise<WaitingDeliveries> {
+  return {
+    events: await em.count(OutboxEventEntity, { fannedOutAtMs: null }),
+    deliveries: await em.count(WebhookDeliveryEntity, { nextAttemptAtMs: { $ne: null } }),
+  };
+}
+
+/** Gives up everything that waits for delivery. Endpoints can have it replayed. */
+export async function skipWaitingDeliveries(em: SqlEntityManager, nowMs: number): Promise<void> {
+  await em.nativeUpdate(OutboxEventEntity, { fannedOutAtMs: null }, { fannedOutAtMs: nowMs });
+  await em.nativeUpdate(
+    WebhookDeliveryEntity,
+    { nextAttemptAtMs: { $ne: null } },
+    { status: 'failed', orderKey: null, nextAttemptAtMs: null, finishedAtMs: nowMs },
+  );
 }

@@ -1,11 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
-import { noteChange } from '../../base/events/stored-effects.ts';
+import { noteChange } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { type DueDelivery, holdBack } from './due-deliveries.ts';
-import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';
+import {
+  type DueDelivery,
+  FAILING_DAY_MS,
+  holdBack,
+  MAX_FAILING_DAYS,
+  retryDelayMs,
+} from './due-deliveries.ts';
 
 /** A completed attempt. */
 export interface FinishedAttempt {

@@ -3,8 +3,8 @@ import { type NoteVerifier, signedNote } from '../../../crypto/tlog/checkpoint.t
 import type { Entropy } from '../../../ports/entropy.ts';
 import type { KeyVault, SealedKey } from '../../../ports/key-vault.ts';
 import { lockName } from '../../../storage/locks.ts';
-import { auditKeyBinding } from '../sealed-keys/seal-bindings.ts';
-import { AuditKeyEntity, type StoredAuditKey } from './audit-key.entity.ts';
+import { auditKeyBinding } from '../sealed-keys/sealed-keys.ts';
+import { AuditKeyEntity, type StoredAuditKey } from './audit.entity.ts';
 
 const KEY_BYTES = 32;
 

@@ -2,7 +2,7 @@ import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
-import { fingerprintKeyBinding } from '../sealed-keys/seal-bindings.ts';
+import { fingerprintKeyBinding } from '../sealed-keys/sealed-keys.ts';
 import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
 
 type ReadContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;

@@ -1,5 +1,19 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
+/**
+ * What `src/storage/locks.ts` hashes names with: one row, which the migration draws on PostgreSQL. SQLite has none,
+ * since it needs no locks.
+ */
+export const LockSecretEntity = defineEntity({
+  name: 'LockSecret',
+  tableName: 'lock_secrets',
+  properties: {
+    /** Always `names`. */
+    id: p.text().primary(),
+    secret: p.text(),
+  },
+});
+
 /** A running server process. The others take over the work of one that no longer counts its beats. */
 export const ServerProcessEntity = defineEntity({
   name: 'ServerProcess',

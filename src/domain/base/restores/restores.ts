@@ -3,9 +3,7 @@ import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { Ids } from '../../../ports/ids.ts';
 import { lockName } from '../../../storage/locks.ts';
-import { AcceptedAccountEntity } from './accepted-account.entity.ts';
-import { DatabaseIdentityEntity } from './database-identity.entity.ts';
-import { RestoreEntity } from './restore.entity.ts';
+import { AcceptedAccountEntity, DatabaseIdentityEntity, RestoreEntity } from './restore.entity.ts';
 
 // HOT: Kysely, not for measured speed: one statement over tables of several nouns.
 

@@ -7,15 +7,16 @@ import {
   auditKeyBinding,
   depositInstructionsBinding,
   fingerprintKeyBinding,
+  masterKeysOfCodes,
   policyBinding,
   quorumChangesBinding,
+  rotateTestCodes,
   signingKeyBinding,
   voucherKeyBinding,
   walletImportBinding,
   walletKeyBinding,
   webhookSecretBinding,
-} from './seal-bindings.ts';
-import { masterKeysOfCodes, rotateTestCodes } from './sealed-codes.ts';
+} from './sealed-keys.ts';
 
 // HOT: re-seals every secret of the database in batches; no bench case covers it.
 

@@ -6,8 +6,8 @@ import type { StoredResponse } from '../../../ports/idempotency.ts';
 import type { Safeguards } from '../../../ports/safeguards.ts';
 import type { SignedRequest, SingleUse } from '../../../ports/single-use.ts';
 import type { Tables } from '../../tables.ts';
-import { requireSigners } from '../idempotency/require-signers.ts';
-import { readSafeguards } from '../safeguards/read-safeguards.ts';
+import { requireSigners } from '../idempotency/answer-once.ts';
+import { readSafeguards } from '../safeguards/safeguards.ts';
 
 // HOT: with the setting on, runs for every request that an owner signs; no bench case covers it.
 

@@ -9,8 +9,8 @@ import type {
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
-import { addressOn, NATIVE } from '../../access/automations/automation-assets.ts';
-import { requireKnownChain } from '../../access/chains/ask-chains.ts';
+import { addressOn, NATIVE } from '../../access/automations/automation.ts';
+import { requireKnownChain } from '../../access/chains/chains.ts';
 import type { Tables } from '../../tables.ts';
 import {
   isOwnTransaction,
@@ -18,7 +18,7 @@ import {
   startExecution,
 } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { findWallet, findWalletByAddress } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the table of executions go through it.
 

@@ -10,13 +10,12 @@ import type {
 } from '../../../operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../vault-passes.ts';
-import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
-import { dropExecution, findSweep, moveExecution, putOffExecution } from './end-execution.ts';
-import { prepareSweep, type Sweep } from './sweep.ts';
-import { budgetRefusal, shareRefusal } from './worthwhile.ts';
+import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
+import { budgetRefusal, prepareSweep, type Sweep, shareRefusal } from './sweep.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
 

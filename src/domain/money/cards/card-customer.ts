@@ -1,23 +1,115 @@
 import { ApiError, notFound } from '../../../errors.ts';
-import type { CardCustomer, UpdateCardCustomerRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import type { CardConfig, CardCustomer, UpdateCardCustomerRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
 import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { CardEnvironment, CardIssuer, CardProgram } from '../../../ports/card-issuers.ts';
 import type { CustomerSnapshot } from '../../../ports/fiat-providers.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
-import { getEmail } from '../fiat-customers/customer-contact.ts';
-import type { StoredFiatCustomer } from '../fiat-customers/fiat-customer.entity.ts';
-import { getCustomer } from '../fiat-customers/find-customer.ts';
-import { askProvider, findProvider } from '../fiat-customers/find-provider.ts';
-import { askAbout } from '../fiat-customers/refresh-customer.ts';
-import { storedSnapshot } from '../fiat-customers/snapshot.ts';
-import { storeSnapshot } from '../fiat-customers/store-snapshot.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { askAbout, storedSnapshot, storeSnapshot } from '../fiat-customers/customer-snapshot.ts';
+import type { StoredFiatCustomer, StoredSnapshot } from '../fiat-customers/fiat-customer.entity.ts';
+import { askProvider, findProvider, getCustomer, getEmail } from '../fiat-customers/find-customer.ts';
 import { type AskedCustomer, askForLinks, storeCustomer } from '../fiat-customers/verify-customer.ts';
-import { CardCustomerEntity, type StoredCardCustomer } from './card-customer.entity.ts';
-import { customerStatus } from './customer-status.ts';
-import { askIssuer, findIssuer, requireCardUser } from './find-issuer.ts';
+import { CardCustomerEntity, type StoredCardCustomer } from './card.entity.ts';
+
+/** Everything that the status of a customer follows from. */
+interface CustomerFacts {
+  readonly accepted: Pick<StoredCardCustomer, 'disclosureAcceptedAtMs' | 'acceptedAgreements'>;
+  readonly program: CardProgram;
+  /** What the provider that verifies customers said last. */
+  readonly snapshot: StoredSnapshot;
+  /** The endorsement that the issuer asks for. */
+  readonly endorsement: string;
+  readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
+}
+
+/**
+ * How far a user has come, with what the next step needs.
+ *
+ * CHOICE: the user's own consents come first, then the provider's terms, then the verification. A rejection or
+ * suspension shows whatever else is missing.
+ */
+function customerStatus(facts: CustomerFacts): CardCustomer {
+  const { accepted, program, snapshot, links } = facts;
+  const refused = refusedStatus(facts);
+  if (refused !== undefined) return refused;
+  if (accepted.disclosureAcceptedAtMs === null) {
+    return { status: 'electronic_disclosure_required', disclosure_url: program.disclosureUrl };
+  }
+  const acceptedIds = JSON.parse(accepted.acceptedAgreements) as string[];
+  if (!program.bank.agreements.every(({ id }) => acceptedIds.includes(id))) {
+    const { name, agreements } = program.bank;
+    const bank_info = { name, agreements: agreements.map((agreement) => ({ ...agreement })) };
+    return { status: 'bank_terms_required', bank_info };
+  }
+  if (snapshot.terms !== 'approved') return { status: 'provider_terms_required', tos_url: links.terms ?? '' };
+  return verifiedStatus(facts);
+}
+
+/** Nothing that the user can do changes these. */
+function refusedStatus({ snapshot, endorsement }: CustomerFacts): CardCustomer | undefined {
+  if (snapshot.verification === 'rejected') {
+    const reasons = snapshot.rejectionReasons ?? [];
+    return {
+      status: 'rejected',
+      ...(reasons.length === 0 ? {} : { rejection_reasons: reasons.map((reason) => ({ reason })) }),
+    };
+  }
+  const isRevoked = statusOf(snapshot, endorsement) === 'revoked';
+  if (snapshot.status === 'offboarded' || isRevoked) return { status: 'rejected' };
+  return snapshot.status === 'paused' ? { status: 'error' } : undefined;
+}
+
+function verifiedStatus({ snapshot, endorsement, links }: CustomerFacts): CardCustomer {
+  if (snapshot.verification === 'under_review') return { status: 'under_review' };
+  if (snapshot.status === 'active' && statusOf(snapshot, endorsement) === 'approved') {
+    return { status: 'ready' };
+  }
+  const isOpen = snapshot.verification !== 'approved' || snapshot.requirementsDue.length > 0;
+  return isOpen ? { status: 'kyc_required', kyc_url: links.verification ?? '' } : { status: 'pending' };
+}
+
+function statusOf({ endorsements }: StoredSnapshot, name: string): string | undefined {
+  return endorsements.find((one) => one.name === name)?.status;
+}
+
+/**
+ * The user whose access token the request carries.
+ *
+ * @throws ApiError missing_or_invalid_token for the app secret alone.
+ */
+export function requireCardUser({ proof }: Pick<OperationContext, 'proof'>): string {
+  if (proof.userId !== undefined) return proof.userId;
+  throw new ApiError('missing_or_invalid_token', 'expected the access token of a user');
+}
+
+/**
+ * The issuer of an environment.
+ *
+ * @throws ApiError not_supported if it is not configured.
+ */
+export function findIssuer(
+  { cardIssuers }: Pick<Services, 'cardIssuers'>,
+  environment: CardEnvironment,
+): CardIssuer {
+  const found = cardIssuers.find(environment);
+  if (found !== undefined) return found;
+  throw new ApiError(
+    'not_supported',
+    `/environment: no card issuer is configured here for \`${environment}\``,
+  );
+}
+
+/**
+ * Calls the issuer. Call it outside any transaction.
+ *
+ * @throws ApiError unavailable if the issuer cannot be reached; the caller may send the same request again.
+ */
+export function askIssuer<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  return askProvider('cards', call);
+}
 
 type AskContext = Pick<
   PlanContext,
@@ -231,4 +323,20 @@ export async function getAccepted(
 ): Promise<StoredCardCustomer | undefined> {
   const where = { appId: context.app.id, userId: requireCardUser(context), environment };
   return (await context.em.findOne(CardCustomerEntity, where, lock)) ?? undefined;
+}
+
+/**
+ * What a page needs to work with the issuer. It is public, so the app secret suffices.
+ *
+ * @throws ApiError not_found for another app, not_supported, unavailable
+ */
+export async function readCardConfig(
+  context: PlanContext,
+  appId: string,
+  environment: CardEnvironment,
+): Promise<CardConfig> {
+  if (lookupKey(appId) !== context.app.id) throw notFound('App');
+  const issuer = findIssuer(context, environment);
+  const { publishableKey, logoUrl, spenderAddress } = await askIssuer(() => issuer.program());
+  return { publishable_key: publishableKey, card_logo_url: logoUrl, spender_address: spenderAddress };
 }

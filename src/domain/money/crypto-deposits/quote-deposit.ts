@@ -8,7 +8,7 @@ import type { PlanContext } from '../../../operation-context.ts';
 import { type Planned, unwrapPlan } from '../../../planned.ts';
 import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import { notSupported, requireAssetText, requireChainText, requireDepositChain } from './deposit-chains.ts';
-import { estimateConversion, isSame, typicalAmount } from './estimate-conversion.ts';
+import { estimateConversion, isSame, typicalAmount } from './deposit-routes.ts';
 
 /**
  * Estimates what a deposit to a dedicated address delivers. Call it outside any database transaction.

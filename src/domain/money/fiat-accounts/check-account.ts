@@ -1,11 +1,19 @@
-import { invalidField } from '../../../errors.ts';
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../../../crypto/canonical-json.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   CreateExternalFiatAccountRequest,
   ExternalFiatAccountData,
 } from '../../../generated/schemas.ts';
-import { isBrCode, isPixKey, isTaxNumber } from '../../base/bank-numbers/brazil.ts';
-import { faultOfIban, isBic } from '../../base/bank-numbers/iban.ts';
-import { isRoutingNumber } from '../../base/bank-numbers/us-routing.ts';
+import type { FiatRefusal } from '../../../ports/fiat-providers.ts';
+import {
+  faultOfIban,
+  isBic,
+  isBrCode,
+  isPixKey,
+  isRoutingNumber,
+  isTaxNumber,
+} from '../../base/bank-numbers/bank-numbers.ts';
 import { countryAlpha2, isCountry } from '../../base/countries/countries.ts';
 
 type AccountType = ExternalFiatAccountData['type'];
@@ -121,4 +129,52 @@ function checkCurrency(type: AccountType, currency: string): void {
     '/currency',
     `expected \`${expected}\` for an account of type \`${type}\`, got \`${currency}\``,
   );
+}
+
+/**
+ * What makes two registrations one account: its numbers and its currency.
+ *
+ * CHOICE: names and addresses are not part of it. To change them, remove the account and register it again.
+ */
+export function identityOf({ account, currency }: CreateExternalFiatAccountRequest): object {
+  return { type: account.type, currency, numbers: numbersOf(account) };
+}
+
+function numbersOf(account: ExternalFiatAccountData): readonly string[] {
+  switch (account.type) {
+    case 'us':
+      return [account.routing_number, account.account_number];
+    case 'gb':
+      return [account.sort_code, account.account_number];
+    case 'iban':
+      return [account.account_number];
+    case 'swift':
+      return [account.bic, account.account_number];
+    case 'pix':
+      return [account.pix_key ?? '', account.br_code ?? ''];
+  }
+}
+
+/**
+ * An idempotency key for the provider, never stored: a repeated request has the same key, and so has one of another
+ * process at the same time.
+ *
+ * @param parts JSON values.
+ */
+export function providerKey(...parts: readonly unknown[]): string {
+  return hash('sha256', canonicalJson(parts));
+}
+
+/**
+ * The refusal of a provider as the response.
+ *
+ * @param at pointers to the submitted data, and to the currency or asset, in the body.
+ */
+export function fiatRefusal(
+  { fault, pointer = '', message }: FiatRefusal,
+  at: { readonly data: string; readonly pair: string },
+): ApiError {
+  if (fault === 'pair') return new ApiError('not_supported', `${at.pair}: ${message}`);
+  if (fault === 'customer') return new ApiError('invalid_state', message);
+  return invalidField(at.data + pointer, message);
 }

@@ -1,6 +1,14 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import { ApiError } from '../../../errors.ts';
+import type {
+  InitiateOrganizationKybLinksRequest,
+  InitiateOrganizationKybTosRequest,
+  InitiateUserKycLinksRequest,
+  InitiateUserKycTosRequest,
+  SubmitOrganizationKybRequest,
+  SubmitUserKycRequest,
+} from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type {
@@ -11,14 +19,25 @@ import type {
 } from '../../../ports/fiat-providers.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
+import { findOrganization } from '../../access/organizations/organization.ts';
 import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
-import type { CustomerLinks } from './customer-view.ts';
+import { checkBusiness, checkPerson } from './check-submission.ts';
+import { nextCheckAt, type Submitted, storedSnapshot, storeSnapshot } from './customer-snapshot.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
-import { type FiatEntity, findFiatEntity, holdFiatEntity } from './fiat-entity.ts';
-import { getCustomer } from './find-customer.ts';
-import { askProvider, environmentOf, findProvider, type NamedProvider } from './find-provider.ts';
-import { storedSnapshot } from './snapshot.ts';
-import { nextCheckAt, type Submitted, storeSnapshot } from './store-snapshot.ts';
+import {
+  askProvider,
+  type CustomerLinks,
+  environmentOf,
+  type FiatEntity,
+  findFiatEntity,
+  findProvider,
+  getCustomer,
+  getEmail,
+  holdFiatEntity,
+  type NamedProvider,
+  requireEmail,
+  requireRedirect,
+} from './find-customer.ts';
 
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'entropy' | 'vault'>;
@@ -36,7 +55,7 @@ export interface AskedCustomer {
 }
 
 /** What both ways to start a verification have in common. */
-export interface VerificationInput extends NamedProvider {
+interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
   readonly redirect_uri?: string | undefined;
@@ -45,7 +64,7 @@ export interface VerificationInput extends NamedProvider {
 }
 
 /** The contact of a customer, read only when the provider has no such customer yet. */
-export type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
+type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
 
 /**
  * Opens the customer at the provider if there is none, and makes links to its hosted pages.
@@ -84,7 +103,7 @@ const takenStatuses = new Set(['under_review', 'active']);
  *
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
-export async function askToVerify(
+async function askToVerify(
   context: AskContext & Pick<PlanContext, 'vault'>,
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
@@ -211,4 +230,89 @@ function requireAccepted(answer: CustomerSnapshot | FiatRefusal, at = ''): Custo
     data: { issues: [{ in: 'body', pointer, message }] },
     reason: answer.message,
   });
+}
+
+/** Starts the verification of an organization, and makes the links to the hosted pages. */
+export function askForOrganizationLinks(
+  context: PlanContext,
+  organizationId: string,
+  input: InitiateOrganizationKybLinksRequest & InitiateOrganizationKybTosRequest,
+  links: readonly ('terms' | 'verification')[],
+): Promise<AskedCustomer> {
+  requireRedirect(input.redirect_uri);
+  return askForLinks(
+    context,
+    { type: 'organization', id: organizationId },
+    {
+      input: { ...input, links },
+      readContact: async ({ id }) => ({
+        email: input.email,
+        name: input.business_name ?? (await findOrganization(context, id)).displayName,
+      }),
+    },
+  );
+}
+
+/**
+ * Submits data about an organization.
+ *
+ * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
+ */
+export async function submitOrganization(
+  context: PlanContext,
+  organizationId: string,
+  body: SubmitOrganizationKybRequest,
+): Promise<AskedCustomer> {
+  const entity = await findFiatEntity(context, { type: 'organization', id: organizationId });
+  findProvider(context, body);
+  const known = await getCustomer(context, entity, body);
+  const isFirst = (known?.submittedAtMs ?? null) === null;
+  checkBusiness(body.data, { isFirst, nowMs: context.nowMs });
+  return askToVerify(
+    context,
+    { entity, known, named: body },
+    { ...body, kind: 'business', given: body.data },
+  );
+}
+
+/** Starts the verification of a user, and makes the links to the hosted pages. */
+export function askForUserLinks(
+  context: PlanContext,
+  userId: string,
+  input: InitiateUserKycLinksRequest & InitiateUserKycTosRequest,
+  links: readonly ('terms' | 'verification')[],
+): Promise<AskedCustomer> {
+  requireRedirect(input.redirect_uri);
+  return askForLinks(
+    context,
+    { type: 'user', id: userId },
+    {
+      input: { ...input, links },
+      readContact: async ({ id }) => ({ email: await requireEmail(context, id, input.email) }),
+    },
+  );
+}
+
+/**
+ * Submits data about a user.
+ *
+ * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
+ */
+export async function submitUser(
+  context: PlanContext,
+  userId: string,
+  body: SubmitUserKycRequest,
+): Promise<AskedCustomer> {
+  const entity = await findFiatEntity(context, { type: 'user', id: userId });
+  findProvider(context, body);
+  const known = await getCustomer(context, entity, body);
+  const isFirst = (known?.submittedAtMs ?? null) === null;
+  checkPerson(body.data, { isFirst, nowMs: context.nowMs });
+  const email = body.data.email ?? (isFirst ? await getEmail(context, entity.id) : undefined);
+  const data = email === undefined ? body.data : { ...body.data, email };
+  return askToVerify(
+    context,
+    { entity, known, named: body },
+    { ...body, kind: 'person', data, given: body.data },
+  );
 }

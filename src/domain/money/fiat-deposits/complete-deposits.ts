@@ -8,9 +8,8 @@ import type { AnyChain } from '../../../ports/chains.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { recordDepositCompleted } from './deposit-events.ts';
-import { FiatDepositEntity } from './fiat-deposit.entity.ts';
-import { FiatDepositAccountEntity } from './fiat-deposit-account.entity.ts';
+import { FiatDepositAccountEntity, FiatDepositEntity } from './fiat-deposit.entity.ts';
+import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
 // HOT: jobs of several processes claim these rows. No bench case covers it.
 

@@ -1,5 +1,71 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
+/** A bank account at a provider whose deposits are converted and sent to a wallet. */
+export const FiatDepositAccountEntity = defineEntity({
+  name: 'FiatDepositAccount',
+  tableName: 'fiat_deposit_accounts',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    walletId: p.text(),
+    provider: p.text(),
+    environment: p.text(),
+    /** The id of the wallet's user or organization at the provider. */
+    customerId: p.text(),
+    /** The account's id at the provider. */
+    virtualAccountId: p.text(),
+    /** `activated` or `deactivated`. */
+    status: p.text(),
+    currency: p.text(),
+    /** JSON array. */
+    paymentRails: p.text(),
+    asset: p.text(),
+    /** The chain's name. */
+    chain: p.text(),
+    /** What the app keeps of each deposit, as the request has written it. */
+    developerFeePercent: p.text().default('0'),
+    createdAtMs: p.bigint('number'),
+    /** When the provider is asked for the payment instructions next; null once they are stored. */
+    nextCheckAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [
+    { name: 'fiat_deposit_accounts_by_age', properties: ['walletId', 'createdAtMs', 'id'] },
+    {
+      name: 'fiat_deposit_accounts_due',
+      properties: ['nextCheckAtMs'],
+      where: 'next_check_at_ms is not null',
+    },
+  ],
+  uniques: [
+    {
+      name: 'fiat_deposit_accounts_activated',
+      properties: ['walletId', 'provider', 'environment', 'currency', 'asset', 'chain'],
+      where: "status = 'activated'",
+    },
+    {
+      name: 'fiat_deposit_accounts_virtual',
+      properties: ['provider', 'environment', 'virtualAccountId'],
+    },
+  ],
+});
+
+export type StoredDepositAccount = InferEntity<typeof FiatDepositAccountEntity>;
+
+/** The payment instructions of a fiat deposit account, sealed because they contain its numbers. */
+export const FiatDepositInstructionsEntity = defineEntity({
+  name: 'FiatDepositInstructions',
+  tableName: 'fiat_deposit_instructions',
+  properties: {
+    /** The account's id. */
+    id: p.text().primary(),
+    appId: p.text(),
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+  },
+  indexes: [{ name: 'fiat_deposit_instructions_by_master_key', properties: ['masterKeyId'] }],
+});
+
 /** A deposit that a provider has received for a fiat deposit account. */
 export const FiatDepositEntity = defineEntity({
   name: 'FiatDeposit',
@@ -37,3 +103,15 @@ export const FiatDepositEntity = defineEntity({
 });
 
 export type StoredDeposit = InferEntity<typeof FiatDepositEntity>;
+
+/** How far the deposits of a provider have been read. A row is made with the first deposit account there. */
+export const FiatPositionEntity = defineEntity({
+  name: 'FiatPosition',
+  tableName: 'fiat_positions',
+  properties: {
+    provider: p.text().primary(),
+    environment: p.text().primary(),
+    /** `FiatDepositPage.cursor` of the last page that was stored; empty before the first one. */
+    position: p.text(),
+  },
+});

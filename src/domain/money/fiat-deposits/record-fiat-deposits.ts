@@ -1,3 +1,4 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
 import type {
   FiatDepositPage,
@@ -6,12 +7,102 @@ import type {
   FiatPlace,
 } from '../../../ports/fiat-providers.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { recordDepositFailed, recordDepositStarted } from './deposit-events.ts';
-import { FiatDepositEntity, type StoredDeposit } from './fiat-deposit.entity.ts';
-import { FiatDepositAccountEntity, type StoredDepositAccount } from './fiat-deposit-account.entity.ts';
-import { FiatPositionEntity } from './fiat-position.entity.ts';
+import {
+  FiatDepositAccountEntity,
+  FiatDepositEntity,
+  FiatPositionEntity,
+  type StoredDeposit,
+  type StoredDepositAccount,
+} from './fiat-deposit.entity.ts';
+
+type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+
+/** Records that a deposit was received. */
+function recordDepositStarted(
+  context: EventContext,
+  account: StoredDepositAccount,
+  deposit: StoredDeposit,
+): Promise<string> {
+  return recordEvent(context, {
+    appId: account.appId,
+    type: 'wallet.deposit_account.deposit_started',
+    payload: { ...headOf(account, deposit), data: dataOf(account, deposit) },
+  });
+}
+
+/**
+ * Records that a deposit arrived in the wallet.
+ *
+ * @param amount in units of the asset.
+ */
+export function recordDepositCompleted(
+  context: EventContext,
+  { account, deposit, amount }: { account: StoredDepositAccount; deposit: StoredDeposit; amount: string },
+): Promise<string> {
+  const data = dataOf(account, deposit);
+  return recordEvent(context, {
+    appId: account.appId,
+    type: 'wallet.deposit_account.deposit_completed',
+    payload: {
+      ...headOf(account, deposit),
+      data: {
+        ...data,
+        destination: { ...data.destination, amount, transaction_hash: deposit.transactionHash },
+      },
+    },
+  });
+}
+
+/** Records that a deposit was paid back. */
+function recordDepositFailed(
+  context: EventContext,
+  {
+    account,
+    deposit,
+    report,
+  }: { account: StoredDepositAccount; deposit: StoredDeposit; report: FiatDepositReport },
+): Promise<string> {
+  return recordEvent(context, {
+    appId: account.appId,
+    type: 'wallet.deposit_account.deposit_failed',
+    payload: {
+      ...headOf(account, deposit),
+      data: {
+        ...dataOf(account, deposit),
+        reason: report.reason ?? 'The provider returned the deposit.',
+        reason_code: report.reasonCode ?? 'refunded',
+        refunded_at: new Date(report.atMs).toISOString(),
+      },
+    },
+  });
+}
+
+function headOf(account: StoredDepositAccount, deposit: StoredDeposit) {
+  return {
+    wallet_id: account.walletId,
+    deposit_account_id: account.id,
+    deposit_type: 'fiat',
+    provider: account.provider,
+    environment: account.environment,
+    provider_deposit_id: deposit.providerDepositId,
+  };
+}
+
+function dataOf(account: StoredDepositAccount, deposit: StoredDeposit) {
+  const { amount, currency, paymentRail, senderName } = deposit;
+  return {
+    created_at: new Date(deposit.createdAtMs).toISOString(),
+    source: {
+      ...{ amount, currency },
+      ...(paymentRail === null ? {} : { payment_rail: paymentRail }),
+      ...(senderName === null ? {} : { sender_name: senderName }),
+    },
+    destination: { asset: account.asset, chain: account.chain },
+  };
+}
 
 // HOT: jobs of several processes read the same history. No bench case covers it.
 
@@ -25,7 +116,7 @@ export interface FiatPosition extends FiatPlace {
 }
 
 /** A page of a provider's history, with the position that it was read from. */
-export interface ReadDeposits extends FiatPosition {
+interface ReadDeposits extends FiatPosition {
   readonly page: FiatDepositPage;
 }
 
@@ -162,4 +253,35 @@ async function advance(
   deposit.transactionHash = report.transactionHash ?? null;
   deposit.rawOutput = report.rawOutput === undefined ? null : String(report.rawOutput);
   deposit.nextCheckAtMs = context.nowMs;
+}
+
+/** A deposit as far as the server has followed it. */
+interface FoundDeposit {
+  readonly accountId: string;
+  readonly environment: FiatEnvironment;
+  readonly state: string;
+}
+
+/** The deposit with this id at its provider, of any app; undefined for an unknown one. */
+export async function getFiatDeposit(
+  em: SqlEntityManager,
+  providerDepositId: string,
+): Promise<FoundDeposit | undefined> {
+  const found = await em.findOne(FiatDepositEntity, { providerDepositId });
+  if (found === null) return undefined;
+  return {
+    accountId: found.accountId,
+    environment: found.environment as FiatEnvironment,
+    state: found.state,
+  };
+}
+
+/** Where the provider keeps a deposit account, of any app; undefined for an unknown one. */
+export async function getVirtualAccount(
+  em: SqlEntityManager,
+  accountId: string,
+): Promise<{ readonly virtualAccountId: string; readonly environment: FiatEnvironment } | undefined> {
+  const found = await em.findOne(FiatDepositAccountEntity, { id: accountId });
+  if (found === null) return undefined;
+  return { virtualAccountId: found.virtualAccountId, environment: found.environment as FiatEnvironment };
 }

@@ -4,7 +4,7 @@ import type { EvmChain } from '../../../ports/chains.ts';
 import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import type { Tables } from '../../tables.ts';
-import { openStatuses } from '../transactions/transaction-state.ts';
+import { openStatuses } from '../transactions/transaction.entity.ts';
 import { callChain } from './call-chain.ts';
 
 // HOT: reads `transactions`, which jobs of several processes claim. No bench case covers it.

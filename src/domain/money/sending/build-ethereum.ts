@@ -1,6 +1,8 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { withoutSuffix } from '../../../actions/account-calls.ts';
 import { transactionUnits } from '../../../actions/decode-action.ts';
 import { unfoldBatches } from '../../../actions/unfold-batches.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
 import {
@@ -8,10 +10,16 @@ import {
   prepareEthereumTransaction,
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
-import { authorizationsOf, holdNonces } from './hold-nonces.ts';
+import type { BuiltTransaction, SignedBytes, SigningKey } from './broadcast.ts';
+import { authorizationsOf, holdNonces } from './nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';
-import { signEthereum } from './sign-ethereum.ts';
+
+/** The signed bytes of a complete transaction, and their hash. Throws SigningInputError. */
+export async function signEthereum(key: SigningKey, transaction: EthereumTransaction): Promise<SignedBytes> {
+  const { signed_transaction: signed } = await key.sign('eth_signTransaction', { transaction });
+  const bytes = hexToBytes(signed.slice(2));
+  return { bytes, hash: bytesTo0xHex(keccak_256(bytes)) };
+}
 
 /**
  * Builds the bytes of a planned transaction and holds the nonces that it uses until the database transaction ends.

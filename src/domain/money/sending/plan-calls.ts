@@ -9,12 +9,12 @@ import {
   encodeBatch,
 } from '../../../signing/ethereum/batch-executor.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
+import type { BuildTransaction } from './broadcast.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
-import { laterDelegation } from './hold-nonces.ts';
+import { laterDelegation } from './nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
-import type { BuildTransaction } from './send-built.ts';
 import { buildOperation, planOperation } from './send-operation.ts';
 
 /** Calls of one account that build on each other, for example an approval and what spends it. */

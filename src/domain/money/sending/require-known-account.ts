@@ -2,10 +2,10 @@ import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { acceptAccounts } from '../../base/restores/restores.ts';
 import { prepareQuery } from '../../prepared-query.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { releasedStatuses } from '../transactions/transaction-state.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
-import type { Account } from './find-nonce.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { releasedStatuses } from '../transactions/transaction.entity.ts';
+import type { BuiltTransaction } from './broadcast.ts';
+import type { Account } from './nonces.ts';
 
 // HOT: runs for every transaction that is sent, and reads `transactions`, which is not changed through entities.
 

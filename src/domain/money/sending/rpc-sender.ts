@@ -1,8 +1,7 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
-import type { SendOptions, SentTransaction } from './send-built.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { BuiltTransaction, SendOptions, SentTransaction } from './broadcast.ts';
 
 export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 

@@ -12,13 +12,12 @@ import {
 } from '../../../signing/ethereum/batch-executor.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
+import type { BuiltTransaction } from './broadcast.ts';
+import { signEthereum } from './build-ethereum.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireFilledBelow } from './fee-ceilings.ts';
-import { findNonce, lockNonces } from './find-nonce.ts';
-import { laterDelegation } from './hold-nonces.ts';
+import { findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
-import { signEthereum } from './sign-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface CallsDraft {

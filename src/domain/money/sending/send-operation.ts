@@ -17,11 +17,10 @@ import {
   sponsoredOperationParams,
 } from '../../../signing/ethereum/sponsored-operation.ts';
 import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
+import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireOperationBelow, requirePricesBelow } from './fee-ceilings.ts';
-import { type FoundNonce, findNonce, lockNonces } from './find-nonce.ts';
-import { laterDelegation } from './hold-nonces.ts';
+import { type FoundNonce, findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { readCall } from './send-calls.ts';
 

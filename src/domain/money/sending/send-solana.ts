@@ -7,7 +7,7 @@ import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.t
 import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
 import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
+import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
 type FeePayer = NonNullable<SolanaChain['feePayer']>;

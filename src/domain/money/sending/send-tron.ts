@@ -7,7 +7,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { TronChain } from '../../../ports/chains.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
 import { tronAddressText } from '../../../signing/tron/signer.ts';
-import type { BuiltTransaction } from './built-transaction.ts';
+import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
 /** TRON mainnet, the default for requests that name no network. */

@@ -1,16 +1,21 @@
 import { decodeRpcAction } from '../../../actions/decode-action.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { SparkCoopExitRequest, SparkTransfer, WalletRpcRequest } from '../../../generated/schemas.ts';
+import type {
+  SparkCoopExitRequest,
+  SparkLightningSendRequest,
+  SparkPayLightningInvoiceRpcResponse,
+  SparkTransfer,
+  WalletRpcRequest,
+} from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import type { SparkInvoice } from '../../../ports/spark-operators.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
-import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts';
+import { readSparkAddress, readTokenIdentifier, sparkAddress } from '../../../signing/spark.ts';
 import { encodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
-import { findDeposit } from './ask-spark.ts';
-import { requireSpark, type SparkAccount } from './require-spark.ts';
-import { isoTime, satoshi } from './spark-view.ts';
+import { findDeposit, isoTime, requireSpark, type SparkAccount, satoshi } from './spark.ts';
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
@@ -152,7 +157,7 @@ function requireReceiver({ network }: SparkAccount, address: string): void {
 }
 
 /** @throws ApiError insufficient_funds */
-export async function requireHolding(
+async function requireHolding(
   { chain, address }: SparkAccount,
   token: string | null,
   amount: bigint,
@@ -216,4 +221,88 @@ export function exitView(
     updated_at: isoTime(nowMs),
     expires_at: isoTime(expiresAtMs),
   };
+}
+
+type PayInvoiceRequest = Extract<WalletRpcRequest, { method: 'payLightningInvoice' }>;
+
+/**
+ * CHOICE: the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is
+ * still unpaid is checked again on execution, so that two concurrent payments pay once.
+ *
+ * @throws ApiError invalid_data for an invoice of another node, an expired or paid invoice, an amount that does not
+ * match, or a fee above the caller's maximum; insufficient_funds; not_supported.
+ */
+export async function planInvoicePayment(
+  context: Pick<OperationContext, 'chains' | 'nowMs'>,
+  wallet: WalletRow,
+  { params, network }: PayInvoiceRequest,
+): Promise<SparkPlan> {
+  const account = requireSpark(context, wallet, network);
+  const invoice = await requirePayable(account, params.invoice, context.nowMs);
+  const sats = amountOf(invoice, params.amount_sats_to_send);
+  const isOverSpark = params.prefer_spark === true && invoice.hasSparkAddress;
+  const fee = isOverSpark ? 0n : await callChain(account.operators.quotePayment(sats));
+  if (fee > BigInt(params.max_fee_sats)) {
+    throw invalidField('/params/max_fee_sats', `expected at least \`${fee}\`, which the payment costs`);
+  }
+  await requireHolding(account, null, sats + fee);
+  return {
+    account,
+    move: {
+      from: account.address,
+      to: sparkAddress(invoice.receiverKey, account.network),
+      token: null,
+      amount: String(sats),
+      fee: String(fee),
+      deposit: null,
+      invoice: params.invoice.toLowerCase(),
+    },
+    payment: { paymentHash: invoice.paymentHash, isOverSpark },
+  };
+}
+
+async function requirePayable(
+  { operators, network }: SparkAccount,
+  text: string,
+  nowMs: number,
+): Promise<SparkInvoice> {
+  const invoice = await callChain(operators.readInvoice(text));
+  const refuse = (message: string) => invalidField('/params/invoice', message);
+  if (invoice === undefined) {
+    throw refuse(`expected a BOLT 11 invoice of the operators of ${network}; they reach no other node`);
+  }
+  if (invoice.expiresAtMs <= nowMs) throw refuse(`the invoice expired at ${isoTime(invoice.expiresAtMs)}`);
+  if (invoice.isPaid) throw refuse('the invoice was paid before');
+  return invoice;
+}
+
+function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
+  if (sats === undefined) {
+    if (chosen !== undefined) return BigInt(chosen);
+    throw invalidField('/params/amount_sats_to_send', 'expected, since the invoice has no amount');
+  }
+  if (chosen === undefined) return sats;
+  throw invalidField('/params/amount_sats_to_send', 'expected only for an invoice without an amount');
+}
+
+/** CHOICE: the payment hash prevents paying an invoice twice, so it is the idempotency key shown. */
+export function paymentView(
+  built: SparkBuilt,
+  nowMs: number,
+  encodedInvoice: string,
+): NonNullable<SparkPayLightningInvoiceRpcResponse['data']> {
+  const { operation, plan } = built;
+  if (plan.payment?.isOverSpark === true) return transferView(built, nowMs);
+  const view: SparkLightningSendRequest = {
+    id: operation.id,
+    created_at: isoTime(nowMs),
+    updated_at: isoTime(nowMs),
+    network: operation.network,
+    encoded_invoice: encodedInvoice,
+    fee: satoshi(BigInt(operation.fee)),
+    idempotency_key: plan.payment?.paymentHash ?? '',
+    status: 'LIGHTNING_PAYMENT_INITIATED',
+    typename: 'LightningSendRequest',
+  };
+  return view;
 }

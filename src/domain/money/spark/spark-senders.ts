@@ -1,9 +1,10 @@
 import type { RpcRequest, RpcSender } from '../sending/rpc-sender.ts';
-import { paymentView, planInvoicePayment } from './pay-invoice.ts';
 import {
   buildSpark,
   exitView,
+  paymentView,
   planDepositClaim,
+  planInvoicePayment,
   planSparkTransfer,
   planTokenTransfer,
   planWithdrawal,

@@ -6,17 +6,17 @@ import type { PlanContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/swap-routes.ts';
 import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
-import { findToken } from '../../access/chains/find-token.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { findToken } from '../../access/chains/chains.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { approvalsFor } from '../sending/approve-exactly.ts';
+import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
-import type { BuildTransaction } from '../sending/send-built.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
 import { gasOf } from '../wallet-actions/outcomes.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
-import { depositOf, planSending } from '../wallet-actions/plan-transfer.ts';
-import type { WalletSwap } from './read-swap.ts';
+import { depositOf, planSending } from '../wallet-actions/transfer.ts';
+import type { WalletSwap } from './swap.ts';
 
 /** Who swaps, and on which terms. */
 export type SwapOffer = RouteOffer | ExchangeOffer;

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Look } from '../../../ports/chains.ts';
 import type { Tables } from '../../tables.ts';
-import type { TransactionRow } from './transaction-row.ts';
+import type { TransactionRow } from './transaction.entity.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 

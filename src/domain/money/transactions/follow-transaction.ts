@@ -1,10 +1,148 @@
-import type { AnyChain, ChainStatus } from '../../../ports/chains.ts';
-import { type Finding, unchanged } from './advance-transaction.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AnyChain, ChainStatus, Inclusion } from '../../../ports/chains.ts';
+import { noteChange, recordEvent } from '../../base/events/events.ts';
+import type { Tables } from '../../tables.ts';
 import type { DueTransaction } from './claim-transactions.ts';
-import { addLook, type Doubt, isProven, readDoubt } from './doubt.ts';
-import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
-import type { TransactionRow } from './transaction-row.ts';
-import { neverHasEffect } from './transaction-state.ts';
+import { addLook, type Doubt, isProven, readDoubt, writeDoubt } from './doubt.ts';
+import { recordFunds } from './record-funds.ts';
+import { recordGasCost } from './record-transaction.ts';
+import {
+  isTerminal,
+  neverHasEffect,
+  type TransactionRow,
+  type TransactionStatus,
+  wayTo,
+} from './transaction.entity.ts';
+
+// CHOICE: how often a chain is polled: frequently at first, then with growing intervals.
+const FIRST_CHECK_MS = 1000;
+const RAREST_CHECK_MS = 60_000;
+const PART_OF_AGE = 10;
+
+/**
+ * CHOICE: a transaction counts as slow when it is not included within this time; one event is recorded on EVM chains.
+ */
+const SLOW_AFTER_MS = 5 * 60_000;
+
+/**
+ * CHOICE: a transaction that the chain has dropped and refuses is given up after this time. One that the chain still
+ * holds is never given up, because it may be included at any time.
+ */
+const GIVEN_UP_AFTER_MS = 24 * 60 * 60_000;
+
+/** When the chain is polled next, Unix ms; null when the state is final. */
+function nextCheckAt(
+  { created_at_ms: createdAtMs }: Pick<TransactionRow, 'created_at_ms'>,
+  { status, isSettled }: { readonly status: TransactionStatus; readonly isSettled: boolean },
+  nowMs: number,
+): number | null {
+  if (isSettled || isTerminal(status)) return null;
+  const ageMs = Math.max(0, nowMs - createdAtMs);
+  return nowMs + Math.min(RAREST_CHECK_MS, Math.max(FIRST_CHECK_MS, Math.floor(ageMs / PART_OF_AGE)));
+}
+
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
+
+/** A transaction's new state, as observed on its chain. */
+export interface Finding {
+  readonly status: TransactionStatus;
+  readonly inclusion?: Inclusion | undefined;
+  /** Why it failed or reverted. */
+  readonly reason?: string | undefined;
+  /** Whether this state is final. */
+  readonly isSettled: boolean;
+  /** What nodes say against this state; undefined ends an earlier doubt. */
+  readonly doubt?: Doubt | undefined;
+}
+
+/** The stored state, with what nodes say against it; only the next check is scheduled. */
+export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
+  const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
+  const inclusion = { blockTimestampSeconds: at ?? 0, feePaid: BigInt(fee ?? '0') };
+  return {
+    status,
+    isSettled: false,
+    doubt,
+    ...(row.failure_reason === null ? {} : { reason: row.failure_reason }),
+    ...(block === null ? {} : { inclusion: { ...inclusion, blockNumber: BigInt(block) } }),
+  };
+}
+
+/**
+ * The event of each state. `pending` has none, because callers get it as the response; the contract defines none for
+ * `finalized`.
+ */
+const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
+  broadcasted: 'transaction.broadcasted',
+  confirmed: 'transaction.confirmed',
+  execution_reverted: 'transaction.execution_reverted',
+  failed: 'transaction.failed',
+  replaced: 'transaction.replaced',
+  provider_error: 'transaction.provider_error',
+};
+
+/**
+ * Stores a transaction's new state and records an event for every state it passed through. Does nothing when another
+ * process has updated the row since it was read, or when the transition is not allowed.
+ *
+ * Result: whether the state was stored.
+ */
+export async function advanceTransaction(
+  context: AdvanceContext,
+  row: TransactionRow,
+  finding: Finding,
+): Promise<boolean> {
+  const { em, nowMs } = context;
+  const way = wayTo(row.status, finding.status);
+  if (way === undefined) return false;
+  const { inclusion } = finding;
+  const changed = {
+    status: finding.status,
+    block_number: inclusion === undefined ? null : Number(inclusion.blockNumber),
+    block_timestamp_seconds: inclusion?.blockTimestampSeconds ?? null,
+    transaction_hash: inclusion?.operation?.transactionHash ?? row.transaction_hash,
+    fee_paid: inclusion === undefined ? null : String(inclusion.feePaid),
+    failure_reason: finding.reason ?? null,
+    doubt: writeDoubt(finding.doubt),
+    updated_at_ms: way.length === 0 ? row.updated_at_ms : nowMs,
+    next_check_at_ms: nextCheckAt(row, finding, nowMs),
+  };
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('transactions')
+    .set(changed)
+    .where('id', '=', row.id)
+    .where('status', '=', row.status)
+    // This time is also the lease: a process that checked the chain has moved it.
+    .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return false;
+  for (const status of way) {
+    const type = events[status];
+    // A state without an event is a change for the audit log, too.
+    if (type === undefined) noteChange(em, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
+    else
+      await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
+  }
+  if (inclusion !== undefined && way.length > 0)
+    await recordGasCost(context, { ...row, ...changed }, inclusion);
+  if (way.includes('confirmed')) await recordFunds(context, { ...row, ...changed });
+  return true;
+}
+
+/** The payload of every `transaction.*` event. */
+function eventPayload(row: TransactionRow) {
+  return {
+    wallet_id: row.wallet_id,
+    transaction_id: row.id,
+    caip2: row.caip2,
+    // Empty while a sponsored transaction has no hash, as in the response that sent it.
+    transaction_hash: row.transaction_hash ?? '',
+    reference_id: row.reference_id,
+  };
+}
 
 /** Why a transaction ends unsent. */
 export const EARLIER_NEVER_CAME =
@@ -146,4 +284,37 @@ function findingOf(status: Exclude<ChainStatus, Unknown | Gone | { kind: 'undeci
 export function failed(row: TransactionRow, reason: string): Finding {
   const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
   return { status, reason, isSettled: true };
+}
+
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+const TEMPO_TYPE = 118;
+
+/**
+ * Records once that an EVM transaction has been waiting for inclusion for a long time. The event cannot describe a
+ * Tempo batch.
+ */
+export async function recordStillPending(
+  context: AdvanceContext,
+  row: TransactionRow,
+  { status }: Pick<Finding, 'status'>,
+): Promise<void> {
+  const isSlow = status === 'broadcasted' && context.nowMs - row.created_at_ms >= SLOW_AFTER_MS;
+  if (!isSlow || row.is_slow_told === 1 || row.transaction_request === null) return;
+  const request = JSON.parse(row.transaction_request) as { readonly type?: number };
+  if (request.type === TEMPO_TYPE) return;
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'transaction.still_pending',
+    payload: {
+      ...eventPayload(row),
+      transaction_request: request,
+    },
+  });
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('transactions')
+    .set({ is_slow_told: 1 })
+    .where('id', '=', row.id)
+    .execute();
 }

@@ -1,9 +1,20 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
 import { normalizeAddress } from '../../../assets/normalize-address.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { TransferPage, WatchedAddresses } from '../../../ports/chain-transfers.ts';
+import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import type { Claimant } from '../../base/processes/server-processes.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { triggerAutomations } from '../../wallets/wallet-automations/trigger-automations.ts';
-import type { TransactionRow } from './transaction-row.ts';
+import {
+  type TriggerDeposit,
+  triggerAutomations,
+} from '../../wallets/wallet-automations/trigger-automations.ts';
+import type { TransactionRow } from './transaction.entity.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
@@ -95,8 +106,272 @@ const tokenTypes: Readonly<Record<string, { readonly type: string; readonly addr
 };
 
 /** How events name an asset, including `native`; undefined for token types that events cannot name. */
-export function assetOf(caip2: string, token: string): object | undefined {
+function assetOf(caip2: string, token: string): object | undefined {
   if (token === 'native') return { type: 'native-token', address: null };
   const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];
   return kind && { type: kind.type, [kind.address]: normalizeAddress(token) };
+}
+
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+/** A page of a chain's transfers. */
+interface ReadTransfers extends Omit<TransferPage, 'hasMore'> {
+  readonly caip2: string;
+  /** The position from which it was read; undefined is the beginning. */
+  readonly after: string | undefined;
+}
+
+/** How far a chain's transfers are recorded; undefined if nothing is. */
+interface Claim {
+  readonly after: string | undefined;
+}
+
+const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((database, { caip2 }) =>
+  database.selectFrom('chain_positions').select('position').where('caip2', '=', caip2),
+);
+
+/**
+ * Claims the reading of a chain's next transfers, so that of several processes one reads them.
+ *
+ * @param leaseMs after this time the claim expires; undefined claims nothing.
+ * Result: undefined while another process reads them.
+ */
+export async function claimTransfers(
+  em: SqlEntityManager,
+  {
+    caip2,
+    owner,
+    nowMs,
+    leaseMs,
+  }: Claimant & { readonly caip2: string; readonly leaseMs?: number | undefined },
+): Promise<Claim | undefined> {
+  if (leaseMs === undefined) {
+    const { rows } = await selectPosition(em, { caip2 });
+    return { after: positionOf(rows[0] ?? null) };
+  }
+  const database = em.getKysely<Tables>();
+  await database
+    .insertInto('chain_positions')
+    .values({ caip2, position: NOTHING_READ, leased_until_ms: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const claimed = await database
+    .updateTable('chain_positions')
+    .set({ leased_until_ms: nowMs + leaseMs, claimed_by: owner })
+    .where('caip2', '=', caip2)
+    .where('leased_until_ms', '<=', nowMs)
+    .returning('position')
+    .executeTakeFirst();
+  return claimed && { after: positionOf(claimed) };
+}
+
+/** Ends a claim whose transfers could not be read. */
+export async function releaseTransfers(em: SqlEntityManager, caip2: string, owner: string): Promise<void> {
+  await em.nativeUpdate(ChainPositionEntity, { caip2, claimedBy: owner }, { leasedUntilMs: 0 });
+}
+
+/** Ends the claims of a process that has ended. */
+export async function releaseChainsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
+  await em.nativeUpdate(ChainPositionEntity, { claimedBy: owner }, { leasedUntilMs: 0 });
+}
+
+const NOTHING_READ = '';
+
+function positionOf(row: { readonly position: string } | null): string | undefined {
+  return row === null || row.position === NOTHING_READ ? undefined : row.position;
+}
+
+/**
+ * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender, and moves
+ * the chain's position past them in the same transaction; ends the claim. Automations react in this transaction too. Does nothing when another process has moved
+ * the position since it was read: that process has recorded the events.
+ *
+ * CHOICE: deposits are reported only while the wallet exists and is not archived; earlier holdings are not.
+ *
+ * Result: whether the position was moved.
+ */
+export async function recordDeposits(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  read: ReadTransfers,
+): Promise<boolean> {
+  if (!(await movePosition(context.em, read))) return false;
+  if (read.transfers.length === 0) return true;
+  const receivers = await receiversOf(context.em, read);
+  const deposits: TriggerDeposit[] = [];
+  const paidIn = await paymentsBehind(context.em, read);
+  for (const transfer of read.transfers) {
+    const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
+    if (asset === undefined || transfer.rawAmount === 0n) continue;
+    for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
+      await recordEvent(context, {
+        appId: receiver.app_id,
+        type: 'wallet.funds_deposited',
+        payload: {
+          wallet_id: receiver.id,
+          // One transaction may contain several transfers to one wallet; each has its own key.
+          idempotency_key: `deposited:${read.caip2}:${transfer.key}:${receiver.id}`,
+          caip2: read.caip2,
+          asset,
+          amount: String(transfer.rawAmount),
+          transaction_hash: transfer.hash,
+          sender: transfer.sender,
+          recipient: normalizeAddress(transfer.recipient),
+          block: {
+            number: Number(transfer.blockNumber),
+            timestamp: transfer.blockTimestampSeconds,
+          },
+          ...metadataOf(paidIn.get(transfer.hash), receiver),
+        },
+      });
+      deposits.push({
+        appId: receiver.app_id,
+        walletId: receiver.id,
+        caip2: read.caip2,
+        assetAddress: normalizeAddress(transfer.tokenAddress ?? 'native'),
+        rawAmount: transfer.rawAmount,
+        transferKey: transfer.key,
+        transactionHash: transfer.hash,
+        blockNumber: String(transfer.blockNumber),
+      });
+    }
+  }
+  await triggerAutomations(context, deposits);
+  return true;
+}
+
+/**
+ * INVARIANT: the position only moves from where it was read, so of two processes that read the same transfers,
+ * exactly one reports them.
+ */
+async function movePosition(
+  em: SqlEntityManager,
+  { caip2, after, position }: ReadTransfers,
+): Promise<boolean> {
+  const stored = await em.findOne(ChainPositionEntity, { caip2 }, lockForUpdate);
+  if (positionOf(stored) !== after) return false;
+  if (stored === null) em.create(ChainPositionEntity, { caip2, position: position ?? NOTHING_READ });
+  else em.assign(stored, { position: position ?? NOTHING_READ, leasedUntilMs: 0 });
+  await em.flush();
+  return true;
+}
+
+interface Receiver {
+  readonly id: string;
+  readonly app_id: string;
+}
+
+/** The live wallets of all apps at the receiving addresses; several wallets may hold the same key. */
+async function receiversOf(
+  em: SqlEntityManager,
+  { caip2, transfers }: ReadTransfers,
+): Promise<ReadonlyMap<string, readonly Receiver[]>> {
+  const addresses = [...new Set(transfers.map(({ recipient }) => storedAddress(caip2, recipient)))];
+  const wallets = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(['id', 'app_id', 'address'])
+    .where('address', 'in', addresses)
+    .where('archived_at_ms', 'is', null)
+    .orderBy('id')
+    .execute();
+  return Map.groupBy(wallets, ({ address }) => address);
+}
+
+/** Money paid into a fiat deposit account that a provider has sent on to a wallet. */
+interface PaidIn {
+  readonly hash: string | null;
+  readonly wallet_id: string;
+  readonly provider_deposit_id: string;
+  readonly virtual_account_id: string;
+}
+
+/** The payments behind the transfers that a provider made, as far as it has reported them. */
+async function paymentsBehind(
+  em: SqlEntityManager,
+  { transfers }: ReadTransfers,
+): Promise<ReadonlyMap<string | null, PaidIn>> {
+  const hashes = [...new Set(transfers.map(({ hash }) => hash))];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('fiat_deposits as deposits')
+    .innerJoin('fiat_deposit_accounts as accounts', 'accounts.id', 'deposits.account_id')
+    .select(['deposits.transaction_hash as hash', 'deposits.provider_deposit_id'])
+    .select(['accounts.wallet_id', 'accounts.virtual_account_id'])
+    .where('deposits.transaction_hash', 'in', hashes)
+    .execute();
+  return new Map(rows.map((row) => [row.hash, row]));
+}
+
+function metadataOf(paidIn: PaidIn | undefined, receiver: Receiver): object {
+  if (paidIn?.wallet_id !== receiver.id) return {};
+  return {
+    bridge_metadata: {
+      type: 'fiat_deposit',
+      method: 'virtual_account',
+      activity_id: paidIn.provider_deposit_id,
+      virtual_account_id: paidIn.virtual_account_id,
+    },
+  };
+}
+
+/**
+ * The address under which wallets are stored: a Spark key has a different address on each network, and the mainnet
+ * one is stored.
+ */
+function storedAddress(caip2: string, recipient: string): string {
+  const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
+  return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
+}
+
+// HOT: asked for the recipients of every block of the chains that are followed; bench/by-hand/deposits.ts.
+
+/** Parameters of one statement are limited, and so is the time it may take. */
+const AT_ONCE = 500;
+
+type InUnit = <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>;
+
+/** The addresses of live wallets, of all apps. Each question has its own short transaction. */
+export function watchedAddresses(inUnit: InUnit): WatchedAddresses {
+  return {
+    async among(addresses) {
+      const found = new Set<string>();
+      for (let start = 0; start < addresses.length; start += AT_ONCE) {
+        const some = addresses.slice(start, start + AT_ONCE);
+        for (const address of await inUnit((em) => liveAmong(em, some))) found.add(address);
+      }
+      return found;
+    },
+    nextOnSolana: (address, limit) => inUnit((em) => liveOnSolana(em, address, limit)),
+  };
+}
+
+async function liveAmong(em: SqlEntityManager, addresses: readonly string[]): Promise<string[]> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('address')
+    .where('address', 'in', addresses)
+    .where('archived_at_ms', 'is', null)
+    .execute();
+  return rows.map(({ address }) => address);
+}
+
+async function liveOnSolana(
+  em: SqlEntityManager,
+  address: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('address')
+    .distinct()
+    // Literals, so that the partial index `wallets_on_solana` applies.
+    .where(sql<boolean>`chain_type = 'solana'`)
+    .where('archived_at_ms', 'is', null)
+    .where('address', '>', address ?? '')
+    .orderBy('address')
+    .limit(limit)
+    .execute();
+  return rows.map(({ address: found }) => found);
 }

@@ -1,4 +1,26 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Selectable } from 'kysely';
+import type { BlockchainTransactionStatus } from '../../../generated/schemas.ts';
+import type { Tables } from '../../tables.ts';
+
+/** An EIP-7702 authorization in a transaction. The chain counts it as a transaction of the account that signed it. */
+export const TransactionAuthorizationEntity = defineEntity({
+  name: 'TransactionAuthorization',
+  tableName: 'transaction_authorizations',
+  properties: {
+    transactionId: p.text().primary(),
+    /** From 0. */
+    position: p.integer().primary(),
+    caip2: p.text(),
+    /** The account that delegates, in the notation of wallet addresses. */
+    authority: p.text(),
+    /** The nonce of the authority that it uses. */
+    nonce: p.bigint('number'),
+    /** What the account delegates to; 0x hex, lower case. */
+    contract: p.text(),
+  },
+  indexes: [{ name: 'transaction_authorizations_by_nonce', properties: ['caip2', 'authority', 'nonce'] }],
+});
 
 /**
  * A transaction that a wallet sends: its signed bytes, which are broadcast until the chain has them, and its state.
@@ -76,3 +98,98 @@ export const TransactionEntity = defineEntity({
     },
   ],
 });
+
+export type TransactionStatus = BlockchainTransactionStatus;
+
+/**
+ * Which state may follow which.
+ *
+ * pending: signed and stored, not known to have reached the chain. broadcasted: a node accepted it. confirmed:
+ * included and successful. finalized: no reorganization can remove it. execution_reverted: included, but only its fee
+ * took effect. failed: it can never be included. replaced: another transaction used its nonce. provider_error: the
+ * bundler of a sponsored transaction lost it.
+ *
+ * CHOICE: a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted`
+ * again. Callers that need certainty wait for `finalized`.
+ */
+const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]>> = {
+  pending: ['broadcasted', 'failed', 'replaced', 'provider_error'],
+  broadcasted: ['confirmed', 'execution_reverted', 'failed', 'replaced', 'provider_error'],
+  confirmed: ['finalized', 'broadcasted', 'execution_reverted', 'failed', 'replaced'],
+  execution_reverted: ['broadcasted', 'confirmed', 'failed', 'replaced'],
+  finalized: [],
+  failed: [],
+  replaced: [],
+  provider_error: [],
+};
+
+/** States of a transaction that no block includes yet. */
+export const openStatuses = ['pending', 'broadcasted'] as const satisfies readonly TransactionStatus[];
+
+/** States that free the nonce: the transaction was never included and never will be. */
+export const releasedStatuses = ['failed', 'provider_error'] as const satisfies readonly TransactionStatus[];
+
+/** States in which a transaction has no effect and never will. */
+export const neverHasEffect: ReadonlySet<string | null> = new Set<TransactionStatus>([
+  ...releasedStatuses,
+  'replaced',
+]);
+
+/** Whether no other state can follow. */
+export function isTerminal(status: TransactionStatus): boolean {
+  return followers[status].length === 0;
+}
+
+/**
+ * The states a transaction passes through from one state to another, including the last; each has its event. Empty
+ * when nothing changes, undefined when the transition is not allowed.
+ */
+export function wayTo(
+  from: TransactionStatus,
+  to: TransactionStatus,
+): readonly TransactionStatus[] | undefined {
+  const ways = new Map<TransactionStatus, readonly TransactionStatus[]>([[from, []]]);
+  // Breadth-first search: the map grows while it is iterated, so each state is first reached by the shortest path.
+  for (const [status, way] of ways) {
+    for (const next of followers[status]) if (!ways.has(next)) ways.set(next, [...way, next]);
+  }
+  return ways.get(to);
+}
+
+/** A row of `transactions`, columns as they are stored. */
+export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status' | 'claimed_by'> & {
+  readonly status: TransactionStatus;
+};
+
+/** Every column, for reads of whole rows; never `select *`, which breaks when a migration adds one. */
+export const transactionColumns = [
+  'id',
+  'app_id',
+  'wallet_id',
+  'caip2',
+  'sender',
+  'method',
+  'status',
+  'transaction_hash',
+  'user_operation_hash',
+  'is_sponsored',
+  'reference_id',
+  'after_transaction_id',
+  'nonce',
+  'signed_bytes',
+  'transaction_request',
+  'moved_token',
+  'moved_to',
+  'moved_amount',
+  'block_number',
+  'block_timestamp_seconds',
+  'fee_paid',
+  'failure_reason',
+  'is_slow_told',
+  'are_funds_told',
+  'is_gas_told',
+  'doubt',
+  'created_at_ms',
+  'updated_at_ms',
+  'next_check_at_ms',
+] as const satisfies readonly (keyof TransactionRow)[];

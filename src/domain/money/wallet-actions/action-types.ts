@@ -1,15 +1,275 @@
 import assert from 'node:assert/strict';
-import type { WalletActionType } from '../../../generated/schemas.ts';
-import type { ActionType } from './action-type.ts';
-import {
-  earnDepositType,
-  earnFeeCollectType,
-  earnIncentiveClaimType,
-  earnWithdrawType,
-} from './earn-types.ts';
-import { payoutType } from './payout-type.ts';
-import { swapType } from './swap-type.ts';
-import { transferType } from './transfer-type.ts';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import type { WalletActionStatus, WalletActionType } from '../../../generated/schemas.ts';
+import type { MovementPattern } from '../../../ports/swap-routes.ts';
+import { deliveryOf, gasPaid, movedIn, relayerFeeIn } from './outcomes.ts';
+import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
+
+/**
+ * What distinguishes one type of wallet action from another. The engine does the rest: it stores the action with its
+ * steps, follows them, settles the action when all of them have ended, and records its events.
+ *
+ * A new type needs one definition, listed in `action-types.ts`, and a verb that
+ *
+ * 1. plans outside the transaction of the request, for example with `planCalls` or `transferSenders`,
+ * 2. authorizes with `authorizeUse`, whose `decode` gives policies the body with every field in every spelling,
+ * 3. signs every transaction with `sendSteps`, in the transaction of the request,
+ * 4. stores the action with `beginWalletAction`, in the same transaction.
+ */
+interface ActionType {
+  /** The event of each status. Written out, because a house test looks for the names. */
+  readonly events: Readonly<Record<WalletActionStatus, string>>;
+  /** The wire fields that only the outcome knows, with their values until then. */
+  readonly pending: object;
+  /** Wire fields that earlier versions did not store, with the values that their actions have. */
+  readonly ifNotStored?: object;
+  /** Wire fields that responses have and events do not. */
+  readonly notInEvents: readonly string[];
+  /** Wire fields that the event of success has and the other events do not. */
+  readonly onlyInSuccess?: readonly string[];
+  /** Wire fields that events have and responses do not. */
+  readonly onlyInEvents?: readonly string[];
+  /**
+   * The wire fields that change when the action ends, computed from what happened and never from estimates: what
+   * transactions moved is in the effects of the steps that were stored with `readsEffects` (`movedIn`), what an
+   * external step delivered is in its `delivery`. `failure_reason` is added to them.
+   */
+  outcome(ended: EndedSteps): object;
+  /** Further details of the failure, beside those of the failed step. */
+  failureDetails?(ended: EndedSteps): object | undefined;
+  /** The fee that an exchange took, if any; recorded as usage once the action has succeeded. */
+  providerFee?(ended: EndedSteps): ProviderFee | undefined;
+}
+
+/** A fee in an asset that the contract names. */
+export interface ProviderFee {
+  readonly asset: string;
+  /** In units of the asset, decimal. */
+  readonly amount: string;
+}
+
+/** An action whose steps have all ended. */
+export interface EndedSteps {
+  readonly status: Exclude<WalletActionStatus, 'pending'>;
+  readonly steps: readonly StoredStep[];
+  /** The wire fields as of the creation, as the verb gave them. */
+  // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
+  readonly details: any;
+  /** What the verb stored for the outcome alone; undefined when it stored nothing. */
+  // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
+  readonly terms: any;
+}
+
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** What deposits and withdrawals store for their outcome. */
+export interface EarnOutcomeTerms {
+  readonly wallet_address: string;
+  /** What the steps before the deposit let the vault take, in base units. */
+  readonly allowance?: string;
+}
+
+/** A deposit into a vault. Its shares are what the vault mints for the wallet. */
+const earnDepositType: ActionType = {
+  events: {
+    pending: 'wallet_action.earn_deposit.created',
+    succeeded: 'wallet_action.earn_deposit.succeeded',
+    rejected: 'wallet_action.earn_deposit.rejected',
+    failed: 'wallet_action.earn_deposit.failed',
+  },
+  pending: { share_amount: null },
+  notInEvents: [],
+  onlyInSuccess: ['share_amount'],
+  outcome({ status, steps, details, terms }) {
+    if (status !== 'succeeded') return { share_amount: null };
+    const minted = { token: details.vault_address, from: NO_ADDRESS, to: terms.wallet_address };
+    return { share_amount: String(movedIn(steps, minted)) };
+  },
+  failureDetails: ({ status, steps, details, terms }) =>
+    status === 'failed' && terms.allowance !== undefined && lastFailed(steps)
+      ? {
+          allowance: {
+            ...{ asset_address: details.asset_address, spender: details.vault_address },
+            raw_amount: terms.allowance,
+          },
+        }
+      : undefined,
+};
+
+/** A withdrawal from a vault. Its amount is what the vault paid, which for a whole position is known only then. */
+const earnWithdrawType: ActionType = {
+  events: {
+    pending: 'wallet_action.earn_withdraw.created',
+    succeeded: 'wallet_action.earn_withdraw.succeeded',
+    rejected: 'wallet_action.earn_withdraw.rejected',
+    failed: 'wallet_action.earn_withdraw.failed',
+  },
+  pending: { share_amount: null },
+  notInEvents: [],
+  onlyInSuccess: ['share_amount'],
+  outcome(ended) {
+    if (ended.status !== 'succeeded') return { share_amount: null };
+    const { steps, details, terms } = ended;
+    const burned = { token: details.vault_address, from: terms.wallet_address, to: NO_ADDRESS };
+    return { ...receivedFrom(ended), share_amount: String(movedIn(steps, burned)) };
+  },
+};
+
+/** A claim of rewards. Its amounts are what the distributor paid: another claim may have been first. */
+const earnIncentiveClaimType: ActionType = {
+  events: {
+    pending: 'wallet_action.earn_incentive_claim.created',
+    succeeded: 'wallet_action.earn_incentive_claim.succeeded',
+    rejected: 'wallet_action.earn_incentive_claim.rejected',
+    failed: 'wallet_action.earn_incentive_claim.failed',
+  },
+  pending: {},
+  notInEvents: [],
+  outcome({ status, steps, details, terms }) {
+    if (status !== 'succeeded') return {};
+    const rewards = (details.rewards as { token_address: string }[]).map((reward) => ({
+      ...reward,
+      amount: String(
+        movedIn(steps, {
+          ...{ token: reward.token_address, from: terms.distributor, to: terms.wallet_address },
+        }),
+      ),
+    }));
+    return { rewards };
+  },
+};
+
+/** A collection of the app's fees. */
+const earnFeeCollectType: ActionType = {
+  events: {
+    pending: 'wallet_action.earn_fee_collect.created',
+    succeeded: 'wallet_action.earn_fee_collect.succeeded',
+    rejected: 'wallet_action.earn_fee_collect.rejected',
+    failed: 'wallet_action.earn_fee_collect.failed',
+  },
+  pending: {},
+  notInEvents: [],
+  outcome: (ended) => (ended.status === 'succeeded' ? receivedFrom(ended) : {}),
+};
+
+/** What the vault paid to the wallet. */
+function receivedFrom({ steps, details, terms }: EndedSteps): object {
+  const received = movedIn(steps, {
+    ...{ token: details.asset_address, from: details.vault_address, to: terms.wallet_address },
+  });
+  return { raw_amount: String(received), amount: decimalText(fromRaw(received, details.decimals)) };
+}
+
+/** Whether the steps before the last one were executed: what they allowed remains. */
+function lastFailed(steps: readonly StoredStep[]): boolean {
+  return steps
+    .slice(0, -1)
+    .every((step) => 'transaction' in step && ['confirmed', 'finalized'].includes(step.transaction.status));
+}
+
+/** A payout: the deposit to a provider, and its payment to a bank. */
+const payoutType: ActionType = {
+  events: {
+    pending: 'wallet_action.payout.created',
+    succeeded: 'wallet_action.payout.succeeded',
+    rejected: 'wallet_action.payout.rejected',
+    failed: 'wallet_action.payout.failed',
+  },
+  pending: {},
+  ifNotStored: { developer_fee_percent: '0' },
+  // CHOICE: events of payouts do not have the fee, as those of the published service.
+  notInEvents: ['source', 'destination', 'developer_fee_percent'],
+  onlyInEvents: [
+    'source_asset',
+    'source_chain',
+    'source_amount',
+    'destination_fiat_account_id',
+    'destination_currency',
+    'destination_payment_rail',
+  ],
+  outcome: () => ({}),
+};
+
+/** What the outcome of a swap is computed from. */
+export interface SwapOutcomeTerms {
+  /** Of a swap by a router: the movements that show what was spent and received. */
+  readonly spent?: MovementPattern;
+  readonly received?: MovementPattern;
+  /** The allowance that the step before the swap gave to the router. */
+  readonly allowance?: {
+    readonly token_address: string;
+    readonly spender: string;
+    readonly raw_amount: string;
+  };
+  /** Of a swap by an exchange: the asset that its fees are in. */
+  readonly feeAsset?: string;
+}
+
+const nothing = { input_amount: null, output_amount: null, fees: null };
+
+/** A swap: by a router on one chain, or by an exchange. */
+const swapType: ActionType = {
+  events: {
+    pending: 'wallet_action.swap.created',
+    succeeded: 'wallet_action.swap.succeeded',
+    rejected: 'wallet_action.swap.rejected',
+    failed: 'wallet_action.swap.failed',
+  },
+  pending: { ...nothing, gas: null },
+  notInEvents: ['estimated_gas', 'estimated_fees', 'destination_address', 'destination_caip2', 'gas', 'fees'],
+  onlyInSuccess: ['output_amount'],
+  outcome({ status, steps, terms }) {
+    const { spent, received } = terms as SwapOutcomeTerms;
+    const gas = gasPaid(steps);
+    if (status !== 'succeeded') return { ...nothing, gas };
+    if (spent === undefined || received === undefined) return { ...deliveryOf(steps), gas };
+    return {
+      input_amount: String(movedIn(steps, spent)),
+      output_amount: String(movedIn(steps, received)),
+      fees: null,
+      gas,
+    };
+  },
+  failureDetails({ steps, terms }) {
+    const { allowance } = terms as SwapOutcomeTerms;
+    const approval = steps.at(-2);
+    if (allowance === undefined || approval === undefined || !hasHappened(approval)) return undefined;
+    return { allowance };
+  },
+  providerFee({ steps, terms }) {
+    return relayerFeeIn(steps, (terms as SwapOutcomeTerms).feeAsset);
+  },
+};
+
+/** A transfer, which one transaction makes, or the deposit to an exchange and its payment. */
+const transferType: ActionType = {
+  events: {
+    pending: 'wallet_action.transfer.created',
+    succeeded: 'wallet_action.transfer.succeeded',
+    rejected: 'wallet_action.transfer.rejected',
+    failed: 'wallet_action.transfer.failed',
+  },
+  pending: { destination_amount: null, gas: null, fees: null },
+  notInEvents: [
+    'estimated_gas',
+    'estimated_fees',
+    'destination_amount',
+    'destination_asset',
+    'destination_chain',
+    'gas',
+    'fees',
+    'amount_type',
+  ],
+  outcome({ status, steps, details }) {
+    // A plain transfer arrives in full.
+    const delivered = deliveryOf(steps) ?? { destination_amount: details.source_amount, fees: [] };
+    return {
+      ...(status === 'succeeded' ? delivered : { destination_amount: null, fees: null }),
+      gas: gasPaid(steps),
+    };
+  },
+  providerFee: ({ steps, details }) => relayerFeeIn(steps, details.source_asset),
+};
 
 /** The types of wallet actions that can be started. */
 const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {

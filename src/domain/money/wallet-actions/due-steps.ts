@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
 import type { TransactionMovements } from '../../../ports/chains.ts';
-import { noteChange } from '../../base/events/stored-effects.ts';
-import { type Claimant, claimedUntil } from '../../base/processes/claims.ts';
+import { noteChange } from '../../base/events/events.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { WalletActionStepEntity } from './wallet-action-step.entity.ts';
+import { WalletActionStepEntity } from './wallet-action.entity.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.

@@ -1,17 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { decimalText, readDecimal, ZERO } from '../../../assets/decimal.ts';
 import type { Services } from '../../../operation-context.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { worthOf } from '../../wallets/balances/worth.ts';
-import { openStatuses } from '../transactions/transaction-state.ts';
-import type { EndedSteps } from './action-type.ts';
-import { actionTypeOf } from './action-types.ts';
+import { worthOf } from '../../wallets/balances/balances.ts';
+import { openStatuses } from '../transactions/transaction.entity.ts';
+import { actionTypeOf, type EndedSteps } from './action-types.ts';
 import { includedStatuses, stopChecks } from './due-steps.ts';
-import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
+import { type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
+import { actionEvent, actionEventType, walletActionView } from './wallet-action.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
-import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
 

@@ -1,7 +1,7 @@
 import { decimalText, fromRaw } from '../../../assets/decimal.ts';
 import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
 import type { FeeLineItem, Gas } from '../../../generated/schemas.ts';
-import type { ProviderFee } from './action-type.ts';
+import type { ProviderFee } from './action-types.ts';
 import type { StoredStep } from './wallet-action-steps.ts';
 
 /** The network fee in wire form; null when gas is not paid in a native asset. */

@@ -5,7 +5,7 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
 import type { PlanContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 /** An exchange quote with its assets. */
 export interface PlannedExchange {

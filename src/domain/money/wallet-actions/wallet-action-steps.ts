@@ -3,8 +3,11 @@ import type { FailureReason, WalletActionStatus, WalletActionStep } from '../../
 import type { OperationContext } from '../../../operation-context.ts';
 import { ENTRY_POINT_VERSION } from '../../../signing/ethereum/simple-account.ts';
 import type { Tables } from '../../tables.ts';
-import { type TransactionRow, transactionColumns } from '../transactions/transaction-row.ts';
-import type { TransactionStatus } from '../transactions/transaction-state.ts';
+import {
+  type TransactionRow,
+  type TransactionStatus,
+  transactionColumns,
+} from '../transactions/transaction.entity.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
 

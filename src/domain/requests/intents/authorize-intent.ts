@@ -7,23 +7,37 @@ import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Planned } from '../../../planned.ts';
-import type { Member } from '../../access/key-quorums/list-memberships.ts';
-import { lockKeyQuorumsForShare } from '../../access/key-quorums/lock-key-quorum.ts';
-import { explainRefused } from '../../access/owners/refused-signatures.ts';
-import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { Member } from '../../access/key-quorums/find-key-quorum.ts';
+import { lockKeyQuorumsForShare } from '../../access/key-quorums/key-quorum.ts';
+import {
+  type EligibleParty,
+  explainRefused,
+  findAgreed,
+  loadParties,
+} from '../../access/owners/require-owner.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import { useForIntent } from '../../base/used-signatures/accept-once.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
-import { authorizationDetails, memberView } from './authorization-details.ts';
 import { executeIntent } from './execute-intent.ts';
-import { fillTemplate } from './fill-template.ts';
 import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
-import type { IntentRow } from './intent-row.ts';
-import { intentSummary, readIntentView } from './intent-view.ts';
-import type { Subject } from './proposal.ts';
-import { type AnyInput, type AnyProposal, proposalOf } from './proposals.ts';
-import { agreementOf, isStale, listSignatures, membersWithKey } from './signatures.ts';
+import type { IntentRow } from './intent.entity.ts';
+import {
+  agreementOf,
+  authorizationDetails,
+  intentSummary,
+  isStale,
+  listSignatures,
+  membersWithKey,
+  memberView,
+  readIntentView,
+} from './intent-view.ts';
+import { type AnyInput, type AnyProposal, proposalOf, type Subject } from './proposals.ts';
+
+/** The path of an operation with its parameters filled in. */
+export function fillTemplate(template: string, path: Readonly<Record<string, string>>): string {
+  return template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
+}
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
 // bench case covers it.
@@ -39,7 +53,7 @@ interface HeldIntent {
   readonly input: AnyInput;
 }
 
-export interface AuthorizeIntentInput {
+interface AuthorizeIntentInput {
   readonly id: string;
   readonly body: AuthorizeIntentRequest;
   /** From `prepareProposed`. */

@@ -1,24 +1,130 @@
 import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
-import type { IntentActionResult } from '../../../generated/schemas.ts';
+import type { IntentActionResult, IntentResponse } from '../../../generated/schemas.ts';
 import type { AfterCommitWork, Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Planned } from '../../../planned.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
-import { nothingNoted } from '../../access/owners/request-evidence.ts';
-import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import { type EligibleParty, nothingNoted } from '../../access/owners/require-owner.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
 import type { Tables } from '../../tables.ts';
-import type { IntentRow } from './intent-row.ts';
-import { moveIntent } from './intent-state.ts';
-import type { Subject } from './proposal.ts';
-import type { AnyInput, AnyProposal } from './proposals.ts';
-import { settleIntent } from './settle-intent.ts';
+import { findPendingForUpdate, moveIntent, reloadIntent } from './find-intent.ts';
+import { type IntentRow, intentColumns } from './intent.entity.ts';
+import { intentSummary, readIntentView } from './intent-view.ts';
+import type { AnyInput, AnyProposal, Subject } from './proposals.ts';
+
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
+const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
+
+/**
+ * Stores the outcome of an intent in `processing` and records its event.
+ *
+ * Result: false when the intent was already settled.
+ */
+async function settleIntent(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  intent: IntentRow,
+  result: IntentActionResult,
+): Promise<boolean> {
+  const status = result.status_code < 400 ? 'executed' : 'failed';
+  const outcome = { action_result: JSON.stringify(result) };
+  const isMine = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
+  if (isMine) {
+    await recordEvent(context, {
+      appId: intent.app_id,
+      type: settledEvents[status],
+      payload: {
+        ...intentSummary({ ...intent, status }),
+        action_result: result,
+      },
+    });
+  }
+  return isMine;
+}
+
+/**
+ * Settles the intent that started a wallet action, if there is one, with the action's outcome. Call it in the
+ * transaction that settles the action.
+ *
+ * CHOICE: for a failed action, `response_body` is the error that a chain's refusal would have produced, as for every
+ * failed intent; its `data` names the action.
+ */
+export async function settleIntentOfAction(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  { id, view, failure }: EndedAction,
+): Promise<void> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where('awaited_action_id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) return;
+  const kept = JSON.parse(row.action_result ?? '{}') as IntentActionResult;
+  const refusal =
+    failure === undefined
+      ? undefined
+      : new ApiError('transaction_execution_failure', failure, { data: { wallet_action_id: id } });
+  await settleIntent(context, row, {
+    ...kept,
+    ...(refusal === undefined
+      ? { response_body: view }
+      : { status_code: refusal.status, response_body: refusal.toBody() }),
+  });
+}
+
+/** Intents settled in one transaction. */
+export const SETTLED_AT_ONCE = 50;
+/** CHOICE: after this time, the process that executed it has either settled it or died, even if no other process has noticed. */
+const INTERRUPTED_AFTER_MS = 60_000;
+
+/**
+ * Settles intents left in `processing` by a crash after their commit. Their changes are committed, and pending
+ * external work, such as broadcasts, has its own job, so they only need their stored result.
+ *
+ * @param deadProcess settles those that this process was executing when it ended, instead of those that have waited long.
+ * @returns how many.
+ */
+export async function settleInterruptedIntents(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  deadProcess?: string,
+): Promise<number> {
+  const rows = await context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where(sql<boolean>`status = 'processing'`)
+    .where('awaited_action_id', 'is', null)
+    .where((where) =>
+      deadProcess === undefined
+        ? where('updated_at_ms', '<', context.nowMs - INTERRUPTED_AFTER_MS)
+        : where('claimed_by', '=', deadProcess),
+    )
+    .orderBy('updated_at_ms')
+    .orderBy('id')
+    .limit(SETTLED_AT_ONCE)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+  let settled = 0;
+  for (const row of rows) {
+    if (row.action_result === null) continue;
+    const result = JSON.parse(row.action_result) as IntentActionResult;
+    if (await settleIntent(context, row, result)) settled += 1;
+  }
+  return settled;
+}
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
 // bench case covers it.
 
 /** An intent with enough signatures, locked until the transaction ends. */
-export interface AgreedIntent {
+interface AgreedIntent {
   readonly intent: IntentRow;
   readonly proposal: AnyProposal;
   readonly subject: Subject<unknown>;
@@ -139,4 +245,61 @@ async function runAfterCommit(
 function refusalOf(error: unknown): Outcome {
   if (!(error instanceof ApiError) || error.status >= 500) throw error;
   return { status_code: error.status, response_body: error.toBody() };
+}
+
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
+/** Intents expired in one transaction. */
+export const EXPIRED_AT_ONCE = 200;
+
+/**
+ * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them. Reads already report them as expired; this
+ * keeps filtering by status correct.
+ *
+ * Result: how many.
+ */
+export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
+  // A locked intent is being decided by its lock holder, so it is skipped.
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select('id')
+    // The status is a literal, not a parameter, so that its partial index is used.
+    .where(sql<boolean>`status = 'pending'`)
+    .where('expires_at_ms', '<', nowMs)
+    .orderBy('expires_at_ms')
+    .orderBy('id')
+    .limit(EXPIRED_AT_ONCE)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+  let expired = 0;
+  for (const { id } of rows) {
+    const outcome = { ended_at_ms: nowMs };
+    if (await moveIntent({ em, nowMs }, id, { from: 'pending', to: 'expired', outcome })) expired += 1;
+  }
+  return expired;
+}
+
+/**
+ * Rejects a pending intent for good. Every caller that may see it may reject it.
+ *
+ * @throws ApiError not_found; invalid_state for an intent that is not pending.
+ */
+export async function rejectIntent(context: OperationContext, id: string): Promise<IntentResponse> {
+  const intent = await findPendingForUpdate(context, id);
+  const outcome = { ended_at_ms: context.nowMs };
+  const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
+  assert(isMine, `intent ${id} is locked, yet its status has changed`);
+  const rejected = await reloadIntent(context, intent.id);
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'intent.rejected',
+    payload: {
+      ...intentSummary(rejected),
+      rejected_at: context.nowMs,
+    },
+  });
+  return readIntentView(context, rejected);
 }

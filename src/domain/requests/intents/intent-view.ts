@@ -1,10 +1,275 @@
+import { countAgreement, countsInAgreement, type LoadedQuorum } from '../../../authorization/quorum.ts';
+import type { SignedPayload } from '../../../authorization/signed-evidence.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
-import type { IntentResponse, IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { readAuthorizationDetails } from './authorization-details.ts';
-import type { IntentRow } from './intent-row.ts';
-import { statusAt } from './intent-state.ts';
-import { type CurrentResource, readResources } from './read-resources.ts';
+import type {
+  ConditionSet,
+  IntentAuthorization,
+  IntentAuthorizationKeyQuorumMember,
+  IntentAuthorizationMember,
+  IntentResponse,
+  IntentType,
+  KeyQuorum,
+  Policy,
+  PolicyRuleResponse,
+  Wallet,
+} from '../../../generated/schemas.ts';
+import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { conditionSetView, listConditionSetsOfIds } from '../../access/condition-sets/condition-set.ts';
+import { keyQuorumView, listKeyQuorumsOfIds, type Member } from '../../access/key-quorums/find-key-quorum.ts';
+import { loadQuorums } from '../../access/owners/owner-quorums.ts';
+import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import { listPoliciesOfIds, policyView } from '../../access/policies/find-policy.ts';
+import type { Tables } from '../../tables.ts';
+import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.ts';
+import { statusAt } from './find-intent.ts';
+import type { IntentRow } from './intent.entity.ts';
+
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
+/** A member's signature of an intent. */
+interface IntentSignature extends Member {
+  readonly intentId: string;
+  /** The key that verified it: the member itself, or one of the user's keys. */
+  readonly publicKey: string;
+  /** Unix ms. */
+  readonly signedAtMs: number;
+  /** Undefined for one that was received by an earlier version. */
+  readonly signed: SignedPayload | undefined;
+}
+
+/** The signatures that count; those of deleted users no longer do, nor those of users who are frozen now. */
+export async function listSignatures(
+  { em }: Pick<OperationContext, 'em'>,
+  intentIds: readonly string[],
+): Promise<IntentSignature[]> {
+  if (intentIds.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intent_signatures as signature')
+    .leftJoin('users', 'users.id', 'signature.member')
+    .select(['signature.intent_id', 'signature.kind', 'signature.member', 'signature.signed_at_ms'])
+    .select(['signature.public_key', 'signature.signature', 'signature.payload'])
+    .where('signature.intent_id', 'in', [...intentIds])
+    .where(({ and, eb, or }) =>
+      or([
+        eb('signature.kind', '=', 'public_key'),
+        and([eb('users.id', 'is not', null), eb('users.frozen_at_ms', 'is', null)]),
+      ]),
+    )
+    .execute();
+  return rows.map((row) => ({
+    intentId: row.intent_id,
+    kind: row.kind as Member['kind'],
+    member: row.member,
+    publicKey: row.public_key,
+    signedAtMs: row.signed_at_ms,
+    signed:
+      row.signature === null || row.payload === null
+        ? undefined
+        : { payload: row.payload, signatures: [row.signature] },
+  }));
+}
+
+/** The signers of an intent that count as its agreement. */
+export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
+  const ofKind = (kind: Member['kind']) => signatures.filter((signature) => signature.kind === kind);
+  const signed = signatures.flatMap((signature) => signature.signed ?? []);
+  return {
+    intentId,
+    publicKeys: ofKind('public_key').map(({ member }) => member),
+    userKeys: new Map(ofKind('user').map(({ member, publicKey }) => [member, publicKey])),
+    evidence: signed.length < signatures.length ? undefined : { requests: byPayload(signed) },
+  };
+}
+
+/** One entry for each payload, because a vault takes few: members sign the same one, or one for another host. */
+function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
+  const groups = Map.groupBy(signed, ({ payload }) => payload);
+  return [...groups].map(([payload, ofPayload]) => ({
+    payload,
+    signatures: ofPayload.flatMap(({ signatures }) => signatures),
+  }));
+}
+
+/**
+ * Whether a member has to sign again: a key quorum that the user is a member of does not count the signature any more.
+ */
+export function isStale(
+  parties: readonly EligibleParty[],
+  { kind, member, publicKey }: IntentSignature,
+): boolean {
+  if (kind !== 'user') return false;
+  const lacksIt = (quorum: LoadedQuorum): boolean =>
+    (quorum.users.some(({ userId }) => userId === member) &&
+      !countsInAgreement(quorum, { userId: member, publicKey })) ||
+    quorum.quorums.some(lacksIt);
+  return parties.some(({ quorum }) => lacksIt(quorum));
+}
+
+/** The members of the parties that a key signs for, including members of nested quorums. */
+export function membersWithKey(parties: readonly EligibleParty[], key: string): Member[] {
+  const members = parties.flatMap(({ quorum }) => membersIn(quorum, key));
+  return members.filter(
+    ({ kind, member }, index) =>
+      members.findIndex((other) => other.kind === kind && other.member === member) === index,
+  );
+}
+
+function membersIn(quorum: LoadedQuorum, key: string): Member[] {
+  return [
+    ...quorum.publicKeys
+      .filter((own) => own === key)
+      .map((member) => ({ kind: 'public_key', member }) as const),
+    ...quorum.users
+      .filter((user) => user.liveKeys.includes(key))
+      .map(({ userId }) => ({ kind: 'user', member: userId }) as const),
+    ...quorum.quorums.flatMap((nested) => membersIn(nested, key)),
+  ];
+}
+
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
+type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
+
+/** The eligible members and signatures of these intents, by intent, according to the current key quorums. */
+async function readAuthorizationDetails(
+  context: DetailsContext,
+  intentIds: readonly string[],
+): Promise<Map<string, IntentAuthorization[]>> {
+  if (intentIds.length === 0) return new Map();
+  const parties = await context.em
+    .getKysely<Tables>()
+    .selectFrom('intent_parties')
+    .select(['intent_id', 'key_quorum_id'])
+    .where('intent_id', 'in', [...intentIds])
+    .orderBy('position')
+    .execute();
+  const quorumIds = [...new Set(parties.map((party) => party.key_quorum_id))];
+  const quorums = await loadQuorums(context, quorumIds);
+  const partiesOf = Map.groupBy(parties, (party) => party.intent_id);
+  const signaturesOf = Map.groupBy(await listSignatures(context, intentIds), ({ intentId }) => intentId);
+  return new Map(
+    intentIds.map((id) => {
+      const signatures = signaturesOf.get(id) ?? [];
+      const ofIntent = (partiesOf.get(id) ?? []).flatMap((party) => quorums.get(party.key_quorum_id) ?? []);
+      return [id, authorizationDetails(ofIntent, id, signatures)];
+    }),
+  );
+}
+
+/** One entry for each key quorum that may authorize an intent. */
+export function authorizationDetails(
+  quorums: readonly LoadedQuorum[],
+  intentId: string,
+  signatures: readonly IntentSignature[],
+): IntentAuthorization[] {
+  const agreement = agreementOf(intentId, signatures);
+  return quorums.map((quorum) => ({
+    ...nameOf(quorum),
+    threshold: countAgreement(quorum, agreement).threshold,
+    members: [
+      ...leavesOf(quorum, signatures),
+      ...quorum.quorums.map((nested) => nestedView(nested, agreement, signatures)),
+    ],
+  }));
+}
+
+function nestedView(
+  quorum: LoadedQuorum,
+  agreement: Agreement,
+  signatures: readonly IntentSignature[],
+): IntentAuthorizationMember {
+  const { threshold, satisfied } = countAgreement(quorum, agreement);
+  return {
+    type: 'key_quorum',
+    key_quorum_id: quorum.id,
+    ...nameOf(quorum),
+    threshold,
+    threshold_met: satisfied,
+    members: leavesOf(quorum, signatures),
+  };
+}
+
+function leavesOf(
+  quorum: LoadedQuorum,
+  signatures: readonly IntentSignature[],
+): IntentAuthorizationKeyQuorumMember[] {
+  const view = (member: Member) => {
+    const signature = signatures.find(
+      (own) => own.kind === member.kind && own.member === member.member && counts(quorum, own),
+    );
+    return memberView(member, signature?.signedAtMs ?? null);
+  };
+  return [
+    ...quorum.publicKeys.map((member) => view({ kind: 'public_key', member })),
+    ...quorum.users.map(({ userId }) => view({ kind: 'user', member: userId })),
+  ];
+}
+
+function counts(quorum: LoadedQuorum, { kind, member: userId, publicKey }: IntentSignature): boolean {
+  return kind !== 'user' || countsInAgreement(quorum, { userId, publicKey });
+}
+
+/** A key or a user as a member who can sign. */
+export function memberView(
+  { kind, member }: Member,
+  signedAtMs: number | null,
+): IntentAuthorizationKeyQuorumMember {
+  return kind === 'user'
+    ? { type: 'user', user_id: member, signed_at: signedAtMs }
+    : { type: 'key', public_key: member, signed_at: signedAtMs };
+}
+
+function nameOf({ displayName }: LoadedQuorum): { display_name?: string } {
+  return displayName === null ? {} : { display_name: displayName };
+}
+
+/** The current state of an intent's resource, as intents show it. */
+interface CurrentResource {
+  readonly current_resource_data?: Wallet | Policy | PolicyRuleResponse | KeyQuorum | ConditionSet;
+  readonly policy?: Policy;
+}
+
+type ReadContext = Pick<OperationContext, 'app' | 'em'>;
+
+/**
+ * The resources of these intents, one query for each kind. Result: a function that returns one intent's resource;
+ * empty when it no longer exists.
+ */
+async function readResources(
+  context: ReadContext,
+  intents: readonly IntentRow[],
+): Promise<(intent: IntentRow) => CurrentResource> {
+  const idsOf = (...types: string[]) => [
+    ...new Set(intents.filter((intent) => types.includes(intent.intent_type)).map((row) => row.subject_id)),
+  ];
+  const wallets = byId((await listWalletsOfIds(context, idsOf('RPC', 'TRANSFER', 'WALLET'))).map(walletView));
+  const policies = byId((await listPoliciesOfIds(context, idsOf('POLICY', 'RULE'))).map(policyView));
+  const quorums = byId((await listKeyQuorumsOfIds(context, idsOf('KEY_QUORUM'))).map(keyQuorumView));
+  const sets = byId((await listConditionSetsOfIds(context, idsOf('CONDITION_SET'))).map(conditionSetView));
+  return ({ intent_type: type, subject_id: subjectId, resource_id: resourceId }) => {
+    if (type !== 'RULE') {
+      const resource = [wallets, policies, quorums, sets].map((ofKind) => ofKind.get(subjectId));
+      return present(
+        'current_resource_data',
+        resource.find((found) => found !== undefined),
+      );
+    }
+    const policy = policies.get(subjectId);
+    const rule = policy?.rules.find(({ id }) => id === resourceId);
+    return { ...present('current_resource_data', rule), ...present('policy', policy) };
+  };
+}
+
+function byId<Resource extends { id: string }>(resources: readonly Resource[]): Map<string, Resource> {
+  return new Map(resources.map((resource) => [resource.id, resource]));
+}
+
+function present<Name extends string, Value>(name: Name, value: Value | undefined) {
+  return (value === undefined ? {} : { [name]: value }) as { [N in Name]?: Value };
+}
 
 type ViewContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 

@@ -1,4 +1,46 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Selectable } from 'kysely';
+import type { Tables } from '../../tables.ts';
+
+/**
+ * A key quorum that may authorize an intent, for look-ups by member. A change of the resource's owner or signers
+ * dismisses the intent, so the rows stay valid while it is pending.
+ */
+export const IntentPartyEntity = defineEntity({
+  name: 'IntentParty',
+  tableName: 'intent_parties',
+  properties: {
+    intentId: p.text().primary(),
+    keyQuorumId: p.text().primary(),
+    /** Position among the parties; the owner is first. */
+    position: p.integer(),
+  },
+  indexes: [{ name: 'intent_parties_by_quorum', properties: ['keyQuorumId', 'intentId'] }],
+});
+
+/** A member's signature of an intent. Members sign once and cannot withdraw a signature. */
+export const IntentSignatureEntity = defineEntity({
+  name: 'IntentSignature',
+  tableName: 'intent_signatures',
+  properties: {
+    intentId: p.text().primary(),
+    /** `public_key` or `user`, as members of key quorums are. */
+    kind: p.text().primary(),
+    /** Canonical base64 SubjectPublicKeyInfo, or user id. */
+    member: p.text().primary(),
+    /** The key that verified the signature: the member itself, or one of the user's keys. */
+    publicKey: p.text(),
+    /** Base64, as received; null when it was received by an earlier version. */
+    signature: p.text().strictNullable(),
+    /** The canonical payload that it covers; null as `signature`. */
+    payload: p.text().strictNullable(),
+    /** The signing time claimed by the member. */
+    signedAtMs: p.bigint('number'),
+    /** When the signature was received. */
+    receivedAtMs: p.bigint('number'),
+  },
+  indexes: [{ name: 'intent_signatures_by_member', properties: ['member', 'intentId'] }],
+});
 
 /** A proposed request, executed once enough owners of its resource have signed it. */
 export const IntentEntity = defineEntity({
@@ -68,3 +110,30 @@ export const IntentEntity = defineEntity({
     { name: 'intents_processing', properties: ['updatedAtMs', 'id'], where: "status = 'processing'" },
   ],
 });
+
+/** A row of `intents`, columns as they are stored. */
+export type IntentRow = Omit<Selectable<Tables['intents']>, 'claimed_by'>;
+
+/** Every column of `intents` that a view or verb reads. */
+export const intentColumns = [
+  'id',
+  'app_id',
+  'intent_type',
+  'status',
+  'operation_id',
+  'path_parameters',
+  'body',
+  'url',
+  'subject_id',
+  'resource_id',
+  'created_by_id',
+  'created_at_ms',
+  'updated_at_ms',
+  'expires_at_ms',
+  'request_expiry_ms',
+  'ended_at_ms',
+  'dismissal_reason',
+  'authorization_details',
+  'action_result',
+  'awaited_action_id',
+] as const satisfies readonly (keyof IntentRow)[];

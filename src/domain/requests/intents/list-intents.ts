@@ -4,12 +4,11 @@ import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.
 import { invalidQuery } from '../../../errors.ts';
 import type { IntentResponse, IntentStatus, IntentType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { listKeyQuorumsOfIds } from '../../access/key-quorums/find-key-quorum.ts';
-import { type Member, membershipsOf } from '../../access/key-quorums/list-memberships.ts';
+import { listKeyQuorumsOfIds, type Member, membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { visibleIntents } from './find-intent.ts';
-import type { IntentRow } from './intent-row.ts';
+import type { IntentRow } from './intent.entity.ts';
 import { readIntentViews } from './intent-view.ts';
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No

@@ -1,17 +1,312 @@
-import type { IntentType } from '../../../generated/schemas.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import type { OperationId, Operations } from '../../../generated/operations.ts';
+import { requestValidators } from '../../../generated/request-validators.js';
+import type {
+  IntentType,
+  PolicyRuleProposal,
+  PolicyRuleRequest,
+  TransferActionResponse,
+} from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { Planned } from '../../../planned.ts';
-import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
-import { addConditionSetItemsProposal, replaceConditionSetItemsProposal } from './condition-set-proposals.ts';
-import { updateKeyQuorumProposal } from './key-quorum-proposals.ts';
+import type { ChainType } from '../../../signing/chains.ts';
+import type { StoredConditionSet } from '../../access/condition-sets/condition-set.entity.ts';
+import { findConditionSetForUpdate } from '../../access/condition-sets/condition-set.ts';
 import {
-  createPolicyRuleProposal,
-  deletePolicyRuleProposal,
-  updatePolicyProposal,
-  updatePolicyRuleProposal,
-} from './policy-proposals.ts';
-import type { Subject } from './proposal.ts';
-import { transferProposal, updateWalletProposal, walletRpcProposal } from './wallet-proposals.ts';
+  addConditionSetItems,
+  listConditionSetItems,
+  replaceConditionSetItems,
+  requireText,
+} from '../../access/condition-sets/condition-set-items.ts';
+import {
+  findKeyQuorum,
+  keyQuorumView,
+  type StoredKeyQuorum,
+} from '../../access/key-quorums/find-key-quorum.ts';
+import { checkKeyQuorumChange, lockKeyQuorum, updateKeyQuorum } from '../../access/key-quorums/key-quorum.ts';
+import { checkOwner } from '../../access/key-quorums/resolve-owner.ts';
+import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
+import {
+  findPolicyForUpdate,
+  policyView,
+  requirePartsAfterUpdate,
+  requirePartsOfOwner,
+  type StoredPolicy,
+} from '../../access/policies/find-policy.ts';
+import {
+  checkRuleCount,
+  checkRules,
+  createPolicyRule,
+  deletePolicyRule,
+  updatePolicy,
+  updatePolicyRule,
+} from '../../access/policies/policy.ts';
+import {
+  prepareTransfer,
+  readTransferBody,
+  type TransferPlan,
+  transferFromWallet,
+} from '../../money/wallet-actions/transfer.ts';
+import { walletActionView } from '../../money/wallet-actions/wallet-action.ts';
+import { signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWalletForUpdate, walletView } from '../../wallets/wallets/find-wallet.ts';
+import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { decodeUse } from '../policy-analysis/explain-policy.ts';
+import { prepareRpc, type RpcPlan } from '../wallet-rpc/plan-rpc.ts';
+import { signWithWallet } from '../wallet-rpc/wallet-rpc.ts';
+import { findIntent } from './find-intent.ts';
+
+/** The resource that a proposed request would change or use, locked until the transaction ends. */
+export interface Subject<Row> {
+  readonly id: string;
+  /** The owning key quorum; null for a resource without an owner. */
+  readonly ownerId: string | null;
+  readonly row: Row;
+}
+
+/** The request itself, with the contract's field names. */
+interface ProposedInput<Id extends OperationId> {
+  readonly path: Operations[Id]['path'];
+  readonly body: Operations[Id]['body'];
+}
+
+/** What an intent needs from an operation that can be proposed. */
+interface Proposal<Id extends OperationId, Row> {
+  readonly intentType: IntentType;
+  /** Throws not_found. */
+  hold(context: OperationContext, path: Operations[Id]['path']): Promise<Subject<Row>>;
+  /** The path with the resource's own id, whatever name the caller used for it. */
+  pathOf(subject: Subject<Row>, path: Operations[Id]['path']): Operations[Id]['path'];
+  /** The `resource_id` of the intent; the subject's id when left out. */
+  resourceId?(path: Operations[Id]['path']): string;
+  /** Who may authorize it besides the owner. */
+  signers?(subject: Subject<Row>, input: ProposedInput<Id>): readonly AdditionalSigner[];
+  /**
+   * Refuses what the operation itself would refuse, as far as that does not depend on the time of execution. Changes
+   * nothing.
+   */
+  check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void> | void;
+  /** The resource before the change, in wire form. */
+  priorState?(
+    context: OperationContext,
+    subject: Subject<Row>,
+    path: Operations[Id]['path'],
+  ): unknown | Promise<unknown>;
+  /** The operation has no preparation; one that has is a `PreparedProposal`. */
+  readonly prepare?: never;
+  /**
+   * The id of the wallet action that the execution started, read from its response; the action's outcome settles the
+   * intent.
+   */
+  actionOf?(answer: Operations[Id]['response']): string;
+  /** Calls the operation's own verb and returns its response. */
+  run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
+}
+
+/** What an intent needs from an operation with a preparation. */
+interface PreparedProposal<Id extends OperationId, Row, Found>
+  extends Omit<Proposal<Id, Row>, 'prepare' | 'run'> {
+  /** The operation's own preparation. */
+  prepare(context: PlanContext, input: ProposedInput<Id>): Promise<Found>;
+  /** Calls the operation's own verb and returns its response. */
+  run(
+    context: OperationContext,
+    input: ProposedInput<Id>,
+    planned: Planned<Found>,
+  ): Promise<Operations[Id]['response']>;
+}
+
+type ItemsOperation = 'addConditionSetItems' | 'replaceConditionSetItems';
+
+const shared = {
+  intentType: 'CONDITION_SET',
+  async hold(context, { condition_set_id: id }) {
+    const row = await findConditionSetForUpdate(context, id);
+    return { id, ownerId: row.ownerId, row };
+  },
+  pathOf: (_, path) => path,
+  check: (_, _subject, { body }) => requireText(body),
+  // CHOICE: the newest hundred, as many as a page of them shows; a set may hold any number.
+  priorState: async (context: OperationContext, { id }) =>
+    (await listConditionSetItems(context, id, {})).items,
+} satisfies Omit<Proposal<ItemsOperation, StoredConditionSet>, 'run'>;
+
+const addConditionSetItemsProposal: Proposal<'addConditionSetItems', StoredConditionSet> = {
+  ...shared,
+  run: (context, { path, body }) => addConditionSetItems(context, path.condition_set_id, body),
+};
+
+const replaceConditionSetItemsProposal: Proposal<'replaceConditionSetItems', StoredConditionSet> = {
+  ...shared,
+  run: (context, { path, body }) => replaceConditionSetItems(context, path.condition_set_id, body),
+};
+
+const updateKeyQuorumProposal: Proposal<'updateKeyQuorum', StoredKeyQuorum> = {
+  intentType: 'KEY_QUORUM',
+  async hold(context, { key_quorum_id: id }) {
+    await lockKeyQuorum(context, id);
+    const row = await findKeyQuorum(context, id);
+    return { id, ownerId: id, row };
+  },
+  pathOf: (_, path) => path,
+  async check(context, { row }, { body }) {
+    await checkKeyQuorumChange(context, row, body);
+  },
+  priorState: (_, { row }) => keyQuorumView(row),
+  run: async (context, { path, body }) =>
+    keyQuorumView(await updateKeyQuorum(context, path.key_quorum_id, body)),
+};
+
+const AT_ROOT = () => '';
+const fromRoot = (_: number, place: string): string => place;
+
+async function hold(
+  context: OperationContext,
+  { policy_id: id }: { policy_id: string },
+): Promise<Subject<StoredPolicy>> {
+  const row = await findPolicyForUpdate(context, id);
+  return { id: row.id, ownerId: row.ownerId, row };
+}
+
+const samePath = <Path>(_: unknown, path: Path): Path => path;
+const ruleOf = ({ rule_id: id }: { rule_id: string }): string => id;
+
+function findRule({ row }: Subject<StoredPolicy>, { rule_id: ruleId }: { rule_id: string }) {
+  return row.rules.find(({ id }) => id === ruleId);
+}
+
+function requireRule(subject: Subject<StoredPolicy>, path: { rule_id: string }): void {
+  if (findRule(subject, path) === undefined) throw notFound('Rule');
+}
+
+/** A complete proposed rule; otherwise a message that names the first missing field. */
+function completeRule(proposed: PolicyRuleProposal): PolicyRuleRequest | { lacks: string; message: string } {
+  const validate = requestValidators.createPolicyRule.body!;
+  if (validate(proposed)) return proposed as PolicyRuleRequest;
+  const [fault] = validate.errors ?? [];
+  const missing = fault?.params.missingProperty;
+  const lacks = `${fault?.instancePath ?? ''}${missing === undefined ? '' : `/${missing}`}`;
+  return { lacks, message: missing === undefined ? (fault?.message ?? 'is not valid') : 'is required' };
+}
+
+const updatePolicyProposal: Proposal<'updatePolicy', StoredPolicy> = {
+  intentType: 'POLICY',
+  hold,
+  pathOf: samePath,
+  async check(context, { row }, { body }) {
+    const ownerId = await checkOwner(context, body);
+    if (body.rules !== undefined) {
+      await checkRules(context, body.rules, row.chainType, (index) => `/rules/${index}`);
+    }
+    await requirePartsAfterUpdate(context, row, body, ownerId);
+  },
+  priorState: (_, { row }) => policyView(row),
+  run: async (context, { path, body }) => policyView(await updatePolicy(context, path.policy_id, body)),
+};
+
+const createPolicyRuleProposal: Proposal<'createPolicyRule', StoredPolicy> = {
+  intentType: 'RULE',
+  hold,
+  pathOf: samePath,
+  async check(context, { row }, { body }) {
+    checkRuleCount(row.rules.length + 1);
+    const rule = completeRule(body);
+    // The contract allows incomplete rules to be proposed.
+    if ('lacks' in rule) return;
+    await checkRules(context, [rule], row.chainType, AT_ROOT);
+    await requirePartsOfOwner(context, row.ownerId, [rule], fromRoot);
+  },
+  async run(context, { path, body }) {
+    const rule = completeRule(body);
+    if ('lacks' in rule) throw invalidField(rule.lacks, rule.message);
+    return createPolicyRule(context, path.policy_id, rule);
+  },
+};
+
+const updatePolicyRuleProposal: Proposal<'updatePolicyRule', StoredPolicy> = {
+  intentType: 'RULE',
+  hold,
+  pathOf: samePath,
+  resourceId: ruleOf,
+  async check(context, subject, { path, body }) {
+    requireRule(subject, path);
+    await checkRules(context, [body], subject.row.chainType, AT_ROOT);
+    await requirePartsOfOwner(context, subject.row.ownerId, [body], fromRoot);
+  },
+  priorState: (_, subject, path) => findRule(subject, path),
+  run: (context, { path, body }) => updatePolicyRule(context, path.policy_id, path.rule_id, body),
+};
+
+const deletePolicyRuleProposal: Proposal<'deletePolicyRule', StoredPolicy> = {
+  intentType: 'RULE',
+  hold,
+  pathOf: samePath,
+  resourceId: ruleOf,
+  check: (_, subject, { path }) => requireRule(subject, path),
+  priorState: (_, subject, path) => findRule(subject, path),
+  async run(context, { path }) {
+    await deletePolicyRule(context, path.policy_id, path.rule_id);
+    return { success: true };
+  },
+};
+
+async function holdOfWalletProposals(
+  context: OperationContext,
+  { wallet_id: walletId }: { wallet_id: string },
+): Promise<Subject<WalletRow>> {
+  const row = await findWalletForUpdate(context, walletId);
+  return { id: row.id, ownerId: row.owner_id, row };
+}
+
+// CHOICE: an external id in the path is replaced by the wallet id, so that signatures never cover an alias.
+const ownPath = ({ id }: Subject<WalletRow>): { wallet_id: string } => ({ wallet_id: id });
+
+/** Methods that only the owner may authorize. */
+const ownersMethods: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
+
+const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
+  intentType: 'WALLET',
+  hold: holdOfWalletProposals,
+  pathOf: ownPath,
+  check: (context, { row }, { body }) => checkWalletChange(context, row, body),
+  priorState: (_, { row }) => walletView(row),
+  run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
+};
+
+const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan> = {
+  intentType: 'RPC',
+  hold: holdOfWalletProposals,
+  pathOf: ownPath,
+  signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
+  async check(_, { row }, { body }) {
+    if (row.custody_provider !== null)
+      throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
+    // Decoding the request finds params that cannot be signed; anything that depends on a network is checked on
+    // execution.
+    await decodeUse(
+      { chainType: row.chain_type as ChainType, address: row.address },
+      { operation: 'walletRpc', request: body },
+    );
+  },
+  prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
+  run: (context, { path, body }, planned) =>
+    signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
+};
+
+const transferProposal: PreparedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
+  intentType: 'TRANSFER',
+  hold: holdOfWalletProposals,
+  pathOf: ownPath,
+  signers: ({ row }) => signersOf(row),
+  check: (_, { row }, { body }) => void readTransferBody(row, body),
+  prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
+  actionOf: ({ id }) => id,
+  async run(context, { path, body }, planned) {
+    const action = await transferFromWallet(context, { walletId: path.wallet_id, body, planned });
+    return walletActionView(action) as TransferActionResponse;
+  },
+};
 
 /** Every operation that can be proposed, by its id. */
 const proposals = {
@@ -53,4 +348,28 @@ export interface AnyProposal {
 /** The proposal of an operation that a row names. */
 export function proposalOf(operationId: string): AnyProposal {
   return proposals[operationId as ProposableId] as unknown as AnyProposal;
+}
+
+/**
+ * Runs the preparation of an intent's request, in case this signature is the last one needed.
+ *
+ * Result: what the `prepare` of the intent's proposal found, for the `run` of the same proposal, where the two are
+ * typed; undefined for a request that needs no preparation.
+ *
+ * @throws what the proposed operation's own preparation throws.
+ */
+export async function prepareProposed(context: PlanContext, intentId: string): Promise<unknown> {
+  const {
+    status,
+    operation_id: operationId,
+    path_parameters: path,
+    body,
+  } = await findIntent(context, intentId);
+  const proposal = proposalOf(operationId);
+  if (status !== 'pending' || proposal.prepare === undefined) return undefined;
+  const input = {
+    path: JSON.parse(path) as AnyInput['path'],
+    body: body === null ? undefined : JSON.parse(body),
+  };
+  return proposal.prepare(context, input);
 }

@@ -2,15 +2,13 @@ import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { loadParties } from '../../access/owners/require-owner.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
-import { requireAnyExpiry } from '../../base/safeguards/require-expiry.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import { requireAnyExpiry } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
-import { authorizationDetails } from './authorization-details.ts';
-import { fillTemplate } from './fill-template.ts';
-import type { IntentRow } from './intent-row.ts';
-import { intentSummary, readIntentView } from './intent-view.ts';
-import type { Subject } from './proposal.ts';
-import { type AnyInput, type ProposableId, proposalOf } from './proposals.ts';
+import { fillTemplate } from './authorize-intent.ts';
+import type { IntentRow } from './intent.entity.ts';
+import { authorizationDetails, intentSummary, readIntentView } from './intent-view.ts';
+import { type AnyInput, type ProposableId, proposalOf, type Subject } from './proposals.ts';
 
 // HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
 // bench case covers it.

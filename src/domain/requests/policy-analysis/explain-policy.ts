@@ -1,28 +1,184 @@
-import { invalidField } from '../../../errors.ts';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { decodeRpcAction } from '../../../actions/decode-action.ts';
+import { decodeRawSignAction } from '../../../actions/decode-raw-bytes.ts';
+import { exportAction } from '../../../actions/export-action.ts';
+import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import type {
+  CreatePolicyRequest,
+  ExportWalletRequest,
+  RawSignRequest,
+  TransferRequest,
+  WalletRpcRequest,
+} from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import type { CompiledPolicy } from '../../../policy/compile.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../policy/evaluate.ts';
+import { strictly } from '../../../policy/strict.ts';
 import { traceLength } from '../../../policy/trace-length.ts';
-import type { ChainType } from '../../../signing/chains.ts';
+import { relocateIssues } from '../../../relocate-issues.ts';
+import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
+import type { RawSignParams } from '../../../signing/raw-sign.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
-import { decide, loadPolicy, type NamedPolicy } from '../../access/policies/enforce-policies.ts';
-import { findPolicy } from '../../access/policies/find-policy.ts';
-import { type ActionView, renderAction } from '../../access/policies/render-action.ts';
-import { applicablePolicies } from '../../wallets/wallet-uses/applicable-policies.ts';
-import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
-import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
+import type { App } from '../../access/apps/app.entity.ts';
+import { findApp, listApps } from '../../access/apps/find-app.ts';
 import {
-  type AnalysisContext,
-  compileDraft,
-  type DraftPolicy,
-  evaluatedAction,
-  findAppOf,
-  inRequest,
-  requireChain,
-} from './analysis-context.ts';
-import { decodeUse } from './decode-use.ts';
+  type ActionView,
+  decide,
+  loadPolicy,
+  type NamedPolicy,
+  renderAction,
+} from '../../access/policies/enforce-policies.ts';
+import { findPolicy } from '../../access/policies/find-policy.ts';
+import { PolicyEntity } from '../../access/policies/policy.entity.ts';
+import { checkRules } from '../../access/policies/policy.ts';
+import { asSigningRefusal } from '../../base/actions/action-refusals.ts';
+import { decodeTransfer } from '../../money/wallet-actions/transfer.ts';
+import { applicablePolicies, signersOf, type WalletUse } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { type FoundWallet, WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
+import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
+import { readSentAction } from '../wallet-rpc/wallet-rpc.ts';
+
+/** The context of operator questions about policies; no app is authenticated. */
+export interface AnalysisContext {
+  readonly em: SqlEntityManager;
+  /** The server's current time, Unix ms. */
+  readonly nowMs: number;
+  /** The only app that may be asked about. Undefined: every app. */
+  readonly onlyAppId?: string | undefined;
+  /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
+  readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
+}
+
+/** A policy that is not stored. Everything except rules and chain type has a default. */
+export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Partial<CreatePolicyRequest>;
+
+/**
+ * The app a question is about: the one named, otherwise the app of the named wallet or policy, otherwise the only
+ * app. With `onlyAppId` it is always that app.
+ *
+ * @throws ApiError not_found; invalid_data when there are several to choose from.
+ */
+export async function findAppOf(
+  { em, onlyAppId }: Pick<AnalysisContext, 'em' | 'onlyAppId'>,
+  named: { appId?: string | undefined; walletId?: string | undefined; policyId?: string | undefined },
+): Promise<App> {
+  if (onlyAppId !== undefined) {
+    if (named.appId !== undefined && named.appId !== onlyAppId) throw notFound('App');
+    return findApp(em, onlyAppId);
+  }
+  if (named.appId !== undefined) return findApp(em, named.appId);
+  const appId = (await appIdOfWallet(em, named.walletId)) ?? (await appIdOfPolicy(em, named.policyId));
+  if (appId !== undefined) return findApp(em, appId);
+  const apps = await listApps(em);
+  const [only] = apps;
+  if (only === undefined || apps.length > 1)
+    throw invalidField('/app_id', `is required: there are ${apps.length} apps`);
+  return only;
+}
+
+async function appIdOfWallet(em: SqlEntityManager, id: string | undefined): Promise<string | undefined> {
+  if (id === undefined) return undefined;
+  return (await em.findOne(WalletEntity, { id }))?.appId;
+}
+
+async function appIdOfPolicy(em: SqlEntityManager, id: string | undefined): Promise<string | undefined> {
+  if (id === undefined) return undefined;
+  return (await em.findOne(PolicyEntity, { id }))?.appId;
+}
+
+/**
+ * Compiles a draft as if it were stored.
+ *
+ * @param at JSON pointer to the draft in the question's body.
+ * @throws ApiError invalid_data, invalid_policy_format
+ */
+export async function compileDraft(
+  context: AnalysisContext & Pick<OperationContext, 'app'>,
+  draft: DraftPolicy,
+  at: string,
+): Promise<CompiledPolicy> {
+  const whole = { version: '1.0', name: 'Draft', ...draft };
+  context.checkRequest('createPolicy', whole, at);
+  try {
+    await checkRules(context, draft.rules, draft.chain_type, (index) => `/rules/${index}`);
+  } catch (error) {
+    throw relocateIssues(error, at);
+  }
+  const rules = draft.rules as unknown as readonly (Omit<RuleInput, 'id'> & { id?: string })[];
+  return compilePolicy({
+    id: 'draft',
+    chain_type: draft.chain_type,
+    // Rules of a stored policy keep their ids, so that traces name the rules their author knows.
+    rules: rules.map((rule, index) => ({ ...rule, id: rule.id ?? `rule ${index}` })),
+  });
+}
+
+/**
+ * The action as the app's policies evaluate it.
+ *
+ * NOTE: every composition leaves `strict_methods` off for apps that do not set it.
+ */
+export function evaluatedAction({ settings }: Pick<App, 'settings'>, action: PolicyAction): PolicyAction {
+  return settings.strict_methods === true ? strictly(action) : action;
+}
+
+/** @throws ApiError invalid_data when a policy is evaluated for a wallet of another chain type. */
+export function requireChain(policyChain: string, walletChain: string, pointer: string): void {
+  if (policyChain === walletChain) return;
+  throw invalidField(pointer, `the policy is for ${policyChain}, the wallet is on ${walletChain}`);
+}
+
+/** Relocates an error in the inner request to its position in the question. */
+function inRequest(error: unknown): unknown {
+  return error instanceof ApiError ? relocateIssues(error, '/request') : error;
+}
+
+/** The operations whose requests can be evaluated without being executed. */
+const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'transferFromWallet'] as const;
+
+/**
+ * The action of a wallet request as policies see it, decoded as on execution.
+ *
+ * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
+ * that it would not sign. Pointers are into the request's body.
+ *
+ * @param address the wallet's address; without it, a call from the wallet to itself is not recognized.
+ */
+export async function decodeUse(
+  { chainType, address }: { readonly chainType: ChainType; readonly address: string | undefined },
+  { operation, request }: WalletUse,
+): Promise<PolicyAction> {
+  try {
+    switch (operation) {
+      case 'walletRpc':
+        return unfoldBatches(
+          await decodeRpc(chainType, request as WalletRpcRequest),
+          callingAccount(request as WalletRpcRequest, address),
+        );
+      case 'rawSignWallet':
+        return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
+      case 'exportWallet':
+        return exportAction((request as ExportWalletRequest).export_seed_phrase === true);
+      case 'transferFromWallet':
+        return decodeTransfer(chainType, request as TransferRequest);
+    }
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+  throw invalidField('/operation', `must be one of ${judgeableOperations.join(', ')}`);
+}
+
+async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promise<PolicyAction> {
+  requireRpcMethod(chainType, request.method);
+  const { method } = request;
+  if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
+    return exportAction(method === 'exportSeedPhrase');
+  }
+  return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
+}
 
 /** The question: how a draft policy, a stored policy or a wallet's policies would decide a request. */
 export interface ExplainInput {
@@ -36,7 +192,7 @@ export interface ExplainInput {
   readonly request: object;
 }
 
-export interface Explanation {
+interface Explanation {
   readonly app_id: string;
   readonly wallet_id: string | null;
   readonly operation: string;

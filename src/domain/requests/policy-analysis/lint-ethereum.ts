@@ -11,9 +11,8 @@ import {
   STRANGER,
   signedBytesOf,
 } from './lint-ethereum-calls.ts';
-import { paymentGrants } from './lint-ethereum-grants.ts';
+import { paymentGrants, tokenEffects, tokenTransfers } from './lint-ethereum-grants.ts';
 import { messageEffects } from './lint-ethereum-messages.ts';
-import { tokenEffects, tokenTransfers } from './lint-ethereum-tokens.ts';
 import {
   boundaryNumbers,
   bytesRequest,

@@ -14,13 +14,12 @@ import {
   type AnalysisContext,
   compileDraft,
   type DraftPolicy,
+  decodeUse,
   evaluatedAction,
   findAppOf,
   requireChain,
-} from './analysis-context.ts';
-import { decodeUse } from './decode-use.ts';
+} from './explain-policy.ts';
 import { ethereumEffects } from './lint-ethereum.ts';
-import { rawSignEffects } from './lint-raw-sign.ts';
 import {
   type Effect,
   hashRequest,
@@ -28,6 +27,7 @@ import {
   type LintSubject,
   type OtherKind,
   phraseExport,
+  rawSignEffects,
   type TriedRequest,
 } from './lint-requests.ts';
 import { durablePayments, solanaEffects } from './lint-solana.ts';

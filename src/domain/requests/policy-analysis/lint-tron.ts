@@ -5,6 +5,7 @@ import type { ConditionInput } from '../../../policy/source.ts';
 import { parseTronAddress, tronAddressText } from '../../../policy/values.ts';
 import { bytesField, int64Field } from '../../../signing/tron/protobuf.ts';
 import { encodeTronRawData, type TronContract, tronContractTypes } from '../../../signing/tron/raw-data.ts';
+import { tokenFunctions } from './lint-ethereum-calls.ts';
 import {
   boundaryNumbers,
   bytesRequest,
@@ -18,7 +19,6 @@ import {
   type TriedRequest,
   transferRequest,
 } from './lint-requests.ts';
-import { tokenFunctions } from './lint-token-calls.ts';
 
 const MAINNET = 'tron:0x2b6653dc';
 const SENDER = `41${'11'.repeat(20)}`;

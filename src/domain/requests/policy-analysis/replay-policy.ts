@@ -18,11 +18,11 @@ import {
   type AnalysisContext,
   compileDraft,
   type DraftPolicy,
+  decodeUse,
   evaluatedAction,
   findAppOf,
   requireChain,
-} from './analysis-context.ts';
-import { decodeUse } from './decode-use.ts';
+} from './explain-policy.ts';
 
 export interface ReplayInput {
   readonly app_id?: string | undefined;

@@ -5,17 +5,16 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { HpkeMessage } from '../../../ports/key-vault.ts';
-import { endAttachments } from '../../access/automations/end-attachments.ts';
-import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum-member.entity.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import { endAttachments } from '../../access/automations/automation.ts';
+import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entity.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
-import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { findWalletKey } from '../../wallets/wallets/find-wallet-key.ts';
-import { askForUse, authorizedUse } from '../../wallets/wallets/wallet-authority.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { askForUse, authorizedUse, findWalletKey } from '../../wallets/wallets/wallet-keys.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
 // Kysely.

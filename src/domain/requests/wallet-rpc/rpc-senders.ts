@@ -15,7 +15,7 @@ import { buildOperation, type OperationPlan, planOperation } from '../../money/s
 import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
   plan(context, { address }, request) {

@@ -1,8 +1,40 @@
-import { notFound } from '../../../errors.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { AllowlistEntry, AllowlistEntryRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
+import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 import { AllowlistEntryEntity, type StoredAllowlistEntry } from './allowlist-entry.entity.ts';
-import { readAllowlistValue } from './allowlist-value.ts';
+
+// RFC 1035 §2.3.1, with a leading digit allowed as in RFC 1123 §2.1.
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/**
+ * An entry's value in the stored form of linked accounts, so that the two can be compared.
+ *
+ * @throws ApiError invalid_data
+ */
+function readAllowlistValue({ type, value }: AllowlistEntryRequest): string {
+  const normal = normalize(type, value);
+  if (normal === undefined) throw invalidField('/value', expectations[type]);
+  return normal;
+}
+
+const expectations: Readonly<Record<AllowlistEntryRequest['type'], string>> = {
+  email: 'expected an email address',
+  emailDomain: 'expected a domain such as `acme.example`',
+  phone: 'expected a phone number',
+  wallet: 'expected an address of `ethereum` or `solana`',
+};
+
+function normalize(type: AllowlistEntryRequest['type'], value: string): string | undefined {
+  if (type === 'phone') return normalizePhoneNumber(value);
+  if (type === 'wallet') {
+    return normalizeWalletAddress('ethereum', value) ?? normalizeWalletAddress('solana', value);
+  }
+  if (type === 'emailDomain' && !DOMAIN.test(value)) return undefined;
+  return normalizeEmail(value);
+}
 
 /** Every entry of the app, newest first. */
 export async function listAllowlistEntries({
@@ -66,4 +98,47 @@ function entryView(entry: StoredAllowlistEntry): AllowlistEntry {
     value: entry.value,
     acceptedAt: entry.acceptedAtMs,
   };
+}
+
+/** An account used to log in, in its stored form. */
+interface LoginAccount {
+  readonly type: string;
+  /** Lower-case e-mail address, phone number in international form, or canonical wallet address. */
+  readonly subject: string;
+}
+
+/**
+ * Refuses a login unless one of the accounts is on the app's allowlist, if the setting `allowlist_enabled` is on. The
+ * first login by an entry marks it as accepted.
+ *
+ * CHOICE: any one account of the user is enough. Only email, phone and wallet accounts can be on the list.
+ *
+ * @throws ApiError allowlist_rejected
+ */
+export async function requireAllowlisted(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  accounts: readonly LoginAccount[],
+): Promise<void> {
+  const { settings } = await findApp(context.em, context.app.id);
+  if (settings.allowlist_enabled !== true) return;
+  for (const { type, value } of accounts.flatMap(entriesFor)) {
+    const entry = await context.em.findOne(AllowlistEntryEntity, { appId: context.app.id, type, value });
+    if (entry === null) continue;
+    entry.acceptedAtMs ??= context.nowMs;
+    await context.em.flush();
+    return;
+  }
+  throw new ApiError('allowlist_rejected');
+}
+
+/** The entries that would admit an account. */
+function entriesFor({ type, subject }: LoginAccount): { type: string; value: string }[] {
+  if (type === 'email') {
+    const domain = subject.slice(subject.lastIndexOf('@') + 1);
+    return [
+      { type: 'email', value: subject },
+      { type: 'emailDomain', value: domain },
+    ];
+  }
+  return type === 'phone' || type === 'wallet' ? [{ type, value: subject }] : [];
 }

@@ -6,22 +6,20 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import { type Planned, unwrapPlan } from '../../../planned.ts';
+import { isTestCode } from '../../access/apps/app.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { isTestCode } from '../../access/apps/test-accounts.ts';
 import { type AccountKey, findUser, getLogin, lockUser } from '../../access/user-records/find-user.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
-import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
+import { readSafeguards } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
-import { requireAllowlisted } from '../allowlist/require-allowlisted.ts';
-import { createUser } from '../users/create-user.ts';
+import { requireAllowlisted } from '../allowlist/allowlist.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
-import { linkedAccountView } from '../users/linked-account-view.ts';
-import { userView } from '../users/user-view.ts';
-import { identityClaims } from './identity-claims.ts';
-import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
-import { UserSessionEntity } from './user-session.entity.ts';
+import { createUser } from '../users/user.ts';
+import { linkedAccountView, userView } from '../users/user-view.ts';
+import { identityClaims, issueAccessToken, issueIdentityToken } from './access-tokens.ts';
+import { UserSessionEntity } from './session.entity.ts';
 
 // HOT: users are looked up and searched by planned queries (bench `users`), so every write to them goes through
 // Kysely.

@@ -1,12 +1,12 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
-import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user-row.ts';
+import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user.entity.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
+import type { WalletRow } from '../wallets/wallet.entity.ts';
+import { searchTermsOf } from './find-users.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
-import { searchTermsOf } from './search-terms.ts';
 
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.

@@ -1,6 +1,79 @@
-import type { User } from '../../../generated/schemas.ts';
-import type { StoredUser } from '../../access/user-records/user-row.ts';
-import { linkedAccountView } from './linked-account-view.ts';
+import assert from 'node:assert/strict';
+import { invalidField } from '../../../errors.ts';
+import type { CustomMetadata, LinkedAccount, User, WalletChainType } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import {
+  findUserForUpdate,
+  type StoredUser as StoredUserOfFindUser,
+} from '../../access/user-records/find-user.ts';
+import type { AccountWallet, StoredAccount, StoredUser } from '../../access/user-records/user.entity.ts';
+import type { Tables } from '../../tables.ts';
+
+/**
+ * The main network of each chain type, as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used;
+ * `spark` has no linked accounts.
+ */
+const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
+  ethereum: 'eip155:1',
+  solana: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+  cosmos: 'cosmos:cosmoshub-4',
+  stellar: 'stellar:pubnet',
+  sui: 'sui:mainnet',
+  aptos: 'aptos:1',
+  movement: 'movement:126',
+  tron: 'tron:0x2b6653dc',
+  'bitcoin-segwit': 'bip122:000000000019d6689c085ae165831e93',
+  'bitcoin-taproot': 'bip122:000000000019d6689c085ae165831e93',
+  pearl: 'pearl:mainnet',
+  near: 'near:mainnet',
+  ton: 'ton:-239',
+  starknet: 'starknet:SN_MAIN',
+  xrpl: 'xrpl:0',
+};
+
+/**
+ * Whether wallets of this chain type are listed among their user's accounts; the contract has no schema for `spark`.
+ */
+export function isLinkable(chainType: string): boolean {
+  return chainType in chainIds;
+}
+
+/** A linked account in wire form. Times: Unix seconds. */
+export function linkedAccountView(account: StoredAccount): LinkedAccount {
+  const details = JSON.parse(account.details);
+  return {
+    type: account.type,
+    ...(account.wallet === null ? details : embeddedWallet(account, account.wallet, details.wallet_index)),
+    verified_at: toSeconds(account.verified_at_ms),
+    first_verified_at: toSeconds(account.first_verified_at_ms),
+    latest_verified_at: toSeconds(account.latest_verified_at_ms),
+  } as LinkedAccount;
+}
+
+function embeddedWallet(account: StoredAccount, wallet: AccountWallet, walletIndex: number) {
+  const chainType = wallet.chain_type as WalletChainType;
+  assert(chainType !== 'spark', 'spark wallets are never linked accounts');
+  return {
+    id: account.wallet_id,
+    address: wallet.address,
+    // A Solana address is its public key.
+    ...(chainType === 'ethereum' ? {} : { public_key: wallet.public_key ?? wallet.address }),
+    chain_type: chainType,
+    chain_id: chainIds[chainType],
+    wallet_index: walletIndex,
+    wallet_client: 'service',
+    wallet_client_type: 'service',
+    connector_type: 'embedded',
+    recovery_method: 'service-v2',
+    imported: wallet.imported_at_ms !== null,
+    // CHOICE: `delegated` is true when the wallet has additional signers.
+    delegated: wallet.additional_signers !== '[]',
+  };
+}
+
+function toSeconds(timeMs: number | null): number | null {
+  return timeMs === null ? null : Math.floor(timeMs / 1000);
+}
 
 /** A user in wire form. Times: Unix seconds. */
 export function userView({ row, linkedAccounts }: StoredUser): User {
@@ -14,4 +87,67 @@ export function userView({ row, linkedAccounts }: StoredUser): User {
     ...(row.custom_metadata === null ? {} : { custom_metadata: JSON.parse(row.custom_metadata) }),
     ...(row.frozen_at_ms === null ? {} : { frozen_at: Math.floor(row.frozen_at_ms / 1000) }),
   };
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+const MAX_BYTES = 1024;
+
+/**
+ * Replaces a user's metadata; an empty object clears it.
+ *
+ * @throws ApiError not_found; invalid_data beyond 1024 bytes of JSON.
+ */
+export async function replaceCustomMetadata(
+  context: OperationContext,
+  userId: string,
+  metadata: CustomMetadata,
+): Promise<StoredUserOfFindUser> {
+  return store(context, await findUserForUpdate(context, userId), metadata);
+}
+
+/**
+ * Merges metadata into the existing one: given names get the new value.
+ *
+ * @throws ApiError not_found; invalid_data when the result is beyond 1024 bytes of JSON.
+ */
+export async function mergeCustomMetadata(
+  context: OperationContext,
+  userId: string,
+  metadata: CustomMetadata,
+): Promise<StoredUserOfFindUser> {
+  const user = await findUserForUpdate(context, userId);
+  const known: CustomMetadata = JSON.parse(user.row.custom_metadata ?? '{}');
+  return store(context, user, { ...known, ...metadata });
+}
+
+/**
+ * Metadata as stored: JSON, or null when empty.
+ *
+ * @throws ApiError invalid_data beyond 1024 bytes of JSON in UTF-8.
+ */
+export function encodeCustomMetadata(metadata: CustomMetadata | undefined): string | null {
+  if (metadata === undefined || Object.keys(metadata).length === 0) return null;
+  const text = JSON.stringify(metadata);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_BYTES) {
+    throw invalidField('/custom_metadata', `must have at most ${MAX_BYTES} bytes of JSON, has ${bytes}`);
+  }
+  return text;
+}
+
+async function store(
+  { em }: OperationContext,
+  { row, linkedAccounts }: StoredUserOfFindUser,
+  metadata: CustomMetadata,
+): Promise<StoredUserOfFindUser> {
+  const custom_metadata = encodeCustomMetadata(metadata);
+  await em
+    .getKysely<Tables>()
+    .updateTable('users')
+    .set({ custom_metadata })
+    .where('id', '=', row.id)
+    .execute();
+  return { row: { ...row, custom_metadata }, linkedAccounts };
 }

@@ -4,17 +4,15 @@ import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../gene
 import type { OperationContext } from '../../../operation-context.ts';
 import { relocateIssues } from '../../../relocate-issues.ts';
 import { lightAccountAddress } from '../../../signing/ethereum/light-account.ts';
-import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
+import { findSmartAccountFactory } from '../../access/apps/setting-parsers.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
-import { sealUnderUsers } from '../wallet-authorities/seal-under-users.ts';
-import { createWallet } from '../wallets/create-wallet.ts';
-import { createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from '../wallets/create-wallet-key.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
-import { isLinkable } from './linked-account-view.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import { sealUnderUsers } from '../wallet-authorities/new-authority.ts';
+import { createWallet, createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from '../wallets/create-wallet.ts';
+import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
-import { userView } from './user-view.ts';
+import { isLinkable, userView } from './user-view.ts';
 
 // CHOICE: the size of a wallet batch. Deriving a key takes milliseconds.
 const MAX_WALLETS = 100;

@@ -2,8 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type QuorumRecord, quorumReference } from '../../../authorization/quorum-records.ts';
 import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
-import { findRecordedOwner } from '../../access/key-quorums/recorded-owner.ts';
+import { findRecordedOwner, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: reads the keys of all wallets; the entity manager would make entities of them. No bench case covers it.

@@ -1,6 +1,6 @@
 import type { AutomationConfig, SwapAttachmentParams } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { isSameAsset, matchesFilter } from '../../access/automations/automation-assets.ts';
+import { isSameAsset, matchesFilter } from '../../access/automations/automation.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: Kysely, not for measured speed: it joins tables of higher layers, whose entities cannot be imported here.

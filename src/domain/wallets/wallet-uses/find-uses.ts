@@ -4,7 +4,7 @@ import { notFound } from '../../../errors.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import type { Tables } from '../../tables.ts';
-import { dropOldVolumes } from './use-volume.ts';
+import { dropOldVolumes } from './use-log.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 

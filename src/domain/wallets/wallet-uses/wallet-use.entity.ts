@@ -1,5 +1,17 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
+/** The size of an app's requests and traces recorded on one day, whether stored in full or as digests. */
+export const UseVolumeEntity = defineEntity({
+  name: 'UseVolume',
+  tableName: 'use_volumes',
+  properties: {
+    appId: p.text().primary(),
+    /** Days since 1970, UTC. */
+    day: p.integer().primary(),
+    bytes: p.bigint('number'),
+  },
+});
+
 /** A use of a wallet: the request, the decision, and enough to evaluate it again. */
 export const WalletUseEntity = defineEntity({
   name: 'WalletUse',

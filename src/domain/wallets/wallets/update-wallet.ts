@@ -1,20 +1,48 @@
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { UpdateWalletRequest } from '../../../generated/schemas.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import type {
+  AssignWalletEntityRequest,
+  UpdateWalletRequest,
+  WalletEntityAssignmentResponse,
+} from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { endAttachments } from '../../access/automations/end-attachments.ts';
+import { endAttachments } from '../../access/automations/automation.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
+import { admitWallet } from '../../access/organizations/organization.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
+import { readSafeguards } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
-import { checkWalletFields } from './check-wallet-fields.ts';
-import { endCards } from './end-cards.ts';
+import { checkWalletFields, externalIdTaken, replaceSigners } from './create-wallet.ts';
 import { findWallet } from './find-wallet.ts';
-import { externalIdTaken } from './insert-wallet.ts';
-import { replaceSigners } from './store-signers.ts';
-import { changeAuthority } from './wallet-authority.ts';
-import { type WalletRow, walletColumns } from './wallet-row.ts';
+import { type WalletRow, walletColumns } from './wallet.entity.ts';
+import { changeAuthority } from './wallet-keys.ts';
+
+// HOT: runs in the transactions that change wallets, which go through Kysely (bench `sqlite`, `postgres`).
+
+/**
+ * Cancels the cards that spend from a wallet, in the transaction that archives it or changes its owner. A job cancels
+ * them at their issuers.
+ *
+ * CHOICE: the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is
+ * left that could use it.
+ */
+async function endCards(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  walletId: string,
+): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('cards')
+    .set({ status: 'canceled', next_check_at_ms: nowMs })
+    .where('wallet_id', '=', walletId)
+    .where('status', '<>', 'canceled')
+    .execute();
+}
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
 // Kysely.
@@ -110,4 +138,163 @@ async function store(
     });
   if (row === undefined) throw new ApiError('resource_conflict');
   return row;
+}
+
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
+/**
+ * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
+ * operator can restore it. The owner must sign where the app's settings say so.
+ *
+ * @throws ApiError the codes of `requireOwner`; not_found, also for an archived wallet; not_supported for a custodial wallet.
+ */
+export async function archiveWallet(context: OperationContext, walletId: string): Promise<WalletRow> {
+  const wallet = await findWallet(context, walletId);
+  const { archive_requires_owner: requiresOwner } = await readSafeguards(context);
+  if (requiresOwner) await requireOwner(context, { ownerId: wallet.owner_id });
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'a custodial wallet cannot be archived');
+  }
+  const row = await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set({ archived_at_ms: context.nowMs })
+    .where('id', '=', wallet.id)
+    // INVARIANT: the owner whose signatures were verified is still the owner.
+    .where('owner_id', 'is not distinct from', wallet.owner_id)
+    .where('archived_at_ms', 'is', null)
+    .returning(walletColumns)
+    .executeTakeFirst();
+  if (row === undefined) throw notFound('Wallet');
+  await endAttachments(context.em, row.id);
+  await deactivateDepositAccounts(context, row.id);
+  await endCards(context, row.id);
+  await dismissIntentsAbout(context, { resource: 'wallet', id: row.id, change: 'archived' });
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'wallet.archived',
+    payload: {
+      wallet_id: row.id,
+      wallet_address: row.address,
+      chain_type: row.chain_type,
+      // CHOICE: seconds, as in published samples of this event, although the wallet itself shows milliseconds.
+      archived_at: Math.floor(context.nowMs / 1000),
+    },
+  });
+  return row;
+}
+
+/** Nothing more can be paid into an archived wallet: a job closes its deposit accounts at their providers. */
+async function deactivateDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
+  const database = em.getKysely<Tables>();
+  const { numUpdatedRows } = await database
+    .updateTable('fiat_deposit_accounts')
+    .set({ status: 'deactivated', next_check_at_ms: nowMs })
+    .where('wallet_id', '=', walletId)
+    .where('status', '=', 'activated')
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return;
+  const accounts = database
+    .selectFrom('fiat_deposit_accounts')
+    .select('id')
+    .where('wallet_id', '=', walletId);
+  await database.deleteFrom('fiat_deposit_instructions').where('id', 'in', accounts).execute();
+}
+
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
+/**
+ * Restores an archived wallet with its owner, signers and policies. Called by an operator, so there is no
+ * authenticated app: the wallet may be of any app, or of the operator's.
+ *
+ * @throws ApiError not_found; invalid_state for a wallet that is not archived.
+ */
+export async function restoreWallet(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'> & { readonly by: OperatorCaller },
+  walletId: string,
+): Promise<WalletRow> {
+  const database = context.em.getKysely<Tables>();
+  const id = lookupKey(walletId);
+  await requireWalletOfCaller(context, id);
+  const row = await database
+    .updateTable('wallets')
+    .set({ archived_at_ms: null })
+    .where('id', '=', id)
+    .where('archived_at_ms', 'is not', null)
+    .returning(walletColumns)
+    .executeTakeFirst();
+  if (row === undefined) throw new ApiError('invalid_state', `the wallet \`${walletId}\` is not archived`);
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'wallet.restored',
+    payload: { wallet_id: row.id, wallet_address: row.address, chain_type: row.chain_type },
+  });
+  await recordChange(context, {
+    appId: row.app_id,
+    action: 'restoreWallet',
+    targets: { wallet_id: row.id },
+  });
+  return row;
+}
+
+async function requireWalletOfCaller(
+  { em, by }: Pick<OperationContext, 'em'> & { readonly by: OperatorCaller },
+  id: string,
+): Promise<void> {
+  const known = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('app_id')
+    .where('id', '=', id)
+    .executeTakeFirst();
+  if (known === undefined) throw notFound('Wallet');
+  requireOwnApp(by, known.app_id, 'Wallet');
+}
+
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
+/**
+ * Assigns a wallet to a user or an organization, once. The owner does not change.
+ *
+ * Times: Unix ms.
+ *
+ * @throws ApiError not_found when the wallet or entity does not exist; wallet_entity_already_set,
+ * wallet_entity_limit_exceeded.
+ */
+export async function assignWalletEntity(
+  context: OperationContext,
+  walletId: string,
+  entity: AssignWalletEntityRequest,
+): Promise<WalletEntityAssignmentResponse> {
+  const wallet = await findWallet(context, walletId);
+  if (wallet.entity_id !== null) throw alreadySet();
+  await admitWallet(context, entity);
+  const assignmentId = context.ids.cuid2();
+  const { numUpdatedRows } = await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set({
+      entity_type: entity.type,
+      entity_id: entity.id,
+      entity_assignment_id: assignmentId,
+      entity_assigned_at_ms: context.nowMs,
+    })
+    .where('id', '=', wallet.id)
+    .where('entity_id', 'is', null)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) throw alreadySet();
+  return {
+    id: assignmentId,
+    wallet_id: wallet.id,
+    entity: { id: entity.id, type: entity.type },
+    created_at: context.nowMs,
+    updated_at: context.nowMs,
+  };
+}
+
+function alreadySet(): ApiError {
+  return new ApiError('wallet_entity_already_set', undefined, { headers: { 'x-should-retry': 'false' } });
 }

@@ -1,4 +1,83 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Selectable, SqlBool } from 'kysely';
+import type { Tables } from '../../tables.ts';
+
+/**
+ * A known value sealed under a master key, so that a wrong key is detected at start and not at the first signature.
+ */
+export const MasterKeyCheckEntity = defineEntity({
+  name: 'MasterKeyCheck',
+  tableName: 'master_key_checks',
+  properties: {
+    masterKeyId: p.text().primary(),
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+  },
+});
+
+/** A started import: the private key for the caller's encrypted submission. */
+export const WalletImportEntity = defineEntity({
+  name: 'WalletImport',
+  tableName: 'wallet_imports',
+  properties: {
+    /** Bound into the seal, like a wallet's id for its key. */
+    id: p.text().primary(),
+    appId: p.text(),
+    chainType: p.text(),
+    /** In the stored form of wallet addresses. */
+    address: p.text(),
+    /** 32-byte HPKE private key, sealed like a wallet's secret. */
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+    expiresAtMs: p.bigint('number'),
+  },
+  uniques: [{ name: 'wallet_imports_address', properties: ['appId', 'chainType', 'address'] }],
+});
+
+/** A wallet's secret under envelope encryption, and the derivation of its key. */
+export const WalletKeyEntity = defineEntity({
+  name: 'WalletKey',
+  tableName: 'wallet_keys',
+  properties: {
+    walletId: p.text().primary(),
+    /** Encoded by `wallet-secret.ts`, sealed under the wallet's data key. */
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+    /** `hd` or `private-key`. */
+    entropyType: p.text(),
+    /** BIP-32 or SLIP-10 path of an `hd` key. */
+    derivationPath: p.text().strictNullable(),
+    /** Index of the wallet among those from the same entropy. */
+    walletIndex: p.integer().strictNullable(),
+    /** JSON of the `WalletAuthority` under which the key is sealed; null for a key that is sealed without one. */
+    authority: p.text().strictNullable(),
+  },
+  indexes: [{ name: 'wallet_keys_by_master_key', properties: ['masterKeyId'] }],
+});
+
+/** An additional signer of a wallet, indexed by key quorum and by policy. */
+export const WalletSignerEntity = defineEntity({
+  name: 'WalletSigner',
+  tableName: 'wallet_signers',
+  properties: {
+    walletId: p.text().primary(),
+    /** Position in the wallet's `additional_signers`. */
+    position: p.integer().primary(),
+    /** The key quorum that may sign. */
+    signerId: p.text(),
+    overridePolicyId: p.text().strictNullable(),
+  },
+  indexes: [
+    { name: 'wallet_signers_by_signer', properties: ['signerId'] },
+    {
+      name: 'wallet_signers_by_policy',
+      properties: ['overridePolicyId'],
+      where: 'override_policy_id is not null',
+    },
+  ],
+});
 
 /** A wallet of an app. Its secret is in `wallet_keys`. */
 export const WalletEntity = defineEntity({
@@ -70,3 +149,43 @@ export const WalletEntity = defineEntity({
     },
   ],
 });
+
+/** A row of `wallets`, columns as they are stored. */
+export type WalletRow = Selectable<Tables['wallets']>;
+
+/** A wallet read for use, with what most uses need of other tables. */
+export interface FoundWallet extends WalletRow {
+  /** The digest of its policy's rules; null without a policy. */
+  readonly policy_rules_digest: string | null;
+  /** Whether an automation is attached to it; SQLite stores 0 and 1. */
+  readonly has_automations: SqlBool;
+}
+
+/**
+ * Every column of `wallets`, for reads of whole rows.
+ *
+ * NOTE: never `select *`: a prepared statement breaks when a migration adds a column under a running server.
+ */
+export const walletColumns = [
+  'id',
+  'app_id',
+  'chain_type',
+  'address',
+  'public_key',
+  'display_name',
+  'external_id',
+  'owner_id',
+  'policy_id',
+  'additional_signers',
+  'entity_type',
+  'entity_id',
+  'entity_assignment_id',
+  'entity_assigned_at_ms',
+  'custody_provider',
+  'custody_provider_user_id',
+  'custody_chain',
+  'created_at_ms',
+  'exported_at_ms',
+  'imported_at_ms',
+  'archived_at_ms',
+] as const satisfies readonly (keyof WalletRow)[];

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connectRouters } from '../../../../src/adapters/swap-routers/connect.ts';
 import { chainNamed } from '../../../../src/assets/known-chains.ts';
-import { addVault } from '../../../../src/domain/money/earn/add-vault.ts';
+import { addVault } from '../../../../src/domain/money/earn/earn-vault.ts';
 import type { OperationId } from '../../../../src/generated/operations.ts';
 import type { Wallet } from '../../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../../src/ports/chains.ts';

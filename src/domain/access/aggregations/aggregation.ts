@@ -1,0 +1,93 @@
+import { ApiError, notFound } from '../../../errors.ts';
+import type { Aggregation, CreateAggregationRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { type AggregationDefinition, compileAggregation } from '../../../policy/aggregation.ts';
+import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
+import { lockName } from '../../../storage/locks.ts';
+import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { requireOwner } from '../owners/require-owner.ts';
+import { AggregationEntity, AggregationRecordEntity, type StoredAggregation } from './aggregation.entity.ts';
+
+/**
+ * An aggregation of the app.
+ *
+ * @throws ApiError not_found
+ */
+export async function findAggregation(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  id: string,
+): Promise<StoredAggregation> {
+  const aggregation = await em.findOne(AggregationEntity, { id, appId: app.id });
+  if (aggregation === null) throw notFound('Aggregation');
+  return aggregation;
+}
+
+/** An aggregation in wire form. */
+export function aggregationView(aggregation: StoredAggregation): Aggregation {
+  const { id, name, definition, ownerId, createdAtMs } = aggregation;
+  return { id, name, ...definition, owner_id: ownerId, created_at: createdAtMs };
+}
+
+const MAX_AGGREGATIONS = 10;
+
+/**
+ * Creates an aggregation; it counts requests signed from now on.
+ *
+ * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten.
+ */
+export async function createAggregation(
+  context: OperationContext,
+  { name, owner, owner_id, ...terms }: CreateAggregationRequest,
+): Promise<StoredAggregation> {
+  checkTerms(terms as unknown as AggregationDefinition);
+  const ownerId = (await resolveOwner(context, { owner, owner_id })) ?? null;
+  await requireBelowLimit(context);
+  const aggregation = context.em.create(AggregationEntity, {
+    id: context.ids.cuid2(),
+    appId: context.app.id,
+    name,
+    definition: terms,
+    windowSeconds: terms.window.seconds,
+    ownerId,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
+  return aggregation;
+}
+
+/** Serializes concurrent creations in one app, so that the limit holds. */
+async function requireBelowLimit(context: OperationContext): Promise<void> {
+  await lockName(context.em, 'aggregations', `aggregations:${context.app.id}`);
+  const count = await context.em.count(AggregationEntity, { appId: context.app.id });
+  if (count >= MAX_AGGREGATIONS) {
+    throw new ApiError(
+      'invalid_aggregation_format',
+      `an app can have at most ${MAX_AGGREGATIONS} aggregations`,
+    );
+  }
+}
+
+function checkTerms(terms: AggregationDefinition): void {
+  try {
+    compileAggregation(terms);
+  } catch (error) {
+    if (!(error instanceof PolicyFormatError)) throw error;
+    const { pointer, message } = error;
+    throw new ApiError('invalid_aggregation_format', `${pointer}: ${message}`, {
+      cause: error,
+      data: { issues: [{ in: 'body', pointer, message }] },
+    });
+  }
+}
+
+/**
+ * Deletes an aggregation with its records; conditions that refer to it are false from then on.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function deleteAggregation(context: OperationContext, id: string): Promise<void> {
+  const aggregation = await findAggregation(context, id);
+  await requireOwner(context, { ownerId: aggregation.ownerId });
+  await context.em.nativeDelete(AggregationRecordEntity, { aggregationId: id });
+  await context.em.remove(aggregation).flush();
+}

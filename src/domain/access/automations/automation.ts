@@ -1,0 +1,156 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { assetAtAddress } from '../../../assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
+import type {
+  AutomationAssetFilter,
+  AutomationAssetSpec,
+  WalletAutomationResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { AttachmentEntity, AutomationEntity, type StoredAutomation } from './automation.entity.ts';
+
+/** How the contract names the native asset where it expects a token's address. */
+export const NATIVE = 'native';
+
+/**
+ * `native`, or the address of a token as the chain type writes it.
+ *
+ * @throws ApiError invalid_data naming the field.
+ */
+export function addressOn(chain: KnownChain, address: string, pointer: string): string {
+  const read = address === NATIVE ? chain.native && NATIVE : readChainAddress(chain.chainType, address);
+  if (read !== undefined) return read;
+  throw invalidField(
+    pointer,
+    `expected the address of a token on \`${chain.name}\`${chain.native ? ' or `native`' : ''}, got \`${address}\``,
+  );
+}
+
+/**
+ * Whether a deposit of the asset triggers an automation with this filter.
+ *
+ * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose
+ * transfer burns gas, and send it; a token without a name is covered by `include` only.
+ */
+export function matchesFilter(filter: AutomationAssetFilter, asset: AutomationAssetSpec): boolean {
+  if (filter.mode === 'all') return isNamed(asset);
+  const isListed = filter.values.some((each) => isSameAsset(each, asset));
+  return filter.mode === 'include' ? isListed : !isListed && isNamed(asset);
+}
+
+function isNamed({ caip2, asset_address: address }: AutomationAssetSpec): boolean {
+  const chain = chainOfCaip2(caip2);
+  return address === NATIVE || (chain !== undefined && assetAtAddress(chain, address) !== undefined);
+}
+
+/** EVM addresses are stored in checksum case, so text is enough. */
+export function isSameAsset(left: AutomationAssetSpec, right: AutomationAssetSpec): boolean {
+  return left.caip2 === right.caip2 && left.asset_address === right.asset_address;
+}
+
+/**
+ * Detaches everything from a wallet, in the transaction that exports or archives it or changes its owner, and ends the
+ * deposit addresses that lead to it, in that of the last two.
+ *
+ * CHOICE: the consent was given by the owner from before, for a wallet that only this server could use. An exported
+ * wallet can still receive what other addresses convert for it.
+ */
+export async function endAttachments(
+  em: SqlEntityManager,
+  walletId: string,
+  { isExport = false }: { readonly isExport?: boolean } = {},
+): Promise<void> {
+  const ended = await em.find(AttachmentEntity, {
+    $or: [{ walletId }, ...(isExport ? [] : [{ destinationWalletId: walletId }])],
+  });
+  if (ended.length === 0) return;
+  await em.nativeDelete(AttachmentEntity, { id: { $in: ended.map(({ id }) => id) } });
+  await em.nativeDelete(AutomationEntity, {
+    id: { $in: ended.map(({ automationId }) => automationId) },
+    isManaged: 1,
+  });
+}
+
+type AutomationContext = Pick<OperationContext, 'app' | 'em'>;
+
+const MAX_PAGE = 100;
+
+/**
+ * An automation of the app.
+ *
+ * @throws ApiError not_found
+ */
+export async function findAutomation({ app, em }: AutomationContext, id: string): Promise<StoredAutomation> {
+  const automation = await em.findOne(AutomationEntity, { id, appId: app.id, isManaged: 0 });
+  if (automation === null) throw notFound('Automation');
+  return automation;
+}
+
+/**
+ * An automation that is about to change, locked until the transaction ends.
+ *
+ * @throws ApiError not_found
+ */
+export async function findAutomationForUpdate(
+  { app, em }: AutomationContext,
+  id: string,
+): Promise<StoredAutomation> {
+  const automation = await em.findOne(AutomationEntity, { id, appId: app.id, isManaged: 0 }, lockForUpdate);
+  if (automation === null) throw notFound('Automation');
+  return automation;
+}
+
+/**
+ * One page of the app's automations, newest first.
+ *
+ * CHOICE: a `wallet_id` that no wallet has gives an empty list, as other filters do.
+ *
+ * @throws ApiError invalid_data for a cursor of no automation.
+ */
+export async function listAutomations(
+  { app, em }: AutomationContext,
+  options: { cursor?: string | undefined; limit?: number | undefined; walletId?: string | undefined },
+): Promise<{ automations: StoredAutomation[]; nextCursor: string | null }> {
+  const { cursor, walletId, limit = MAX_PAGE } = options;
+  const after =
+    cursor === undefined
+      ? undefined
+      : await em.findOne(AutomationEntity, { id: cursor, appId: app.id, isManaged: 0 });
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  const attached =
+    walletId === undefined
+      ? undefined
+      : await em.find(AttachmentEntity, { walletId, destinationWalletId: null }, { limit: MAX_ATTACHED });
+  const { page, nextCursor } = await findPage(
+    em,
+    AutomationEntity,
+    {
+      appId: app.id,
+      isManaged: 0,
+      ...(attached && { id: { $in: attached.map(({ automationId }) => automationId) } }),
+    },
+    { after, limit },
+  );
+  return { automations: page, nextCursor };
+}
+
+/** CHOICE: the most automations that are attached to one wallet at a time, and the most routes that lead to one. */
+export const MAX_ATTACHED = 20;
+
+/** An automation in wire form. */
+export function automationView(automation: StoredAutomation): WalletAutomationResponse {
+  return {
+    id: automation.id,
+    app_id: automation.appId,
+    name: automation.name,
+    owner_id: automation.ownerId,
+    status: automation.isEnabled === 1 ? 'enabled' : 'disabled',
+    config: automation.config,
+    created_at: new Date(automation.createdAtMs).toISOString(),
+    updated_at: new Date(automation.updatedAtMs).toISOString(),
+  };
+}

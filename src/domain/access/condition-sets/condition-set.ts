@@ -1,0 +1,136 @@
+import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
+import type {
+  ConditionSet,
+  CreateConditionSetRequest,
+  UpdateConditionSetRequest,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
+import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { requireOwner } from '../owners/require-owner.ts';
+import {
+  ConditionSetEntity,
+  ConditionSetItemEntity,
+  type StoredConditionSet,
+} from './condition-set.entity.ts';
+
+export type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
+
+const MAX_PAGE = 100;
+
+/**
+ * A condition set of the app.
+ *
+ * @throws ApiError not_found
+ */
+export async function findConditionSet(
+  { app, em }: ConditionSetContext,
+  id: string,
+): Promise<StoredConditionSet> {
+  const set = await em.findOne(ConditionSetEntity, { id, appId: app.id });
+  if (set === null) throw notFound('Condition set');
+  return set;
+}
+
+/** The app's condition sets among these ids. */
+export async function listConditionSetsOfIds(
+  { app, em }: ConditionSetContext,
+  ids: readonly string[],
+): Promise<StoredConditionSet[]> {
+  if (ids.length === 0) return [];
+  return em.find(ConditionSetEntity, { id: { $in: [...ids] }, appId: app.id });
+}
+
+/**
+ * One page of the app's condition sets, newest first.
+ *
+ * @param page `limit` is 1 to 100, 100 when left out.
+ * @throws ApiError invalid_data for a cursor of no condition set.
+ */
+export async function listConditionSets(
+  { app, em }: ConditionSetContext,
+  { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
+): Promise<{ sets: StoredConditionSet[]; nextCursor: string | null }> {
+  const after =
+    cursor === undefined ? undefined : await em.findOne(ConditionSetEntity, { id: cursor, appId: app.id });
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  const { page, nextCursor } = await findPage(em, ConditionSetEntity, { appId: app.id }, { after, limit });
+  return { sets: page, nextCursor };
+}
+
+/**
+ * A condition set that is about to change, locked until the transaction ends.
+ *
+ * @throws ApiError not_found
+ */
+export async function findConditionSetForUpdate(
+  { app, em }: ConditionSetContext,
+  id: string,
+): Promise<StoredConditionSet> {
+  const set = await em.findOne(ConditionSetEntity, { id, appId: app.id }, lockForUpdate);
+  if (set === null) throw notFound('Condition set');
+  return set;
+}
+
+/** A condition set in wire form. */
+export function conditionSetView({ id, name, ownerId, createdAtMs }: StoredConditionSet): ConditionSet {
+  return { id, name, owner_id: ownerId, created_at: createdAtMs };
+}
+
+/**
+ * Creates an empty condition set.
+ *
+ * @throws ApiError invalid_data for a missing owner.
+ */
+export async function createConditionSet(
+  context: OperationContext,
+  input: CreateConditionSetRequest,
+): Promise<StoredConditionSet> {
+  const set = context.em.create(ConditionSetEntity, {
+    id: context.ids.cuid2(),
+    appId: context.app.id,
+    name: input.name,
+    ownerId: (await resolveOwner(context, input)) ?? null,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
+  return set;
+}
+
+/**
+ * Renames a condition set or changes its owner. Requires the current owner's authorization.
+ *
+ * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ */
+export async function updateConditionSet(
+  context: OperationContext,
+  id: string,
+  change: UpdateConditionSetRequest,
+): Promise<StoredConditionSet> {
+  const set = await findConditionSetForUpdate(context, id);
+  await requireOwner(context, { ownerId: set.ownerId });
+  if (Object.values(change).every((value) => value === undefined)) {
+    throw invalidField('', 'expected at least one field');
+  }
+  const ownerId = await resolveOwner(context, change);
+  set.name = change.name ?? set.name;
+  if (ownerId !== undefined) set.ownerId = ownerId;
+  await context.em.flush();
+  await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'changed' });
+  return set;
+}
+
+/**
+ * Deletes a condition set with its items; conditions that name it are false from then on.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function deleteConditionSet(context: OperationContext, id: string): Promise<void> {
+  const set = await findConditionSetForUpdate(context, id);
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: id });
+  await context.em.remove(set).flush();
+  await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'deleted' });
+}

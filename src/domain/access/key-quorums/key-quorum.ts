@@ -1,0 +1,379 @@
+import { sql } from 'kysely';
+import { MAX_SIGNATURES } from '../../../authorization/request-signatures.ts';
+import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
+import type { Tables } from '../../tables.ts';
+import { forgetQuorumRows } from '../owners/owner-quorums.ts';
+import { requireOwner } from '../owners/require-owner.ts';
+import { requireUsers } from '../user-records/find-user.ts';
+import {
+  findKeyQuorum,
+  type KeyQuorumContext,
+  type MemberKind,
+  requireKeyQuorums,
+  type StoredKeyQuorum,
+} from './find-key-quorum.ts';
+import {
+  KeyQuorumChangeEntity,
+  KeyQuorumEntity,
+  KeyQuorumMemberEntity,
+  KeyQuorumSealEntity,
+} from './key-quorum.entity.ts';
+import { recordQuorumChange } from './quorum-records.ts';
+import { pinUsers, subjectsOf } from './voucher-keys.ts';
+
+/** Members and threshold of a key quorum before they are accepted. */
+type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' | 'userIds' | 'keyQuorumIds'>;
+
+/** Public keys of a body in canonical form. Throws invalid_data that names the key which cannot be read. */
+function readPublicKeys(keys: readonly string[]): string[] {
+  // Checked before decoding, because decoding a key costs a curve operation.
+  refuseTooMany(keys.length);
+  return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
+}
+
+/**
+ * Checks the members of a key quorum: each appears once and belongs to the app, the threshold can be reached, and
+ * quorums nest at most one level.
+ *
+ * @param ownId the id of the quorum being changed; undefined for a new one.
+ * @throws ApiError invalid_data
+ */
+async function checkMembers(
+  context: KeyQuorumContext,
+  members: ProposedMembers,
+  ownId?: string,
+): Promise<void> {
+  const { publicKeys, userIds, keyQuorumIds } = members;
+  refuseDuplicates(publicKeys, '/public_keys');
+  refuseDuplicates(userIds, '/user_ids');
+  refuseDuplicates(keyQuorumIds, '/key_quorum_ids');
+  checkThreshold(members);
+  await requireUsers(context, userIds, '/user_ids');
+  await requireKeyQuorums(context, keyQuorumIds, '/key_quorum_ids');
+  await refuseDeepNesting(context, keyQuorumIds, ownId);
+}
+
+function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: ProposedMembers): void {
+  const count = publicKeys.length + userIds.length + keyQuorumIds.length;
+  if (count === 0) {
+    throw invalidField('', 'expected at least one of `public_keys`, `user_ids`, `key_quorum_ids`');
+  }
+  refuseTooMany(count);
+  if (threshold === null) return;
+  if (!Number.isInteger(threshold) || threshold < 1) {
+    throw invalidField('/authorization_threshold', `expected a whole number above 0, got ${threshold}`);
+  }
+  if (threshold > count) {
+    throw invalidField(
+      '/authorization_threshold',
+      `expected at most ${count}, the number of members, got ${threshold}`,
+    );
+  }
+}
+
+// CHOICE: no limit is published; a request cannot carry more signatures than this.
+function refuseTooMany(count: number): void {
+  if (count > MAX_SIGNATURES) {
+    throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
+  }
+}
+
+// CHOICE: a duplicate member is refused, not dropped, because the caller expects it to count twice.
+function refuseDuplicates(values: readonly string[], pointer: string): void {
+  const seen = new Set<string>();
+  for (const [index, value] of values.entries()) {
+    if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'expected distinct members');
+    seen.add(value);
+  }
+}
+
+async function refuseDeepNesting(
+  context: KeyQuorumContext,
+  keyQuorumIds: readonly string[],
+  ownId: string | undefined,
+): Promise<void> {
+  if (keyQuorumIds.length === 0) return;
+  if (ownId !== undefined && keyQuorumIds.includes(ownId)) {
+    throw invalidField('/key_quorum_ids', 'a key quorum cannot be a member of itself');
+  }
+  const nested = await context.em.find(KeyQuorumMemberEntity, {
+    kind: 'key_quorum',
+    $or: [{ keyQuorumId: { $in: [...keyQuorumIds] } }, ...(ownId === undefined ? [] : [{ member: ownId }])],
+  });
+  const nesting = nested.find((row) => keyQuorumIds.includes(row.keyQuorumId));
+  if (nesting !== undefined) {
+    const message = `key quorum \`${nesting.keyQuorumId}\` has key quorums as members; nesting is one level deep`;
+    throw invalidField('/key_quorum_ids', message);
+  }
+  if (nested.length > 0) {
+    const message = `this key quorum is a member of \`${nested[0]?.keyQuorumId}\`; nesting is one level deep`;
+    throw invalidField('/key_quorum_ids', message);
+  }
+}
+
+/**
+ * Replaces the members of a key quorum.
+ *
+ * @param subjects of users who are pinned.
+ *
+ * NOTE: rows, not entities: a new member takes the primary key of the one it replaces, and the entity manager would
+ * treat the two as the same entity.
+ */
+export async function storeMembers(
+  { em }: KeyQuorumContext,
+  quorum: StoredKeyQuorum,
+  subjects: PinnedUsers['subjects'] = {},
+): Promise<void> {
+  const rows = [
+    ...rowsOf('public_key', quorum.publicKeys),
+    ...rowsOf('user', quorum.userIds),
+    ...rowsOf('key_quorum', quorum.keyQuorumIds),
+  ].map((row, position) => ({ keyQuorumId: quorum.id, position, ...row, subject: subjectOf(row) }));
+  function subjectOf({ kind, member }: { kind: MemberKind; member: string }): string | null {
+    return (kind === 'user' ? subjects[member] : undefined) ?? null;
+  }
+  await em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: quorum.id });
+  await em.insertMany(KeyQuorumMemberEntity, rows);
+  forgetQuorumRows({ em });
+}
+
+function rowsOf(kind: MemberKind, members: readonly string[]): { kind: MemberKind; member: string }[] {
+  return members.map((member) => ({ kind, member }));
+}
+
+/**
+ * Creates a key quorum of public keys, users and other key quorums.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function createKeyQuorum(
+  context: OperationContext,
+  input: CreateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  const members = {
+    threshold: input.authorization_threshold ?? null,
+    publicKeys: readPublicKeys(input.public_keys ?? []),
+    userIds: input.user_ids ?? [],
+    keyQuorumIds: input.key_quorum_ids ?? [],
+  };
+  await checkMembers(context, members);
+  const users = await pinUsers(context, members.userIds);
+  const quorum = { id: context.ids.cuid2(), displayName: input.display_name ?? null, ...members };
+  context.em.create(KeyQuorumEntity, {
+    id: quorum.id,
+    appId: context.app.id,
+    displayName: quorum.displayName,
+    authorizationThreshold: quorum.threshold,
+    implicitFor: null,
+    voucher: users?.voucher ?? null,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
+  await storeMembers(context, quorum, users?.subjects);
+  return quorum;
+}
+
+/**
+ * Locks a key quorum until the transaction ends, so that it is not changed, deleted or newly referred to between a
+ * check and the change that depends on it. Ignores unknown ids.
+ */
+export async function lockKeyQuorum({ app, em }: KeyQuorumContext, id: string): Promise<void> {
+  await em.findOne(KeyQuorumEntity, { id, appId: app.id }, lockForUpdate);
+}
+
+/**
+ * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
+ * repeated authorization checks agree.
+ *
+ * HOT: runs for every intent that is executed; the entity manager has no key-share lock.
+ */
+export async function lockKeyQuorumsForShare(
+  context: KeyQuorumContext,
+  ids: readonly string[],
+): Promise<void> {
+  const database = context.em.getKysely<Tables>();
+  const nested = database
+    .selectFrom('key_quorum_members')
+    .select('member')
+    .where('key_quorum_id', 'in', [...ids])
+    .where('kind', '=', 'key_quorum');
+  await database
+    .selectFrom('key_quorums')
+    .select('id')
+    .where('app_id', '=', context.app.id)
+    .where(({ eb, or }) => or([eb('id', 'in', [...ids]), eb('id', 'in', nested)]))
+    .orderBy('id')
+    .forKeyShare()
+    .execute();
+}
+
+/**
+ * Updates a key quorum: given lists replace the stored ones, the others stay. Requires authorization by the members
+ * and threshold from before the change.
+ *
+ * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ */
+export async function updateKeyQuorum(
+  context: OperationContext,
+  id: string,
+  change: UpdateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  await lockKeyQuorum(context, id);
+  const before = await findKeyQuorum(context, id);
+  await requireOwner(context, { ownerId: id });
+  if (Object.values(change).every((value) => value === undefined)) {
+    throw invalidField('', 'expected at least one field');
+  }
+  const after = await checkKeyQuorumChange(context, before, change);
+  const quorum = await context.em.findOneOrFail(KeyQuorumEntity, { id });
+  const subjects = quorum.voucher === null ? undefined : await subjectsAfter(context, after);
+  await recordQuorumChange(context, { before, after, subjects });
+  quorum.displayName = after.displayName;
+  quorum.authorizationThreshold = after.threshold;
+  // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
+  quorum.implicitFor = null;
+  await context.em.flush();
+  await storeMembers(context, after, subjects);
+  await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'changed' });
+  return after;
+}
+
+/** Those who stay keep what they were pinned by: the first record of the key quorum says so. */
+async function subjectsAfter(
+  context: OperationContext,
+  { id, userIds }: StoredKeyQuorum,
+): Promise<PinnedUsers['subjects']> {
+  const rows = await context.em.find(KeyQuorumMemberEntity, { keyQuorumId: id, kind: 'user' });
+  const pinned = rows.flatMap(({ member, subject }) => (subject === null ? [] : [[member, subject]]));
+  return { ...(await subjectsOf(context, userIds)), ...Object.fromEntries(pinned) };
+}
+
+/**
+ * The key quorum after a change.
+ *
+ * @throws ApiError invalid_data when the result would be invalid.
+ */
+export async function checkKeyQuorumChange(
+  context: KeyQuorumContext,
+  before: StoredKeyQuorum,
+  change: UpdateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  const after: StoredKeyQuorum = {
+    id: before.id,
+    displayName: change.display_name ?? before.displayName,
+    threshold: change.authorization_threshold ?? before.threshold,
+    publicKeys: change.public_keys === undefined ? before.publicKeys : readPublicKeys(change.public_keys),
+    userIds: change.user_ids ?? before.userIds,
+    keyQuorumIds: change.key_quorum_ids ?? before.keyQuorumIds,
+  };
+  await checkMembers(context, after, before.id);
+  return after;
+}
+
+// HOT: queries tables of higher layers by name: their entities must not be imported here. No bench case covers it.
+
+/** A column in which another resource refers to a key quorum. */
+interface KeyQuorumReference {
+  /** How the reference is named in error messages. */
+  readonly as: string;
+  readonly isNamed: (context: KeyQuorumContext, id: string) => Promise<boolean>;
+}
+
+/** Every reference. Add a line for each resource that has an owner or signers. */
+const references: readonly KeyQuorumReference[] = [
+  { as: 'the owner of a wallet', isNamed: namedIn('wallets', 'owner_id') },
+  { as: 'a signer of a wallet', isNamed: namedIn('wallet_signers', 'signer_id') },
+  { as: 'the owner of a policy', isNamed: namedIn('policies', 'owner_id') },
+  { as: 'the owner of a condition set', isNamed: namedIn('condition_sets', 'owner_id') },
+  { as: 'the owner of an aggregation', isNamed: namedIn('aggregations', 'owner_id') },
+  { as: 'the owner of an automation', isNamed: namedIn('wallet_automations', 'owner_id') },
+  { as: 'the default of an organization', isNamed: namedIn('organizations', 'default_key_quorum_id') },
+  { as: 'a member of another key quorum', isNamed: namedIn('key_quorum_members', 'member') },
+];
+
+/** The roles a key quorum still has, as text: `the owner of a wallet`. */
+async function listKeyQuorumReferences(context: KeyQuorumContext, id: string): Promise<string[]> {
+  const named: string[] = [];
+  for (const reference of references) {
+    if (await reference.isNamed(context, id)) named.push(reference.as);
+  }
+  return named;
+}
+
+function namedIn<Table extends keyof Tables & string>(
+  table: Table,
+  column: keyof Tables[Table] & string,
+): KeyQuorumReference['isNamed'] {
+  return async ({ em }, id) => {
+    const query = sql`select 1 from ${sql.table(table)} where ${sql.ref(column)} = ${id} limit 1`;
+    return (await query.execute(em.getKysely<Tables>())).rows.length > 0;
+  };
+}
+
+/**
+ * Deletes a key quorum that nothing refers to. Requires its own members' authorization.
+ *
+ * @throws ApiError not_found, authorization_key_has_associated_wallets, and what `requireOwner` throws.
+ */
+export async function deleteKeyQuorum(context: OperationContext, id: string): Promise<void> {
+  await lockKeyQuorum(context, id);
+  await findKeyQuorum(context, id);
+  await requireOwner(context, { ownerId: id });
+  const named = await listKeyQuorumReferences(context, id);
+  if (named.length > 0) {
+    throw new ApiError(
+      'authorization_key_has_associated_wallets',
+      `the key quorum cannot be deleted: it is ${named.join(' and ')}`,
+    );
+  }
+  await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });
+  await context.em.nativeDelete(KeyQuorumChangeEntity, { keyQuorumId: id });
+  await context.em.nativeDelete(KeyQuorumSealEntity, { id });
+  await context.em.nativeDelete(KeyQuorumEntity, { id });
+  await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'deleted' });
+}
+
+/**
+ * CHOICE: no limit is published. The keys of every member are read for each request that has to be authorized. One key
+ * quorum can have 95 members and 5 key quorums of 100 each. Key quorums that grow later are not counted again.
+ */
+const MAX_MEMBERS = 600;
+
+/**
+ * Checks that the given key quorums and those nested in them have few members in all; a key quorum that is nested twice
+ * counts twice.
+ *
+ * @param pointer JSON pointer to the field that names them.
+ * @throws ApiError invalid_data
+ */
+export async function requireFewMembers(
+  context: KeyQuorumContext,
+  ids: readonly string[],
+  pointer: string,
+): Promise<void> {
+  if (ids.length === 0) return;
+  const count = await countMembers(context, [...new Set(ids)]);
+  if (count > MAX_MEMBERS) {
+    throw invalidField(pointer, `expected at most ${MAX_MEMBERS} members in all key quorums, got ${count}`);
+  }
+}
+
+/** HOT: runs for every wallet created with signers; one count instead of reading the members. */
+async function countMembers({ em }: KeyQuorumContext, ids: readonly string[]): Promise<number> {
+  const { count } = await em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_members as member')
+    .leftJoin('key_quorum_members as nested', (join) =>
+      join.onRef('nested.key_quorum_id', '=', 'member.member').on('member.kind', '=', 'key_quorum'),
+    )
+    .where('member.key_quorum_id', 'in', ids)
+    .select((expression) => expression.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}

@@ -1,0 +1,349 @@
+import { hash } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError, notFound } from '../../../errors.ts';
+import type { AuditRecord } from '../../../ports/audit/audit-trail.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
+import type { Ids } from '../../../ports/ids.ts';
+import { lockName } from '../../../storage/locks.ts';
+import { AuditRecordEntity } from '../../base/audit/audit.entity.ts';
+import { writeRecord } from '../../base/audit/audit-log.ts';
+import { sequenceAll } from '../../base/audit/audit-tree.ts';
+import { findApp } from '../apps/find-app.ts';
+import { OperatorEntity, type StoredOperator } from './operator.entity.ts';
+
+/** Where an operator's call comes from. */
+type OperatorOrigin = 'admin_port' | 'command_line' | 'control_plane';
+
+/** Who calls a verb that no app is authenticated for. */
+export interface OperatorCaller {
+  readonly origin: OperatorOrigin;
+  /** Undefined for a caller that no secret identified; it may act on every app. */
+  readonly operator?: Pick<StoredOperator, 'id' | 'appId' | 'name' | 'role'> | undefined;
+}
+
+/**
+ * Refuses an operator of another app. What other apps have looks absent.
+ *
+ * @throws ApiError not_found
+ */
+export function requireOwnApp({ operator }: OperatorCaller, appId: string, noun: string): void {
+  if (operator !== undefined && operator.appId !== appId) throw notFound(noun);
+}
+
+/** Whether the server has ever had an operator. */
+export async function hasOperators(em: SqlEntityManager): Promise<boolean> {
+  return (await em.find(OperatorEntity, {}, { limit: 1 })).length > 0;
+}
+
+/** The operator with this secret; undefined for an unknown secret, and for one whose operator was removed. */
+export async function operatorWithSecret(
+  em: SqlEntityManager,
+  secret: string,
+): Promise<StoredOperator | undefined> {
+  // A secret is 32 random bytes, so the time of this look-up by its hash reveals nothing about it.
+  return (await em.findOne(OperatorEntity, { secretHash: hashOperatorSecret(secret) })) ?? undefined;
+}
+
+/** Hex SHA-256, as safe as a slow password hash for a secret of 32 random bytes. */
+function hashOperatorSecret(secret: string): string {
+  return hash('sha256', secret);
+}
+
+/**
+ * Makes changes of an app's operators, and changes by them, wait for each other until the transaction ends. Taken
+ * before all other locks.
+ */
+function lockOperators(em: SqlEntityManager, appId: string): Promise<void> {
+  return lockName(em, 'operators', `operators ${appId}`);
+}
+
+/**
+ * Checks, in the transaction of a change, that its operator was not removed and did not lose the role since the
+ * secret was checked.
+ *
+ * @throws ApiError missing_or_invalid_token
+ */
+export async function requireInForce(em: SqlEntityManager, { operator }: OperatorCaller): Promise<void> {
+  if (operator === undefined) return;
+  await lockOperators(em, operator.appId);
+  const { id, role } = operator;
+  if ((await em.findOne(OperatorEntity, { id, role, removedAtMs: null })) !== null) return;
+  throw new ApiError('missing_or_invalid_token', 'the operator was removed or has another role now');
+}
+
+/** The roles of operators, lowest first. A role includes those before it. */
+const operatorRoles = ['viewer', 'developer', 'admin'] as const;
+
+export type OperatorRole = (typeof operatorRoles)[number];
+
+/** Whether an operator with this role may do what needs `needed`. */
+export function includesRole(role: OperatorRole, needed: OperatorRole): boolean {
+  return operatorRoles.indexOf(role) >= operatorRoles.indexOf(needed);
+}
+
+/** What recording needs. */
+interface RecordingContext {
+  readonly em: SqlEntityManager;
+  readonly nowMs: number;
+  readonly by: OperatorCaller;
+}
+
+/** The longest recorded target. Ids are shorter; callers can send longer texts in their place. */
+const MAX_TARGET = 100;
+
+/**
+ * Records a change in its transaction, in the audit log. `targets` are ids and roles, never secrets.
+ *
+ * @param change `appId`: null if it concerns no app.
+ */
+export function recordChange(
+  context: RecordingContext,
+  change: {
+    readonly appId: string | null;
+    readonly action: string;
+    readonly targets: Record<string, string>;
+  },
+): Promise<void> {
+  return record(context, { ...change, result: 'done' });
+}
+
+/** Records that an operator read something or was refused. `result` is `done` or an error code. */
+export async function recordCall(
+  context: RecordingContext,
+  call: { readonly action: string; readonly targets: Record<string, string>; readonly result: string },
+): Promise<void> {
+  const { operator } = context.by;
+  if (operator === undefined) return;
+  await record(context, { ...call, appId: operator.appId });
+}
+
+/** Records that a call on the admin port had a secret that is not that of an operator. */
+export function recordWrongSecret(
+  { em, nowMs }: Pick<RecordingContext, 'em' | 'nowMs'>,
+  call: Pick<AuditRecord, 'operation' | 'requestId' | 'code' | 'status' | 'omitted'>,
+): Promise<void> {
+  const by = { kind: 'operator', origin: 'admin_port' } as const;
+  return writeRecord(em, { ...call, atMs: nowMs, appId: null, by, ids: {}, decision: 'deny' });
+}
+
+interface Action {
+  readonly appId: string | null;
+  readonly action: string;
+  readonly targets: Readonly<Record<string, string>>;
+  readonly result: string;
+}
+
+function record(
+  { em, nowMs, by: { origin, operator } }: RecordingContext,
+  { appId, action, targets, result }: Action,
+): Promise<void> {
+  // Paths can contain control characters, which would reach the terminal of the reader.
+  const short = Object.entries(targets).map(([name, value]) => [
+    name,
+    value.slice(0, MAX_TARGET).replaceAll(/\p{Cc}/gu, '?'),
+  ]);
+  return writeRecord(em, {
+    atMs: nowMs,
+    appId,
+    by: { kind: 'operator', origin, operatorId: operator?.id, role: operator?.role },
+    operation: action,
+    ids: Object.fromEntries(short),
+    decision: result === 'operator_role_required' ? 'deny' : 'allow',
+    code: result === 'done' ? undefined : result,
+  });
+}
+
+interface AddingContext extends RecordingContext {
+  readonly ids: Ids;
+  readonly entropy: Entropy;
+}
+
+/** CHOICE: the maximum of an app's operators. */
+const MAX_OPERATORS = 100;
+
+/**
+ * Adds an operator to an app. Only this result ever contains the secret's text.
+ *
+ * @throws ApiError not_found; invalid_request when the app has as many operators as it can have.
+ */
+export async function addOperator(
+  context: AddingContext,
+  appId: string,
+  { name, role }: { readonly name: string; readonly role: OperatorRole },
+): Promise<{ operator: StoredOperator; secret: string }> {
+  await lockApp(context, appId);
+  const count = await context.em.count(OperatorEntity, { appId, removedAtMs: null });
+  if (count >= MAX_OPERATORS) {
+    throw new ApiError('invalid_request', `an app has at most ${MAX_OPERATORS} operators`);
+  }
+  const secret = `service_operator_secret_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
+  const operator = context.em.create(OperatorEntity, {
+    id: context.ids.cuid2(),
+    appId,
+    name,
+    role,
+    secretHash: hashOperatorSecret(secret),
+    createdAtMs: context.nowMs,
+    removedAtMs: null,
+  });
+  await context.em.flush();
+  await recordChange(context, {
+    appId,
+    action: 'addOperator',
+    targets: { operator_id: operator.id, role },
+  });
+  return { operator, secret };
+}
+
+/**
+ * Gives an operator another role.
+ *
+ * @throws ApiError not_found, also for a removed operator.
+ */
+export async function changeOperatorRole(
+  context: RecordingContext,
+  appId: string,
+  { operatorId, role }: { readonly operatorId: string; readonly role: OperatorRole },
+): Promise<StoredOperator> {
+  const operator = await findForChange(context, appId, operatorId);
+  const previous = operator.role;
+  operator.role = role;
+  await context.em.flush();
+  const targets = { operator_id: operator.id, role, previous_role: previous };
+  await recordChange(context, { appId, action: 'changeOperatorRole', targets });
+  return operator;
+}
+
+/**
+ * Removes an operator: the secret is refused from now on.
+ *
+ * CHOICE: the last admin can be removed as well. The admin port then refuses all callers, as it has had operators; the
+ * command line adds the next one.
+ *
+ * @throws ApiError not_found, also for a removed operator.
+ */
+export async function removeOperator(
+  context: RecordingContext,
+  appId: string,
+  operatorId: string,
+): Promise<StoredOperator> {
+  const operator = await findForChange(context, appId, operatorId);
+  operator.secretHash = null;
+  operator.removedAtMs = context.nowMs;
+  await context.em.flush();
+  const targets = { operator_id: operator.id, role: operator.role };
+  await recordChange(context, { appId, action: 'removeOperator', targets });
+  return operator;
+}
+
+async function findForChange(
+  context: RecordingContext,
+  appId: string,
+  operatorId: string,
+): Promise<StoredOperator> {
+  await lockApp(context, appId);
+  const operator = await context.em.findOne(OperatorEntity, { id: operatorId, appId, removedAtMs: null });
+  if (operator === null) throw notFound('Operator');
+  return operator;
+}
+
+async function lockApp({ em, by }: RecordingContext, appId: string): Promise<void> {
+  requireOwnApp(by, appId, 'App');
+  await lockOperators(em, appId);
+  await findApp(em, appId);
+}
+
+/** An entry of the audit log about an operator's action. */
+interface RecordedAction {
+  readonly at_ms: number;
+  readonly by: {
+    readonly origin: OperatorOrigin;
+    readonly operator_id?: string;
+    readonly role?: OperatorRole;
+  };
+  readonly operation: string;
+  readonly ids: Readonly<Record<string, string>>;
+  readonly code?: string;
+}
+
+/** One thing that an operator did, or was refused. */
+interface OperatorRecord {
+  readonly sequence: number;
+  readonly entry: RecordedAction;
+  readonly operatorName: string | null;
+}
+
+/** The operator's representation on the admin port and the command line, without the secret. */
+export function operatorView({ id, appId, name, role, createdAtMs }: StoredOperator) {
+  return { id, app_id: appId, name, role, created_at_ms: createdAtMs };
+}
+
+export function operatorRecordView({ sequence, entry, operatorName }: OperatorRecord) {
+  return {
+    sequence,
+    at_ms: entry.at_ms,
+    origin: entry.by.origin,
+    operator_id: entry.by.operator_id ?? null,
+    operator_name: operatorName,
+    operator_role: entry.by.role ?? null,
+    action: entry.operation,
+    targets: { ...entry.ids },
+    result: entry.code ?? 'done',
+  };
+}
+
+interface ReadingContext {
+  readonly em: SqlEntityManager;
+  readonly by: OperatorCaller;
+}
+
+/**
+ * The operators of an app, oldest first, without removed ones.
+ *
+ * @throws ApiError not_found
+ */
+export async function listOperators({ em, by }: ReadingContext, appId: string): Promise<StoredOperator[]> {
+  requireOwnApp(by, appId, 'App');
+  await findApp(em, appId);
+  return em.find(
+    OperatorEntity,
+    { appId, removedAtMs: null },
+    { orderBy: { createdAtMs: 'asc', id: 'asc' } },
+  );
+}
+
+/**
+ * A page of what was done to an app, newest first, from the audit log.
+ *
+ * @param page `before`: the sequence of the last record of the previous page.
+ * @throws ApiError not_found
+ */
+export async function listOperatorRecords(
+  { em, by, nowMs }: ReadingContext & { readonly nowMs: number },
+  appId: string,
+  page: { readonly before?: number | undefined; readonly limit: number },
+): Promise<OperatorRecord[]> {
+  requireOwnApp(by, appId, 'App');
+  await findApp(em, appId);
+  // Those written just now have no place in the log yet.
+  await sequenceAll(em, nowMs);
+  const older = page.before === undefined ? {} : { leafIndex: { $lt: page.before - 1 } };
+  const records = await em.find(
+    AuditRecordEntity,
+    { appId, origin: { $ne: null }, ...older },
+    { orderBy: { leafIndex: 'desc' }, limit: page.limit },
+  );
+  const read = records.map(({ leafIndex, entry }) => ({
+    sequence: leafIndex + 1,
+    entry: JSON.parse(entry) as RecordedAction,
+  }));
+  const ids = [...new Set(read.flatMap(({ entry }) => entry.by.operator_id ?? []))];
+  const operators = await em.find(OperatorEntity, { id: { $in: ids } });
+  const names = new Map(operators.map(({ id, name }) => [id, name]));
+  return read.map(({ sequence, entry }) => ({
+    sequence,
+    entry,
+    // The log has no names, because they are personal.
+    operatorName: names.get(entry.by.operator_id ?? '') ?? null,
+  }));
+}

@@ -1,0 +1,294 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { inParts, prepareQueryOfIds, type QueryOfIds } from '../../query-of-ids.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
+
+/** A member of a key quorum and the columns of the key quorum. One without members has a row without a member. */
+interface QuorumRow {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  /** The name of the voucher key by which its users are pinned; null if they are not. */
+  readonly voucher: string | null;
+  /** The id of that key; null if the app does not have it. */
+  readonly voucherKeyId: string | null;
+  /** Whether it was changed: true or 1. */
+  readonly hasChanges: unknown;
+  readonly kind: string | null;
+  readonly member: string | null;
+  /** Of a pinned user: the id in the app's login. */
+  readonly subject: string | null;
+}
+
+const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
+  database
+    .selectFrom('key_quorums as quorum')
+    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+    .leftJoin('voucher_keys as key', (join) =>
+      join.onRef('key.app_id', '=', 'quorum.app_id').onRef('key.name', '=', 'quorum.voucher'),
+    )
+    .select([
+      'quorum.id',
+      'quorum.display_name as displayName',
+      'quorum.authorization_threshold as threshold',
+      'quorum.voucher',
+      'key.id as voucherKeyId',
+      'row.kind',
+      'row.member',
+      'row.subject',
+    ])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('key_quorum_changes as change')
+          .select('change.position')
+          .whereRef('change.key_quorum_id', '=', 'quorum.id'),
+      ).as('hasChanges'),
+    )
+    .where('quorum.id', 'in', ids)
+    .where('quorum.app_id', '=', appId)
+    .orderBy('row.position'),
+);
+
+/**
+ * What a unit of work has read last, on its entity manager.
+ *
+ * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
+ */
+const lastRead = Symbol('the rows of key quorums that were read last');
+
+interface Reader {
+  [lastRead]?:
+    | { readonly appId: string; readonly ids: readonly string[]; readonly rows: QuorumRow[] }
+    | undefined;
+}
+
+/** Reads the rows of the app's key quorums among these ids, in the order of their members. */
+const readQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
+  if (ids.length === 0) return [];
+  const rows = await selectRows(context, ids);
+  readerOf(context)[lastRead] = { appId: context.app.id, ids, rows };
+  return rows;
+};
+
+/**
+ * As `readQuorumRows`, without reading again what the unit of work has read last: the signers of a request are
+ * counted by the server and shown to the vault by the same rows.
+ */
+export const knownQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
+  const before = readerOf(context)[lastRead];
+  const isKnown = before?.appId === context.app.id && isSameList(before.ids, ids);
+  return isKnown ? before.rows : readQuorumRows(context, ids);
+};
+
+/** Call it when members of a key quorum have changed. */
+export function forgetQuorumRows(context: { readonly em: SqlEntityManager }): void {
+  readerOf(context)[lastRead] = undefined;
+}
+
+function readerOf({ em }: { readonly em: SqlEntityManager }): SqlEntityManager & Reader {
+  return em;
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((id, place) => id === other[place]);
+}
+
+// HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
+
+// CHOICE: the most keys of one user that are tried, the newest first: a key is created for each login and lives one
+// hour.
+const MAX_LIVE_KEYS = 100;
+const MAX_EXPIRED_KEYS = 20;
+// Of one user, those bound to other intents included.
+const MAX_ROWS = 200;
+
+type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
+
+/** Rows of one quorum before its users and nested quorums are filled in. */
+interface QuorumRows {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  /** Whether users count only by keys that the vault vouches for. */
+  readonly isPinned: boolean;
+  /** Whether the app has the voucher key by which they are pinned. */
+  readonly hasVoucherKey: boolean;
+  readonly members: Member[];
+}
+
+interface Member {
+  readonly kind: string;
+  readonly member: string;
+  /** Of a pinned user: the id in the app's login. */
+  readonly subject: string | null;
+}
+
+interface UserKeys {
+  readonly liveKeys: string[];
+  readonly expiredKeys: string[];
+  /** Public key -> JSON of its voucher, of live keys. */
+  readonly vouchers: Map<string, string>;
+}
+
+/**
+ * The app's key quorums at `context.nowMs`, by id; unknown ids are left out. Keys bound to intents count only when
+ * `intentId` is one of those intents.
+ */
+export async function loadQuorums(
+  context: LoadContext,
+  ids: readonly string[],
+  intentId?: string,
+): Promise<Map<string, LoadedQuorum>> {
+  const parents = await readQuorums(context, ids);
+  const nestedIds = membersOf([...parents.values()], 'key_quorum');
+  const nested = await readQuorums(context, nestedIds);
+  const userIds = membersOf([...parents.values(), ...nested.values()], 'user');
+  const keys = await readUserKeys(context, userIds, intentId);
+
+  const children = new Map([...nested].map(([id, rows]) => [id, assemble(rows, keys, new Map())]));
+  return new Map([...parents].map(([id, rows]) => [id, assemble(rows, keys, children)]));
+}
+
+/** A user as the only member of a key quorum that is not stored. */
+export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
+  const keys = await readUserKeys(context, [userId], undefined);
+  const members = [{ kind: 'user', member: userId, subject: null }];
+  const unpinned = { isPinned: false, hasVoucherKey: false };
+  return assemble({ id: userId, displayName: null, threshold: 1, ...unpinned, members }, keys, new Map());
+}
+
+function assemble(
+  { id, displayName, threshold, isPinned, hasVoucherKey, members }: QuorumRows,
+  keys: ReadonlyMap<string, UserKeys>,
+  children: ReadonlyMap<string, LoadedQuorum>,
+): LoadedQuorum {
+  const ofKind = (kind: string) => members.filter((row) => row.kind === kind).map((row) => row.member);
+  const users = members.filter(({ kind }) => kind === 'user');
+  return {
+    id,
+    displayName,
+    threshold,
+    isPinned,
+    publicKeys: ofKind('public_key'),
+    users: users.map(({ member: userId, subject }) => {
+      const known = keys.get(userId) ?? noKeys;
+      return {
+        userId,
+        ...(isPinned ? vouchedKeys(known, hasVoucherKey ? subject : null) : unpinnedKeys(known)),
+      };
+    }),
+    quorums: ofKind('key_quorum').map((childId) => children.get(childId) ?? emptyQuorum(childId)),
+  };
+}
+
+const noKeys: UserKeys = { liveKeys: [], expiredKeys: [], vouchers: new Map() };
+
+function unpinnedKeys({ liveKeys, expiredKeys }: UserKeys) {
+  return { liveKeys, expiredKeys, vouchers: [] };
+}
+
+/**
+ * The keys of a pinned user that the vault counts: those that it has vouched for as this id in the app's login. A user
+ * whose account of the login was replaced has others, too.
+ */
+function vouchedKeys({ liveKeys, expiredKeys, vouchers }: UserKeys, subject: string | null) {
+  const counting = liveKeys.filter((key) => {
+    const voucher = vouchers.get(key);
+    return subject !== null && voucher !== undefined && subjectOf(voucher) === subject;
+  });
+  return { liveKeys: counting, expiredKeys, vouchers: counting.map((key) => vouchers.get(key)!) };
+}
+
+function subjectOf(voucher: string): string {
+  const { content } = JSON.parse(voucher) as Voucher;
+  return (JSON.parse(content) as VoucherContent).subject;
+}
+
+// Cannot be satisfied, so a deleted nested quorum keeps its position among the members and never counts.
+function emptyQuorum(id: string): LoadedQuorum {
+  const nothing = { publicKeys: [], users: [], quorums: [] };
+  return { id, displayName: null, threshold: null, isPinned: false, ...nothing };
+}
+
+function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
+  const rows = quorums.flatMap((quorum) => quorum.members);
+  return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
+}
+
+async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
+  const quorums = new Map<string, QuorumRows>();
+  const rows = await readQuorumRows(context, ids);
+  for (const { id, displayName, threshold, voucher, voucherKeyId, kind, member, subject } of rows) {
+    const pinned = { isPinned: voucher !== null, hasVoucherKey: voucherKeyId !== null };
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, ...pinned, members: [] };
+    if (kind !== null && member !== null) quorum.members.push({ kind, member, subject });
+    quorums.set(id, quorum);
+  }
+  return quorums;
+}
+
+async function readUserKeys(
+  context: LoadContext,
+  userIds: readonly string[],
+  intentId: string | undefined,
+): Promise<Map<string, UserKeys>> {
+  const keys = new Map<string, UserKeys>();
+  for await (const some of inParts(userIds)) {
+    for (const row of await selectUserKeys(context, some)) {
+      if (!mayAuthorize(row.intent_ids, intentId)) continue;
+      const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [], vouchers: new Map() };
+      keys.set(row.user_id, ofUser);
+      const isLive = row.expires_at_ms > context.nowMs;
+      const list = isLive ? ofUser.liveKeys : ofUser.expiredKeys;
+      if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) {
+        list.push(row.public_key);
+        if (isLive && row.voucher !== null) ofUser.vouchers.set(row.public_key, row.voucher);
+      }
+    }
+  }
+  return keys;
+}
+
+/** The newest keys of each user, so that a user who logs in often does not slow down the requests of others. */
+function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
+  return em
+    .getKysely<Tables>()
+    .selectFrom((database) =>
+      database
+        .selectFrom('user_keys')
+        .innerJoin('users', 'users.id', 'user_keys.user_id')
+        .select(['user_keys.id', 'user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
+        .select(['user_keys.created_at_ms', 'user_keys.voucher'])
+        .select(({ fn }) =>
+          fn
+            .agg<number>('row_number')
+            .over((over) =>
+              over
+                .partitionBy('user_id')
+                .orderBy('user_keys.created_at_ms', 'desc')
+                .orderBy('user_keys.id', 'desc'),
+            )
+            .as('place'),
+        )
+        .where('user_id', 'in', [...userIds])
+        .where('user_keys.app_id', '=', app.id)
+        // Freezing deletes the keys; servers of the version before keep them.
+        .where('users.frozen_at_ms', 'is', null)
+        .as('newest'),
+    )
+    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms', 'voucher'])
+    .where('place', '<=', MAX_ROWS)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+function mayAuthorize(boundIntentIds: string | null, intentId: string | undefined): boolean {
+  if (boundIntentIds === null) return true;
+  if (intentId === undefined) return false;
+  return (JSON.parse(boundIntentIds) as string[]).includes(intentId);
+}

@@ -1,0 +1,124 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { jsonText } from '../../../storage/json-text.ts';
+
+/** The delivery of one event to one endpoint. Its body is the payload of the event. */
+export const WebhookDeliveryEntity = defineEntity({
+  name: 'WebhookDelivery',
+  tableName: 'webhook_deliveries',
+  properties: {
+    /** Derived from event and endpoint, so that an event is not delivered to an endpoint twice. */
+    id: p.text().primary(),
+    endpointId: p.text(),
+    /** In the key because PostgreSQL partitions the table by it; an id has one. */
+    eventSequence: p.bigint('number').primary().autoincrement(false),
+    eventId: p.text(),
+    eventType: p.text(),
+    /** `pending`, `delivered` or `failed`. */
+    status: p.text(),
+    /** While pending: the resource within whose deliveries the order is kept; null for no order. */
+    orderKey: p.text().strictNullable(),
+    /** Failed attempts since the start of the schedule. A replay restarts the schedule. */
+    failures: p.integer(),
+    attemptCount: p.integer(),
+    /** JSON array of the last attempts, oldest first. */
+    attempts: p.text(),
+    /** Null if and only if the delivery is not pending. */
+    nextAttemptAtMs: p.bigint('number').strictNullable(),
+    createdAtMs: p.bigint('number'),
+    finishedAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [
+    { name: 'webhook_deliveries_by_endpoint', properties: ['endpointId', 'eventSequence'] },
+    // For lists of those with one status. Most are delivered, which the index of all serves.
+    {
+      name: 'webhook_deliveries_failed',
+      properties: ['endpointId', 'eventSequence'],
+      where: "status = 'failed'",
+    },
+    {
+      name: 'webhook_deliveries_pending',
+      properties: ['endpointId', 'eventSequence'],
+      where: "status = 'pending'",
+    },
+    {
+      name: 'webhook_deliveries_due',
+      properties: ['endpointId', 'nextAttemptAtMs', 'eventSequence'],
+      where: 'next_attempt_at_ms is not null',
+    },
+    {
+      name: 'webhook_deliveries_in_order',
+      properties: ['endpointId', 'orderKey', 'eventSequence'],
+      where: 'order_key is not null',
+    },
+    { name: 'webhook_deliveries_by_event', properties: ['eventSequence'] },
+    {
+      name: 'webhook_deliveries_finished',
+      properties: ['finishedAtMs'],
+      where: 'finished_at_ms is not null',
+    },
+  ],
+});
+
+/** A URL that an app's events are sent to, and the process that serves it. */
+export const WebhookEndpointEntity = defineEntity({
+  name: 'WebhookEndpoint',
+  tableName: 'webhook_endpoints',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    url: p.text(),
+    description: p.text().strictNullable(),
+    /** `*` for every type. */
+    eventTypes: jsonText<string[]>(),
+    /** `enabled` or `disabled`. */
+    status: p.text(),
+    /** `requested` or `failing`; null while it is enabled. */
+    disabledReason: p.text().strictNullable(),
+    /**
+     * Events up to this sequence were recorded before the endpoint was created or enabled, so it does not receive
+     * them.
+     */
+    afterSequence: p.bigint('number'),
+    /** The first failure since the last success. */
+    failingSinceMs: p.bigint('number').strictNullable(),
+    /** The number of days with failures since then, and the last of these days, counted from 0. */
+    failingDayCount: p.integer(),
+    lastFailingDay: p.integer(),
+    /** At most the earliest `nextAttemptAtMs` of its deliveries; null without pending ones. */
+    nextDueAtMs: p.bigint('number').strictNullable(),
+    /** The process that has claimed it, until `leasedUntilMs`. */
+    leaseOwner: p.text().strictNullable(),
+    leasedUntilMs: p.bigint('number').strictNullable(),
+    createdAtMs: p.bigint('number'),
+    updatedAtMs: p.bigint('number'),
+  },
+  indexes: [
+    { name: 'webhook_endpoints_by_app', properties: ['appId', 'createdAtMs', 'id'] },
+    {
+      name: 'webhook_endpoints_due',
+      properties: ['nextDueAtMs'],
+      where: 'next_due_at_ms is not null',
+    },
+  ],
+});
+
+export type StoredWebhookEndpoint = InferEntity<typeof WebhookEndpointEntity>;
+
+/** A secret that signs the events of an endpoint, sealed like a wallet's. */
+export const WebhookSecretEntity = defineEntity({
+  name: 'WebhookSecret',
+  tableName: 'webhook_secrets',
+  properties: {
+    /** The sealed secret is bound to this id. */
+    id: p.text().primary(),
+    endpointId: p.text(),
+    appId: p.text(),
+    sealedSecret: p.blob(),
+    wrappedDataKey: p.blob(),
+    masterKeyId: p.text(),
+    createdAtMs: p.bigint('number'),
+    /** Null for the newest. */
+    expiresAtMs: p.bigint('number').strictNullable(),
+  },
+  indexes: [{ name: 'webhook_secrets_by_endpoint', properties: ['endpointId'] }],
+});

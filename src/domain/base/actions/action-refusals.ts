@@ -1,0 +1,33 @@
+import { RequestTermsError } from '../../../actions/request-terms-error.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import {
+  InvalidSolanaTransactionError,
+  SigningInputError,
+  UnsupportedMethodError,
+} from '../../../signing/signing-errors.ts';
+
+/** What `read` makes of a body. @throws ApiError invalid_data naming the field; not_supported. */
+export function refusingTerms<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RequestTermsError)) throw error;
+    const { code, pointer, message } = error;
+    throw code === 'invalid_data'
+      ? invalidField(pointer, message)
+      : new ApiError(code, `${pointer}: ${message}`);
+  }
+}
+
+/** The ApiError for an input that cannot be signed; any other error is returned unchanged. */
+export function asSigningRefusal(error: unknown): unknown {
+  if (!(error instanceof SigningInputError)) return error;
+  if (error instanceof UnsupportedMethodError) return invalidField(error.field, error.message);
+  const pointer = `/params${error.field}`;
+  if (error instanceof InvalidSolanaTransactionError) {
+    return new ApiError('invalid_solana_transaction', `${pointer}: ${error.message}`, {
+      data: { issues: [{ in: 'body', pointer, message: error.message }] },
+    });
+  }
+  return invalidField(pointer, error.message);
+}

@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
+import { notFound } from '../../../errors.ts';
+import { loadOnce } from '../../../load-once.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AuditedChange } from '../../../ports/audit/audit-trail.ts';
+import type { StoredEffects } from '../../../ports/request-recorder.ts';
+import { savepointsOf } from '../../../storage/savepoint.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: runs for every recorded event (bench `webhooks`).
+
+/** An event as it was recorded. */
+export interface RecordedEvent {
+  readonly sequence: number;
+  readonly id: string;
+  readonly appId: string;
+  readonly type: string;
+  /** The webhook's body as JSON, with the contract's field names. */
+  readonly payload: string;
+  readonly createdAtMs: number;
+}
+
+const columns = ['sequence', 'id', 'app_id', 'type', 'payload', 'created_at_ms'] as const;
+
+/** The sequence of the newest event; 0 when there are no events. */
+export async function newestSequence(em: SqlEntityManager): Promise<number> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select('sequence')
+    .orderBy('sequence', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.sequence ?? 0;
+}
+
+/**
+ * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded, at most
+ * `limit`. `types` and `appId` filter them.
+ */
+export async function listEvents(
+  em: SqlEntityManager,
+  range: {
+    readonly afterSequence: number;
+    readonly untilSequence: number;
+    readonly limit: number;
+    readonly types?: readonly string[] | undefined;
+    readonly appId?: string | undefined;
+  },
+): Promise<RecordedEvent[]> {
+  const { afterSequence, untilSequence, limit, types, appId } = range;
+  let query = em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(columns)
+    .where('sequence', '>', afterSequence)
+    .where('sequence', '<=', untilSequence);
+  if (types !== undefined) query = query.where('type', 'in', types);
+  if (appId !== undefined) query = query.where('app_id', '=', appId);
+  const rows = await query.orderBy('sequence').limit(limit).execute();
+  return rows.map(toEvent);
+}
+
+/**
+ * The event with this id, whichever app it belongs to.
+ *
+ * @throws ApiError not_found
+ */
+export async function findEvent(em: SqlEntityManager, id: string): Promise<RecordedEvent> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(columns)
+    .where('id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) throw notFound('Event');
+  return toEvent(row);
+}
+
+/**
+ * The events whose payload contains one of `ids` as a value, recorded since `sinceMs`, oldest first, at most `limit`.
+ *
+ * @param ids without characters that JSON or LIKE would escape.
+ */
+export async function listEventsAbout(
+  em: SqlEntityManager,
+  {
+    ids,
+    sinceMs,
+    limit,
+  }: { readonly ids: readonly string[]; readonly sinceMs: number; readonly limit: number },
+): Promise<RecordedEvent[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(columns)
+    .where('created_at_ms', '>=', sinceMs)
+    .where(({ eb, or }) => or(ids.map((id) => eb('payload', 'like', `%"${id}"%`))))
+    .orderBy('sequence')
+    .limit(limit)
+    .execute();
+  return rows.map(toEvent);
+}
+
+/** Deletes every event. */
+export async function dropEvents(em: SqlEntityManager): Promise<void> {
+  await em.getKysely<Tables>().deleteFrom('outbox_events').execute();
+}
+
+function toEvent(row: Pick<Selectable<Tables['outbox_events']>, (typeof columns)[number]>): RecordedEvent {
+  return {
+    sequence: row.sequence,
+    id: row.id,
+    appId: row.app_id,
+    type: row.type,
+    payload: row.payload,
+    createdAtMs: row.created_at_ms,
+  };
+}
+
+interface Effects extends StoredEffects {
+  readonly events: { id: string; type: string }[];
+  readonly transactions: string[];
+  readonly policies: string[];
+}
+
+/** By unit of work, so that what it stored is known when it commits. */
+const stored = new WeakMap<SqlEntityManager, Effects>();
+
+/** Notes an event that the unit of work of `em` records. */
+function noteEvent(
+  em: SqlEntityManager,
+  {
+    id,
+    type,
+    appId,
+    resourceId,
+  }: {
+    readonly id: string;
+    readonly type: string;
+    readonly appId: string;
+    readonly resourceId: string | null;
+  },
+): void {
+  effectsIn(em).events.push({ id, type });
+  noteChange(em, { appId, what: type, id: resourceId });
+}
+
+/** Notes a transaction that the unit of work of `em` stores. */
+export function noteTransaction(em: SqlEntityManager, id: string): void {
+  effectsIn(em).transactions.push(id);
+}
+
+/** Notes the policies that allowed what the unit of work of `em` does. */
+export function notePolicies(em: SqlEntityManager, ids: readonly string[]): void {
+  if (ids.length > 0) effectsIn(em).policies.push(...ids);
+}
+
+/** What the unit of work of `em` has stored, with its savepoints that were not rolled back. */
+export function effectsOf(em: SqlEntityManager): readonly StoredEffects[] {
+  const own = stored.get(em);
+  return [...(own === undefined ? [] : [own]), ...savepointsOf(em).flatMap(effectsOf)];
+}
+
+/** By unit of work, as `stored`. */
+const changed = new WeakMap<SqlEntityManager, AuditedChange[]>();
+
+/**
+ * Notes that the unit of work of `em` changes something. Events note it themselves.
+ *
+ * CHOICE: what a job does is in the audit log if it records an event or notes a change. Leases, due times, read
+ * positions and the deletion of expired rows are how jobs work; they are not recorded.
+ */
+export function noteChange(em: SqlEntityManager, change: AuditedChange): void {
+  const changes = changed.get(em);
+  if (changes === undefined) changed.set(em, [change]);
+  else changes.push(change);
+}
+
+/** What the unit of work of `em` has changed, with its savepoints that were not rolled back. */
+export function changesOf(em: SqlEntityManager): readonly AuditedChange[] {
+  const own = changed.get(em) ?? [];
+  const savepoints = savepointsOf(em);
+  return savepoints.length === 0 ? own : [...own, ...savepoints.flatMap(changesOf)];
+}
+
+function effectsIn(em: SqlEntityManager): Effects {
+  let effects = stored.get(em);
+  if (effects === undefined) {
+    effects = { events: [], transactions: [], policies: [] };
+    stored.set(em, effects);
+  }
+  return effects;
+}
+
+// HOT: runs for every recorded event (bench `webhooks`).
+
+/**
+ * Units of work with something to deliver, so that the commit can wake the delivery job. A WeakSet, so that requests
+ * without events pay nothing.
+ */
+const delivering = new WeakSet<SqlEntityManager>();
+
+/** Marks the unit of work of `em` as having something to deliver. */
+export function announceDelivery(em: SqlEntityManager): void {
+  delivering.add(em);
+}
+
+/** Whether the unit of work of `em` has something to deliver. */
+export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
+  return delivering.has(em) || savepointsOf(em).some(hasAnnouncedDelivery);
+}
+
+export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+
+/** An event that is about to be recorded. */
+interface NewEvent {
+  /** The app whose endpoints it is delivered to. */
+  readonly appId: string;
+  /** One of the contract's webhooks, for example `wallet.archived`. */
+  readonly type: string;
+  /** The webhook's fields besides `type`. */
+  readonly payload: object;
+}
+
+/**
+ * Records a domain event in the transaction of its change, to be delivered later.
+ *
+ * @returns the event's id, which every delivery carries as `webhook-id`.
+ * @throws AssertionError when the contract has no such event or the payload does not match it, which is a bug of
+ * ours.
+ */
+export function recordEvent(context: EventContext, event: NewEvent): Promise<string> {
+  return storeEvent(context, event, null);
+}
+
+/** A reference to a stored event. */
+interface StoredEvent {
+  readonly id: string;
+  readonly sequence: number;
+}
+
+/**
+ * Records an event like `recordEvent`, but for a single endpoint: it is not delivered to the others. The caller
+ * creates the delivery.
+ */
+export async function recordEventForOne(context: EventContext, event: NewEvent): Promise<StoredEvent> {
+  const id = await storeEvent(context, event, context.nowMs);
+  return context.em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(['id', 'sequence'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+}
+
+async function storeEvent(
+  context: EventContext,
+  { appId, type, payload }: NewEvent,
+  fannedOutAtMs: number | null,
+): Promise<string> {
+  const body = { type, ...payload };
+  await assertKeepsContract(type, body);
+  const id = `msg_${context.ids.cuid2()}`;
+  const resourceId = resourceOf(body);
+  const row = {
+    id,
+    app_id: appId,
+    type,
+    payload: JSON.stringify(body),
+    resource_id: resourceId,
+    created_at_ms: context.nowMs,
+    fanned_out_at_ms: fannedOutAtMs,
+  };
+  await insertEvent(context.em, row, { isDeferred: true });
+  announceDelivery(context.em);
+  noteEvent(context.em, { id, type, appId, resourceId });
+  return id;
+}
+
+type EventRow = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
+
+const insertEvent = prepareQuery<EventRow>((database, event) =>
+  database.insertInto('outbox_events').values({
+    id: event.id,
+    app_id: event.app_id,
+    type: event.type,
+    payload: event.payload,
+    resource_id: event.resource_id,
+    created_at_ms: event.created_at_ms,
+    fanned_out_at_ms: event.fanned_out_at_ms,
+  }),
+);
+
+// Loaded with the first event: the validators are large, and many processes never record one.
+const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
+
+async function assertKeepsContract(type: string, body: object): Promise<void> {
+  const { webhookValidators } = await loadValidators();
+  const validate = webhookValidators[type];
+  assert(validate !== undefined, `the contract has no event \`${type}\``);
+  const isValid = validate(body);
+  const fault = validate.errors?.[0];
+  assert(isValid, `event \`${type}\`${fault?.instancePath ?? ''}: ${fault?.message ?? 'invalid'}`);
+}
+
+/** The fields that identify an event's resource, the most specific first. */
+const resourceFields = [
+  'intent_id',
+  'wallet_action_id',
+  'transaction_id',
+  'wallet_id',
+  'user_id',
+  'organization_id',
+];
+
+function resourceOf(body: object): string | null {
+  const fields = new Map<string, unknown>(Object.entries(body));
+  const user = fields.get('user') as { id?: unknown } | undefined;
+  const ids = [...resourceFields.map((name) => fields.get(name)), user?.id];
+  return (ids.find((id) => typeof id === 'string') as string | undefined) ?? null;
+}

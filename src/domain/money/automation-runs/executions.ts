@@ -1,0 +1,205 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
+import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: Kysely, not for measured speed: a correlated subquery finds the first open execution of each asset.
+
+/** How long a claimed execution belongs to the process that claimed it. */
+const LEASE_MS = 60_000;
+/** CHOICE: how long an execution is tried while a chain or service is unreachable. */
+const RETRY_MS = 600_000;
+
+const dueOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; limit: number }) =>
+  database
+    .selectFrom('wallet_automation_executions as due')
+    .select(['due.id', 'due.retry_until_ms as retryUntilMs'])
+    .where('due.next_run_at_ms', '<=', nowMs)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('wallet_automation_executions as open')
+            .select('open.id')
+            .whereRef('open.wallet_id', '=', 'due.wallet_id')
+            .whereRef('open.caip2', '=', 'due.caip2')
+            .whereRef('open.asset_address', '=', 'due.asset_address')
+            .where('open.status', 'in', ['pending', 'submitted'])
+            .where((earlier) =>
+              earlier.or([
+                earlier('open.created_at_ms', '<', earlier.ref('due.created_at_ms')),
+                earlier.and([
+                  earlier('open.created_at_ms', '=', earlier.ref('due.created_at_ms')),
+                  earlier('open.id', '<', earlier.ref('due.id')),
+                ]),
+              ]),
+            ),
+        ),
+      ),
+    )
+    .orderBy('due.next_run_at_ms')
+    .orderBy('due.id')
+    .limit(limit)
+    .forUpdate('due')
+    .skipLocked();
+
+const selectDue = prepareQuery(dueOf);
+
+/**
+ * Claims executions that are due, the most overdue first, by moving their next run.
+ *
+ * INVARIANT: of one wallet, chain and asset only the oldest open execution is claimed. A later one would sweep the
+ * same money while the transactions of the first are pending.
+ *
+ * @param busy chains whose executions are left out.
+ */
+export async function claimDueExecutions(
+  em: SqlEntityManager,
+  { owner, nowMs }: Claimant,
+  { busy, limit }: { readonly busy: readonly string[]; readonly limit: number },
+): Promise<readonly StoredExecution[]> {
+  const database = em.getKysely<Tables>();
+  const wanted = { nowMs, limit };
+  const due =
+    busy.length === 0
+      ? (await selectDue(em, wanted)).rows
+      : await dueOf(database, wanted).where('due.caip2', 'not in', busy).execute();
+  for (const { id, retryUntilMs } of due) {
+    await database
+      .updateTable('wallet_automation_executions')
+      .set({
+        next_run_at_ms: nowMs + LEASE_MS,
+        retry_until_ms: retryUntilMs ?? nowMs + RETRY_MS,
+        claimed_by: owner,
+      })
+      .where('id', '=', id)
+      .execute();
+  }
+  if (due.length === 0) return [];
+  return em.find(
+    ExecutionEntity,
+    { id: { $in: due.map(({ id }) => id) } },
+    { orderBy: { createdAtMs: 'asc', id: 'asc' } },
+  );
+}
+
+/** Makes the executions due that a process had claimed before it ended. */
+export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    ExecutionEntity,
+    { claimedBy: dead.owner, nextRunAtMs: claimedUntil(dead) },
+    { nextRunAtMs: dead.nowMs },
+  );
+}
+
+// HOT: Kysely, not for measured speed: each change is one statement that says whether another process was first.
+
+/** How an execution goes on. */
+type ExecutionChange =
+  | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
+  | { readonly status: 'failed'; readonly reason: string }
+  | { readonly status: 'skipped'; readonly sweptById: string | null; readonly reason?: string };
+
+/**
+ * Moves an execution that is still pending.
+ *
+ * Result: whether it was pending.
+ */
+export async function moveExecution(
+  em: SqlEntityManager,
+  id: string,
+  { change, nowMs }: { readonly change: ExecutionChange; readonly nowMs: number },
+): Promise<boolean> {
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({
+      status: change.status,
+      next_run_at_ms: null,
+      updated_at_ms: nowMs,
+      ...(change.status === 'submitted'
+        ? { action_id: change.actionId, gas_cost: change.gasCost, submitted_at_ms: nowMs }
+        : {}),
+      ...(change.status === 'skipped'
+        ? { swept_by_id: change.sweptById, failure_reason: change.reason ?? null }
+        : {}),
+      ...(change.status === 'failed' ? { failure_reason: change.reason, failed_at_ms: nowMs } : {}),
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows === 1n;
+}
+
+/**
+ * The execution that swept a deposit together with an earlier one: the last whose transaction is not in a block before
+ * the deposit.
+ */
+export async function findSweep(
+  em: SqlEntityManager,
+  { walletId, caip2, assetAddress, blockNumber }: StoredExecution,
+): Promise<string | null> {
+  const sweep = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_executions as executions')
+    .innerJoin('wallet_action_steps as steps', 'steps.action_id', 'executions.action_id')
+    .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+    .select('executions.id')
+    .where('executions.wallet_id', '=', walletId)
+    .where('executions.caip2', '=', caip2)
+    .where('executions.asset_address', '=', assetAddress)
+    .where((where) =>
+      where.or([
+        where('transactions.block_number', 'is', null),
+        where('transactions.block_number', '>=', Number(blockNumber)),
+      ]),
+    )
+    .orderBy('executions.submitted_at_ms', 'desc')
+    .orderBy('executions.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return sweep?.id ?? null;
+}
+
+/** Puts off an execution that is still pending. */
+export async function putOffExecution(em: SqlEntityManager, id: string, untilMs: number): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({ next_run_at_ms: untilMs })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute();
+}
+
+/** Removes an execution that nothing but the wallet itself has triggered. */
+export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_automation_executions')
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute();
+}
+
+/** Completes or fails the execution that started an action, in the transaction that settles the action. */
+export async function endExecutionOfAction(
+  em: SqlEntityManager,
+  action: { readonly id: string; readonly failure: string | undefined },
+  nowMs: number,
+): Promise<void> {
+  const { failure } = action;
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({
+      updated_at_ms: nowMs,
+      ...(failure === undefined
+        ? { status: 'completed', completed_at_ms: nowMs }
+        : { status: 'failed', failure_reason: failure, failed_at_ms: nowMs }),
+    })
+    .where('action_id', '=', action.id)
+    .where('status', '=', 'submitted')
+    .execute();
+}

@@ -1,0 +1,229 @@
+import { earnAction } from '../../../actions/earn-terms.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EarnRequest, WalletActionType } from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { approvalsFor } from '../sending/approve-exactly.ts';
+import type { BuildTransaction } from '../sending/broadcast.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
+import { type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
+import { paysForAutomations } from '../sending/send-operation.ts';
+import type { EarnOutcomeTerms } from '../wallet-actions/action-types.ts';
+import { sendSteps } from '../wallet-actions/external-steps.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
+import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
+import { askVault, type EarnTerms, readEarnBody, requireVaultChain, vaultFields } from './earn-vault.ts';
+
+/** The members that every request of an action may have. */
+interface ActionBody {
+  readonly nonce?: string | undefined;
+  readonly reference_id?: string | undefined;
+}
+
+interface EarnAction {
+  readonly type: WalletActionType;
+  readonly body: ActionBody;
+  readonly builds: readonly BuildTransaction[];
+  readonly details: object;
+  readonly terms: object;
+}
+
+/** Signs the transactions of an authorized action, and stores it with them. */
+export async function startEarnAction(
+  context: OperationContext,
+  wallet: WalletRow,
+  { type, body, builds, details, terms }: EarnAction,
+): Promise<WalletActionRow> {
+  const referenceId = body.reference_id;
+  const steps = await sendSteps(context, wallet, { type, referenceId, builds, readsEffects: true });
+  const action = { type, nonce: body.nonce, referenceId, details, terms, steps };
+  return beginWalletAction(context, wallet.id, action);
+}
+
+/** The transactions of a deposit. */
+export interface DepositPlan {
+  readonly builds: readonly BuildTransaction[];
+  /** Whether transactions before the deposit allow the vault to take the amount. */
+  readonly isApproved: boolean;
+  /** What is deposited. */
+  readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
+  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  readonly cost: bigint;
+}
+
+/**
+ * Queries the chain for what a deposit needs.
+ *
+ * @throws the verb's errors for a deposit that cannot be executed.
+ */
+export async function prepareDeposit(
+  context: PlanContext,
+  walletId: string,
+  body: EarnRequest,
+): Promise<DepositPlan> {
+  const wallet = await findWallet(context, walletId);
+  return planDeposit(context, wallet, await readEarnBody(context, wallet, body));
+}
+
+/**
+ * Deposits into a vault: an approval of exactly the amount, if one is needed, and the deposit.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; the codes of `requireOwner`;
+ * policy_violation; resource_conflict for a nonce that was used; transaction_execution_failure;
+ * transaction_broadcast_failure.
+ */
+export async function depositIntoVault(
+  context: OperationContext,
+  { walletId, body, planned }: { walletId: string; body: EarnRequest; planned: Planned<DepositPlan> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'depositEthereumEarn',
+    request: body,
+    async decode() {
+      const terms = await readEarnBody(context, wallet, body);
+      const decimals = terms.vault.assetDecimals;
+      return { action: earnAction('earn_deposit', body, { ...terms, decimals }), terms };
+    },
+    mayBeSigner: true,
+  });
+  const { vault, rawAmount } = use.decoded.terms;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { builds, isApproved } = unwrapPlan(planned);
+  const terms: EarnOutcomeTerms = {
+    wallet_address: wallet.address,
+    ...(isApproved ? { allowance: String(rawAmount) } : {}),
+  };
+  const details = vaultFields(vault, rawAmount);
+  return startEarnAction(context, wallet, { type: 'earn_deposit', body, builds, details, terms });
+}
+
+async function planDeposit(
+  context: PlanContext,
+  wallet: WalletRow,
+  { vault, rawAmount, pointer }: EarnTerms,
+): Promise<DepositPlan> {
+  const chain = requireVaultChain(context, vault);
+  const [[balance = 0n], most, shares] = await callChain(
+    Promise.all([
+      chain.balances(wallet.address, [vault.assetAddress]),
+      askVault(chain, vault, 'maxDeposit', wallet.address),
+      askVault(chain, vault, 'previewDeposit', rawAmount),
+    ]),
+  );
+  if (most === undefined) throw noVault(vault.address);
+  if (balance < rawAmount) {
+    const payer = { caip2: vault.caip2, address: wallet.address, tokenAddress: vault.assetAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
+  if (rawAmount > most) {
+    throw invalidField(pointer, `the vault takes at most ${most} base units now, got ${rawAmount}`);
+  }
+  // An attacker may have inflated the price of a share, so that small deposits get none.
+  if (shares === 0n) throw invalidField(pointer, 'expected an amount that is worth a share of the vault');
+  const spending = {
+    chain,
+    token: vault.assetAddress,
+    owner: wallet.address,
+    spender: vault.address,
+    rawAmount,
+  };
+  const approvals = await approvalsFor(context, spending);
+  const data = tokenVault.encodeCall('deposit', rawAmount, wallet.address);
+  const { builds, cost } = await planCalls(context, {
+    ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },
+    calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
+    isSponsored: paysForAutomations(context, chain),
+  });
+  // Calls in one transaction are reverted together.
+  const deposited = { caip2: vault.caip2, token: vault.assetAddress, rawAmount };
+  return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
+}
+
+/** The error for an address that does not answer as a vault. */
+function noVault(address: string): ApiError {
+  return new ApiError('not_supported', `/vault_id: no vault that can be read is at \`${address}\``);
+}
+
+/**
+ * Queries the chain for what a withdrawal needs.
+ *
+ * @throws the verb's errors for a withdrawal that cannot be executed.
+ */
+export async function prepareWithdrawal(
+  context: PlanContext,
+  walletId: string,
+  body: EarnRequest,
+): Promise<PlannedCalls> {
+  const wallet = await findWallet(context, walletId);
+  return planWithdrawal(context, wallet, await readEarnBody(context, wallet, body));
+}
+
+/**
+ * Withdraws from a vault to the wallet. A withdrawal of the whole position redeems all shares, so that none are left.
+ *
+ * @throws ApiError as `depositIntoVault`.
+ */
+export async function withdrawFromVault(
+  context: OperationContext,
+  { walletId, body, planned }: { walletId: string; body: EarnRequest; planned: Planned<PlannedCalls> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'withdrawEthereumEarn',
+    request: body,
+    async decode() {
+      const terms = await readEarnBody(context, wallet, body);
+      const decimals = terms.vault.assetDecimals;
+      return { action: earnAction('earn_withdraw', body, { ...terms, decimals }), terms };
+    },
+    mayBeSigner: true,
+  });
+  const { vault, rawAmount } = use.decoded.terms;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { builds } = unwrapPlan(planned);
+  const terms: EarnOutcomeTerms = { wallet_address: wallet.address };
+  const details = vaultFields(vault, rawAmount);
+  return startEarnAction(context, wallet, { type: 'earn_withdraw', body, builds, details, terms });
+}
+
+async function planWithdrawal(
+  context: PlanContext,
+  wallet: WalletRow,
+  { vault, rawAmount }: EarnTerms,
+): Promise<PlannedCalls> {
+  const chain = requireVaultChain(context, vault);
+  const [shares = 0n] = await callChain(chain.balances(wallet.address, [vault.address]));
+  const [position, most, redeemable = 0n] = await callChain(
+    Promise.all([
+      askVault(chain, vault, 'convertToAssets', shares),
+      askVault(chain, vault, 'maxWithdraw', wallet.address),
+      askVault(chain, vault, 'maxRedeem', wallet.address),
+    ]),
+  );
+  if (position === undefined || most === undefined) throw noVault(vault.address);
+  if (rawAmount > position) {
+    throw new ApiError('insufficient_funds', `the position holds ${position} base units, got ${rawAmount}`);
+  }
+  // Vaults may round `maxWithdraw` down, so the whole position is judged by its shares.
+  const isAll = rawAmount === position && redeemable === shares;
+  if (!isAll && rawAmount > most) {
+    throw new ApiError(
+      'insufficient_funds',
+      `the vault can pay out ${most} base units now, got ${rawAmount}`,
+    );
+  }
+  const data = isAll
+    ? tokenVault.encodeCall('redeem', shares, wallet.address, wallet.address)
+    : tokenVault.encodeCall('withdraw', rawAmount, wallet.address, wallet.address);
+  return planCalls(context, {
+    ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_withdraw' },
+    calls: [{ to: vault.address.toLowerCase(), value: 0n, data }],
+  });
+}

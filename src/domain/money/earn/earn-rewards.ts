@@ -1,0 +1,322 @@
+import { claimAction, feeCollectionAction } from '../../../actions/earn-terms.ts';
+import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  ClaimEthereumEarnIncentiveRequest,
+  CollectEthereumEarnFeesRequest,
+  EarnIncentiveRewardsResponse,
+  EthereumEarnPositionResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { IncentiveRewards } from '../../../ports/earn.ts';
+import { feeVault, rewardDistributor } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import { readChain, requireKnownChain } from '../../access/chains/chains.ts';
+import type { Tables } from '../../tables.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { BuildTransaction } from '../sending/broadcast.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { planCalls } from '../sending/plan-calls.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
+import { requireFreshNonce } from '../wallet-actions/wallet-action.ts';
+import { startEarnAction } from './earn-deposits.ts';
+import {
+  askFees,
+  askVault,
+  assetView,
+  chainOfVault,
+  type EarnVault,
+  findNamedVault,
+  requireEarnWallet,
+  requireVaultChain,
+  userApyOf,
+  vaultFields,
+} from './earn-vault.ts';
+
+/** A claim with its transaction. */
+export interface ClaimPlan {
+  readonly distributor: string;
+  /** In wire form. */
+  readonly rewards: readonly object[];
+  readonly builds: readonly BuildTransaction[];
+}
+
+/**
+ * Queries what a wallet can claim.
+ *
+ * @throws the verb's errors for a claim that cannot be executed.
+ */
+export async function prepareClaim(
+  context: PlanContext,
+  walletId: string,
+  { chain: name }: ClaimEthereumEarnIncentiveRequest,
+): Promise<ClaimPlan> {
+  const wallet = await findWallet(context, walletId);
+  requireEarnWallet(wallet);
+  const chain = requireRewardChain(name);
+  const { distributor, rewards: all } = await rewardsOn(context, chain, {
+    ...{ address: wallet.address, unreachable: 'transaction_broadcast_failure' },
+  });
+  const rewards = all.filter(({ rawCumulative, rawClaimed }) => rawCumulative > rawClaimed);
+  if (rewards.length === 0) throw new ApiError('invalid_request', `there is nothing to claim on \`${name}\``);
+  const data = rewardDistributor.encodeCall(
+    'claim',
+    rewards.map(() => wallet.address),
+    rewards.map(({ tokenAddress }) => tokenAddress),
+    // The distributor subtracts what was claimed before.
+    rewards.map(({ rawCumulative }) => rawCumulative),
+    rewards.map(({ proof }) => proof),
+  );
+  const { builds } = await planCalls(context, {
+    ...{ caip2: chain.caip2, address: wallet.address, method: 'earn_incentive_claim' },
+    calls: [{ to: distributor.toLowerCase(), value: 0n, data }],
+  });
+  const shown = rewards.map(({ tokenAddress, symbol, decimals, rawCumulative, rawClaimed }) => ({
+    ...{ token_address: tokenAddress, token_symbol: symbol, token_decimals: decimals },
+    amount: String(rawCumulative - rawClaimed),
+  }));
+  return { distributor, rewards: shown, builds };
+}
+
+/**
+ * Claims all rewards of a wallet on one chain.
+ *
+ * @throws ApiError not_found; not_supported; invalid_request when there is nothing to claim; the codes of
+ * `requireOwner`; policy_violation; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * transaction_broadcast_failure.
+ */
+export async function claimRewards(
+  context: OperationContext,
+  {
+    walletId,
+    body,
+    planned,
+  }: { walletId: string; body: ClaimEthereumEarnIncentiveRequest; planned: Planned<ClaimPlan> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'claimEthereumEarnIncentive',
+    request: body,
+    decode() {
+      requireEarnWallet(wallet);
+      return { action: claimAction(body, requireRewardChain(body.chain)) };
+    },
+    mayBeSigner: true,
+  });
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { distributor, rewards, builds } = unwrapPlan(planned);
+  return startEarnAction(context, wallet, {
+    ...{ type: 'earn_incentive_claim', body, builds, details: { chain: body.chain, rewards } },
+    terms: { wallet_address: wallet.address, distributor },
+  });
+}
+
+/** The EVM chain of a name. @throws ApiError not_supported */
+function requireRewardChain(name: string): KnownChain {
+  const chain = chainNamed(name);
+  if (chain?.chainType === 'ethereum') return chain;
+  throw new ApiError('not_supported', `/chain: expected the name of an EVM chain, got \`${name}\``);
+}
+
+interface RewardQuestion {
+  readonly address: string;
+  /** The code of the error when the rewards cannot be read. */
+  readonly unreachable: 'unavailable' | 'transaction_broadcast_failure';
+}
+
+/** @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`. */
+async function rewardsOn(
+  { incentives }: Pick<PlanContext, 'incentives'>,
+  { name, caip2 }: KnownChain,
+  { address, unreachable }: RewardQuestion,
+): Promise<IncentiveRewards> {
+  let found: IncentiveRewards | undefined;
+  try {
+    found = await incentives?.rewards(caip2, address);
+  } catch (cause) {
+    const effect = unreachable === 'unavailable' ? '' : '; nothing was signed or sent';
+    throw new ApiError(unreachable, `the rewards on \`${name}\` could not be read${effect}`, { cause });
+  }
+  if (found !== undefined) return found;
+  throw new ApiError('not_supported', `/chain: no rewards are configured here on \`${name}\``);
+}
+
+/** The fees to collect, with the transaction. */
+export interface FeePlan {
+  readonly rawAmount: bigint;
+  readonly builds: readonly BuildTransaction[];
+}
+
+/**
+ * Queries the vault for the fees of the app.
+ *
+ * @throws the verb's errors for a collection that cannot be executed.
+ */
+export async function prepareFeeCollection(
+  context: PlanContext,
+  walletId: string,
+  body: CollectEthereumEarnFeesRequest,
+): Promise<FeePlan> {
+  const wallet = await findWallet(context, walletId);
+  const vault = await readFeeBody(context, wallet, body);
+  const chain = requireVaultChain(context, vault);
+  const rawAmount = await callChain(askFees(chain, vault));
+  if (rawAmount === undefined || rawAmount === 0n) {
+    throw new ApiError('invalid_request', 'the vault has no fees to collect');
+  }
+  const data = feeVault.encodeCall('withdrawFees', wallet.address, rawAmount);
+  const { builds } = await planCalls(context, {
+    ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_fee_collect' },
+    calls: [{ to: vault.address.toLowerCase(), value: 0n, data }],
+  });
+  return { rawAmount, builds };
+}
+
+/**
+ * Collects all fees that a vault has kept for the app, to its admin wallet.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; invalid_request when there are none; the codes of
+ * `requireOwner`; policy_violation; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * transaction_broadcast_failure.
+ */
+export async function collectFees(
+  context: OperationContext,
+  {
+    walletId,
+    body,
+    planned,
+  }: { walletId: string; body: CollectEthereumEarnFeesRequest; planned: Planned<FeePlan> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'collectEthereumEarnFees',
+    request: body,
+    async decode() {
+      const vault = await readFeeBody(context, wallet, body);
+      return { action: feeCollectionAction(body), vault };
+    },
+    mayBeSigner: true,
+  });
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { rawAmount, builds } = unwrapPlan(planned);
+  return startEarnAction(context, wallet, {
+    ...{ type: 'earn_fee_collect', body, builds },
+    details: vaultFields(use.decoded.vault, rawAmount),
+    terms: { wallet_address: wallet.address },
+  });
+}
+
+async function readFeeBody(
+  context: Pick<PlanContext, 'em' | 'app'>,
+  wallet: WalletRow,
+  body: CollectEthereumEarnFeesRequest,
+): Promise<EarnVault> {
+  requireEarnWallet(wallet);
+  const vault = await findNamedVault(context, body.vault_id);
+  if (vault.provider !== 'aave') {
+    throw new ApiError(
+      'not_supported',
+      `/vault_id: vaults of \`${vault.provider}\` pay fees as shares, which the admin wallet withdraws`,
+    );
+  }
+  if (vault.adminWalletId !== wallet.id) {
+    throw invalidField('/vault_id', 'expected a vault that this wallet administers');
+  }
+  return vault;
+}
+
+/** The rewards of a wallet on a chain. @throws ApiError not_supported; unavailable. */
+export async function listRewards(
+  context: OperationContext,
+  wallet: WalletRow,
+  chainName: string,
+): Promise<EarnIncentiveRewardsResponse> {
+  requireEarnWallet(wallet);
+  const chain = requireRewardChain(chainName);
+  const { rewards } = await rewardsOn(context, chain, {
+    ...{ address: wallet.address, unreachable: 'unavailable' },
+  });
+  return {
+    rewards: rewards.map(({ tokenAddress, symbol, decimals, rawCumulative, rawClaimed }) => ({
+      token_address: tokenAddress,
+      token_symbol: symbol,
+      token_decimals: decimals,
+      amount_claimed: String(rawClaimed),
+      amount_unclaimed: String(rawCumulative - rawClaimed),
+    })),
+  };
+}
+
+/** Rows read at once. */
+const BATCH = 500;
+
+/**
+ * The position of a wallet in a vault now, and what its actions moved.
+ *
+ * CHOICE: the totals are those of succeeded actions of this server; transactions that were sent by other means count in
+ * the position, not in the totals.
+ *
+ * @throws ApiError not_supported; unavailable.
+ */
+export async function getPosition(
+  context: OperationContext,
+  wallet: WalletRow,
+  vault: EarnVault,
+): Promise<EthereumEarnPositionResponse> {
+  const known = chainOfVault(vault);
+  const chain = requireKnownChain(context, known) as EvmChain;
+  const [shares = 0n] =
+    wallet.chain_type === 'ethereum'
+      ? await readChain(chain.balances(wallet.address, [vault.address]), known)
+      : [];
+  const assets =
+    shares === 0n ? 0n : await readChain(askVault(chain, vault, 'convertToAssets', shares), known);
+  const rate = await context.vaultRates?.rateOf(vault.caip2, vault.address);
+  return {
+    asset: assetView(vault),
+    shares_in_vault: String(shares),
+    assets_in_vault: String(assets ?? 0n),
+    total_deposited: String(await movedBy(context, wallet, { vault, type: 'earn_deposit' })),
+    total_withdrawn: String(await movedBy(context, wallet, { vault, type: 'earn_withdraw' })),
+    ...(rate === undefined ? {} : { apy_bps: Math.floor(userApyOf(rate)) }),
+  };
+}
+
+interface MovedFilter {
+  readonly vault: EarnVault;
+  readonly type: 'earn_deposit' | 'earn_withdraw';
+}
+
+// HOT: read in batches, only the columns that are summed. No bench case covers it.
+async function movedBy(
+  { em }: OperationContext,
+  wallet: WalletRow,
+  { vault, type }: MovedFilter,
+): Promise<bigint> {
+  let sum = 0n;
+  for (let after = ''; ; ) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('wallet_actions')
+      .select(['id', 'details', 'outcome'])
+      .where('wallet_id', '=', wallet.id)
+      .where('type', '=', type)
+      .where('status', '=', 'succeeded')
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(BATCH)
+      .execute();
+    for (const { details, outcome } of rows) {
+      const moved = { ...JSON.parse(details), ...JSON.parse(outcome ?? '{}') };
+      if (moved.vault_id === vault.id) sum += BigInt(moved.raw_amount);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < BATCH) return sum;
+    after = last.id;
+  }
+}

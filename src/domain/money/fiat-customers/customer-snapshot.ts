@@ -1,0 +1,286 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { isUnavailable } from '../../../errors.ts';
+import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type {
+  CustomerSnapshot,
+  FiatEnvironment,
+  FiatHint,
+  FiatPlace,
+} from '../../../ports/fiat-providers.ts';
+import { lockUnlocked } from '../../../storage/locks.ts';
+import { getOrganization } from '../../access/organizations/organization.ts';
+import { getUser } from '../../access/user-records/find-user.ts';
+import { noteChange, recordEvent } from '../../base/events/events.ts';
+import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import { FiatCustomerEntity, type StoredFiatCustomer, type StoredSnapshot } from './fiat-customer.entity.ts';
+import { customersOf, eventData, type FiatEntity, findFiatEntity } from './find-customer.ts';
+
+/** The part of a snapshot that is stored. */
+export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
+  return {
+    status: snapshot.status,
+    terms: snapshot.terms.status,
+    verification: snapshot.verification.status,
+    rejectionReasons: snapshot.verification.rejectionReasons ?? null,
+    capabilities: snapshot.capabilities,
+    endorsements: snapshot.endorsements,
+    requirementsDue: snapshot.requirementsDue,
+    futureRequirementsDue: snapshot.futureRequirementsDue,
+  };
+}
+
+/** The old and the new value of each changed field, by the field's path in the event's `data`. */
+type SnapshotChanges = Readonly<Record<string, readonly [unknown, unknown]>>;
+
+/**
+ * The changes that an event contains; empty if events contain none of them.
+ *
+ * @param check `kyc` or `kyb`.
+ */
+function changesBetween(
+  before: StoredSnapshot,
+  after: StoredSnapshot,
+  check: 'kyc' | 'kyb',
+): SnapshotChanges {
+  const [old, now] = [fieldsOf(before, check), fieldsOf(after, check)];
+  const paths = new Set([...old.keys(), ...now.keys()]);
+  return Object.fromEntries(
+    [...paths]
+      .filter((path) => old.get(path) !== now.get(path))
+      .map((path) => [path, [old.get(path) ?? null, now.get(path) ?? null] as const]),
+  );
+}
+
+function fieldsOf(snapshot: StoredSnapshot, check: 'kyc' | 'kyb'): ReadonlyMap<string, string> {
+  return new Map([
+    ['status', snapshot.status],
+    [`${check}.status`, snapshot.verification],
+    ['tos.status', snapshot.terms],
+    ...Object.entries(snapshot.capabilities).map(
+      ([name, status]) => [`capabilities.${name}`, status] as const,
+    ),
+    ...snapshot.endorsements.map(({ name, status }) => [`endorsements.${name}`, status] as const),
+  ]);
+}
+
+type StoreContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+
+// CHOICE: a customer is looked at again after a tenth of the time since its last change, within these limits.
+const SOONEST_MS = 2000;
+const LATEST_MS = 3_600_000;
+const PATIENCE = 10;
+
+/** When to ask about a customer again that changed last at `updatedAtMs`. */
+export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
+  const wait = Math.floor((nowMs - updatedAtMs) / PATIENCE);
+  return nowMs + Math.min(Math.max(wait, SOONEST_MS), LATEST_MS);
+}
+
+/** The columns of the last submission. */
+export interface Submitted {
+  readonly submittedAtMs: number;
+  readonly submissionFingerprint: string;
+}
+
+/**
+ * Stores what the provider said about a customer, with the event of a change.
+ *
+ * INVARIANT: a snapshot is stored only over the version that was current when the provider was asked, so a response that
+ * was overtaken by another one changes nothing, and each change has one event.
+ *
+ * @param known the row as it was before the provider was asked.
+ * @param submitted what was submitted before the provider said it.
+ * @returns the current row.
+ */
+export async function storeSnapshot(
+  context: StoreContext,
+  known: StoredFiatCustomer,
+  snapshot: CustomerSnapshot,
+  submitted?: Submitted,
+): Promise<StoredFiatCustomer> {
+  const { em, nowMs } = context;
+  const stored = storedSnapshot(snapshot);
+  const isChanged = JSON.stringify(stored) !== JSON.stringify(storedAgain(known));
+  const updatedAtMs = isChanged ? nowMs : known.updatedAtMs;
+  const next = {
+    customerId: snapshot.id,
+    snapshot: stored,
+    version: known.version + 1,
+    ...submitted,
+    checkedAtMs: nowMs,
+    nextCheckAtMs: nextCheckAt(nowMs, updatedAtMs),
+    updatedAtMs,
+  };
+  const taken = await em.nativeUpdate(FiatCustomerEntity, { id: known.id, version: known.version }, next);
+  if (taken === 0) {
+    return em.findOneOrFail(FiatCustomerEntity, { id: known.id }, { disableIdentityMap: true });
+  }
+  // Not every change has an event.
+  if (isChanged) noteChange(em, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
+  await tell(context, known, next.snapshot);
+  return { ...known, ...next };
+}
+
+/** The stored snapshot with its members in the order of `storedSnapshot`. */
+function storedAgain({ snapshot }: StoredFiatCustomer): StoredFiatCustomer['snapshot'] {
+  const { status, terms, verification, rejectionReasons, capabilities, endorsements } = snapshot;
+  const { requirementsDue, futureRequirementsDue } = snapshot;
+  return {
+    ...{ status, terms, verification, rejectionReasons, capabilities, endorsements },
+    ...{ requirementsDue, futureRequirementsDue },
+  };
+}
+
+async function tell(
+  context: StoreContext,
+  known: StoredFiatCustomer,
+  now: StoredFiatCustomer['snapshot'],
+): Promise<void> {
+  const isUser = known.entityType === 'user';
+  const check = isUser ? 'kyc' : 'kyb';
+  const changes = changesBetween(known.snapshot, now, check);
+  if (Object.keys(changes).length === 0) return;
+  const { appId, provider, environment, entityId } = known;
+  const payload = { provider, environment, changes, data: eventData(now, check) };
+  await (isUser
+    ? recordEvent(context, { appId, type: 'user.kyc.updated', payload: { user_id: entityId, ...payload } })
+    : recordEvent(context, {
+        ...{ appId, type: 'organization.kyb.updated' },
+        payload: { organization_id: entityId, ...payload },
+      }));
+}
+
+/** How long a response of the provider counts as current for lists. */
+const CURRENT_MS = 5000;
+/** How long a claimed customer belongs to the process that claimed it. */
+const LEASE_MS = 60_000;
+
+/** A customer and what the provider says about it; undefined if the provider could not be asked. */
+export interface AskedAgain {
+  readonly known: StoredFiatCustomer;
+  readonly snapshot: CustomerSnapshot | undefined;
+}
+
+/**
+ * The verifications of an entity, newest first. Those that were not checked within five seconds are asked about again,
+ * so that a revocation shows at once. If the provider is unreachable, the stored status counts.
+ *
+ * @throws ApiError not_found
+ */
+export async function askAgain(context: PlanContext, entity: FiatEntity): Promise<AskedAgain[]> {
+  const customers = await customersOf(context, await findFiatEntity(context, entity));
+  return Promise.all(
+    customers.map(async (known) => {
+      const isCurrent = known.checkedAtMs + CURRENT_MS > context.nowMs && known.checkedAtMs <= context.nowMs;
+      return { known, snapshot: isCurrent ? undefined : await askAbout(context, known) };
+    }),
+  );
+}
+
+/** Stores what was asked, each in a transaction of its own; returns the current rows. */
+export function storeAll(
+  context: Pick<OperationContext, 'ids' | 'nowMs' | 'inUnit'>,
+  planned: Planned<AskedAgain[]>,
+): Promise<StoredFiatCustomer[]> {
+  return Promise.all(
+    unwrapPlan(planned).map(({ known, snapshot }) =>
+      snapshot === undefined
+        ? known
+        : context.inUnit((em) => storeSnapshot({ ...context, em }, known, snapshot)),
+    ),
+  );
+}
+
+/** Asks about a customer; undefined if that is impossible now. */
+export async function askAbout(
+  { fiatProviders, log }: Pick<Services, 'fiatProviders' | 'log'>,
+  { provider, environment, customerId }: StoredFiatCustomer,
+): Promise<CustomerSnapshot | undefined> {
+  try {
+    return await fiatProviders.find(provider, environment as FiatEnvironment)?.customer(customerId);
+  } catch (err) {
+    if (!isUnavailable(err)) throw err;
+    log.warn({ err, provider, environment }, 'the provider is unavailable; it is asked again');
+    return undefined;
+  }
+}
+
+/**
+ * Makes the customers due that hints of a provider name. Hints about deposits need nothing here: their history is read
+ * all the time; nor do those about payouts, which are asked about every two seconds.
+ */
+export async function hurryCustomers(
+  em: SqlEntityManager,
+  { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
+  { hints, nowMs }: { readonly hints: readonly FiatHint[]; readonly nowMs: number },
+): Promise<void> {
+  const ids = hints.filter(({ kind }) => kind === 'customer').map(({ id }) => id);
+  if (ids.length === 0) return;
+  await em.nativeUpdate(
+    FiatCustomerEntity,
+    { provider, environment, customerId: { $in: ids }, nextCheckAtMs: { $gt: nowMs } },
+    { nextCheckAtMs: nowMs },
+  );
+}
+
+// HOT: runs every second, and rarely finds a row; a prepared statement takes a tenth of the CPU (idle sandbox).
+const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
+  database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
+);
+
+/**
+ * Claims customers that are due, the most overdue first; the claim of a process that dies is released, or expires.
+ *
+ * @param wanted `busy`: providers whose customers are left out.
+ */
+export async function claimDueCustomers(
+  em: SqlEntityManager,
+  { owner, nowMs }: Claimant,
+  { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
+): Promise<readonly StoredFiatCustomer[]> {
+  const { rows } = await selectDue(em, { nowMs });
+  if (rows.length === 0) return [];
+  const due = await em.find(
+    FiatCustomerEntity,
+    { nextCheckAtMs: { $lte: nowMs }, $and: busy.map((place) => ({ $not: place })) },
+    { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, disableIdentityMap: true, ...lockUnlocked },
+  );
+  for (const { id } of due) {
+    await em.nativeUpdate(FiatCustomerEntity, { id }, { nextCheckAtMs: nowMs + LEASE_MS, claimedBy: owner });
+  }
+  return due;
+}
+
+/** Makes the customers due that a process had claimed before it ended. */
+export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
+  await em.nativeUpdate(
+    FiatCustomerEntity,
+    { claimedBy: dead.owner, nextCheckAtMs: claimedUntil(dead) },
+    { nextCheckAtMs: dead.nowMs },
+  );
+}
+
+/**
+ * Stores what the provider said about a claimed customer. A customer whose user or organization is gone is forgotten.
+ */
+export async function storeClaimed(
+  services: Pick<Services, 'ids'>,
+  { em, nowMs }: { readonly em: SqlEntityManager; readonly nowMs: number },
+  { known, snapshot }: AskedAgain,
+): Promise<void> {
+  if (!(await exists({ em, app: { id: known.appId } }, known))) {
+    await em.nativeDelete(FiatCustomerEntity, { id: known.id });
+  } else if (snapshot !== undefined) {
+    await storeSnapshot({ ...services, em, nowMs }, known, snapshot);
+  }
+}
+
+async function exists(
+  context: Pick<PlanContext, 'app' | 'em'>,
+  { entityType, entityId }: StoredFiatCustomer,
+): Promise<boolean> {
+  const found = entityType === 'user' ? getUser : getOrganization;
+  return (await found(context, entityId)) !== undefined;
+}

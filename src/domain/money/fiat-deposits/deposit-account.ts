@@ -1,0 +1,375 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Kysely } from 'kysely';
+import { decimalText, readDecimal } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
+import { ApiError, notFound } from '../../../errors.ts';
+import type {
+  CreateFiatDepositAccountRequest,
+  FiatDepositAccount,
+  FiatDepositInstructions,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type { FiatEnvironment, FiatPlace, VirtualAccount } from '../../../ports/fiat-providers.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { depositInstructionsBinding } from '../../base/sealed-keys/sealed-keys.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
+import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { fiatRefusal, providerCurrencies, providerKey } from '../fiat-accounts/check-account.ts';
+import { requireNetwork, requireWalletAsset, requireWalletEntity } from '../fiat-accounts/wallet-asset.ts';
+import {
+  askProvider,
+  environmentOf,
+  findProvider,
+  type NamedProvider,
+  requireCustomer,
+} from '../fiat-customers/find-customer.ts';
+import {
+  FiatDepositAccountEntity,
+  FiatDepositInstructionsEntity,
+  type StoredDepositAccount,
+} from './fiat-deposit.entity.ts';
+import { beginFiatPosition } from './record-fiat-deposits.ts';
+
+type InstructionsContext = Pick<OperationContext, 'em' | 'vault'>;
+type Account = Pick<StoredDepositAccount, 'id' | 'appId'>;
+
+const bindingOf = ({ id, appId }: Account) => depositInstructionsBinding({ id, app_id: appId });
+
+/** Stores the payment instructions of an account, sealed. The caller flushes. */
+async function sealInstructions(
+  { em, vault }: InstructionsContext,
+  account: Account,
+  instructions: FiatDepositInstructions,
+): Promise<void> {
+  const secret = Uint8Array.from(Buffer.from(JSON.stringify(instructions), 'utf8'));
+  const sealed = await vault.seal(secret, bindingOf(account)).finally(() => secret.fill(0));
+  em.create(FiatDepositInstructionsEntity, {
+    id: account.id,
+    appId: account.appId,
+    sealedSecret: Buffer.from(sealed.sealedSecret),
+    wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+    masterKeyId: sealed.masterKeyId,
+  });
+}
+
+/** The payment instructions of accounts by id; accounts without stored ones are left out. */
+async function readInstructions(
+  { em, vault }: InstructionsContext,
+  accounts: readonly Account[],
+): Promise<ReadonlyMap<string, FiatDepositInstructions>> {
+  const ids = accounts.map(({ id }) => id);
+  const stored = ids.length === 0 ? [] : await em.find(FiatDepositInstructionsEntity, { id: { $in: ids } });
+  const found = new Map<string, FiatDepositInstructions>();
+  for (const row of stored) {
+    const text = Buffer.from(await vault.open(row, bindingOf(row))).toString('utf8');
+    found.set(row.id, JSON.parse(text) as FiatDepositInstructions);
+  }
+  return found;
+}
+
+/** Deposit accounts in wire form, with their payment instructions. */
+export async function depositAccountViews(
+  context: Pick<OperationContext, 'em' | 'vault'>,
+  accounts: readonly StoredDepositAccount[],
+): Promise<FiatDepositAccount[]> {
+  const activated = accounts.filter(({ status }) => status === 'activated');
+  const instructions = await readInstructions(context, activated);
+  return accounts.map((account) => ({
+    id: account.id,
+    wallet_id: account.walletId,
+    provider: account.provider as FiatDepositAccount['provider'],
+    environment: account.environment as FiatDepositAccount['environment'],
+    status: account.status as FiatDepositAccount['status'],
+    source: { currency: account.currency, payment_rails: JSON.parse(account.paymentRails) as string[] },
+    destination: { asset: account.asset, chain: account.chain },
+    developer_fee_percent: account.developerFeePercent,
+    deposit_instructions: instructions.get(account.id) ?? null,
+    created_at: new Date(account.createdAtMs).toISOString(),
+  }));
+}
+
+type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+/**
+ * The deposit accounts of a wallet in one environment of a provider, newest first.
+ *
+ * @throws ApiError not_found
+ */
+export async function listDepositAccounts(
+  context: FindContext,
+  walletId: string,
+  named: NamedProvider,
+): Promise<StoredDepositAccount[]> {
+  const { id } = await findWallet(context, walletId);
+  return context.em.find(
+    FiatDepositAccountEntity,
+    { walletId: id, provider: named.provider, environment: environmentOf(named) },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' }, limit: MAX_LISTED },
+  );
+}
+
+/** Activated accounts are few; this bounds the deactivated ones, of which the newest are shown. */
+const MAX_LISTED = 200;
+
+/**
+ * A deposit account of a wallet.
+ *
+ * @throws ApiError not_found
+ */
+export async function findDepositAccount(
+  context: FindContext,
+  walletId: string,
+  accountId: string,
+): Promise<StoredDepositAccount> {
+  const wallet = await findWallet(context, walletId);
+  const account = await context.em.findOne(FiatDepositAccountEntity, { id: accountId, walletId: wallet.id });
+  if (account === null) throw notFound('Fiat deposit account');
+  return account;
+}
+
+/** CHOICE: how many activated deposit accounts a wallet can have. */
+const MAX_ACCOUNTS = 50;
+
+interface DepositAccountInput {
+  readonly walletId: string;
+  readonly body: CreateFiatDepositAccountRequest;
+}
+
+/** An account as the provider opened it; undefined when it had been opened before. */
+type PlannedDepositAccount = VirtualAccount | undefined;
+
+/**
+ * Opens a bank account at the provider whose deposits go to a wallet. Safe to repeat: while the account is activated,
+ * the provider opens it once.
+ *
+ * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not served here;
+ * invalid_state for a wallet without an entity, and for an entity that is not verified; invalid_request for too many accounts;
+ * unavailable when the provider cannot be reached.
+ */
+export async function prepareDepositAccount(
+  context: PlanContext,
+  { walletId, body }: DepositAccountInput,
+): Promise<PlannedDepositAccount> {
+  const wallet = await findWallet(context, walletId);
+  const asset = readAsset(wallet, body);
+  const place = placeOf(body);
+  const provider = findProvider(context, place);
+  requireNetwork(provider, asset.chain, '/environment');
+  if (context.chains.find(asset.chain.caip2) === undefined) {
+    // Deposits are completed when their transaction is in a block, which could never be seen.
+    const what = `the chain \`${asset.chain.name}\` is not configured here`;
+    throw new ApiError('not_supported', `/destination/chain: ${what}`);
+  }
+  const customerId = await customerOf(context, wallet, place);
+  const same = sameAccount(wallet, body, asset);
+  if ((await context.em.count(FiatDepositAccountEntity, { ...same, status: 'activated' })) > 0)
+    return undefined;
+  await requireRoom(context, wallet.id);
+  const fee = plainFee(feeOf(body));
+  const closed = await context.em.count(FiatDepositAccountEntity, { ...same, status: 'deactivated' });
+  const answer = await askProvider(place.provider, () =>
+    provider.openVirtualAccount({
+      // INVARIANT: what was opened with one fee is never stored with another.
+      key: providerKey('deposit account', same, closed, ...(fee === '0' ? [] : [fee])),
+      customerId,
+      currency: body.source.currency,
+      destination: {
+        caip2: asset.chain.caip2,
+        chain: asset.chain.name,
+        asset: asset.asset,
+        tokenAddress: asset.tokenAddress,
+        decimals: asset.decimals,
+        address: wallet.address,
+      },
+      developerFeePercent: fee,
+    }),
+  );
+  if ('fault' in answer) throw fiatRefusal(answer, { data: '', pair: '/destination' });
+  return answer;
+}
+
+/**
+ * Stores a deposit account that the provider has opened. The same account again is the activated row that is there.
+ *
+ * @throws ApiError as `prepareDepositAccount`; resource_conflict for another fee than that of the account.
+ */
+export async function openDepositAccount(
+  context: OperationContext,
+  { walletId, body, planned }: DepositAccountInput & { readonly planned: Planned<PlannedDepositAccount> },
+): Promise<StoredDepositAccount> {
+  const opened = unwrapPlan(planned);
+  // Locked: the accounts of a wallet are opened one after the other, and not while it is archived.
+  const wallet = await findWalletForUpdate(context, walletId);
+  const same = sameAccount(wallet, body, readAsset(wallet, body));
+  const known = await context.em.findOne(FiatDepositAccountEntity, { ...same, status: 'activated' });
+  if (known !== null) return requireSameFee(known, body);
+  if (opened === undefined) {
+    throw new ApiError('unavailable', 'the account was deactivated meanwhile; send the request again');
+  }
+  const customerId = await customerOf(context, wallet, placeOf(body));
+  await requireRoom(context, wallet.id);
+  const account = context.em.create(FiatDepositAccountEntity, {
+    ...same,
+    id: context.ids.cuid(),
+    appId: context.app.id,
+    customerId,
+    virtualAccountId: opened.id,
+    status: 'activated',
+    paymentRails: JSON.stringify(opened.paymentRails),
+    developerFeePercent: feeOf(body),
+    createdAtMs: context.nowMs,
+    nextCheckAtMs: opened.instructions === null ? context.nowMs : null,
+  });
+  if (opened.instructions !== null) await sealInstructions(context, account, opened.instructions);
+  await context.em.flush();
+  await beginFiatPosition(context.em, placeOf(body));
+  return account;
+}
+
+function placeOf(body: CreateFiatDepositAccountRequest): FiatPlace {
+  return { provider: body.provider, environment: environmentOf(body) };
+}
+
+/** The asset that deposits are converted into. */
+function readAsset(wallet: WalletRow, { source, destination }: CreateFiatDepositAccountRequest): KnownAsset {
+  if (!providerCurrencies.includes(source.currency)) {
+    const what = `the currency \`${source.currency}\` cannot be deposited`;
+    throw new ApiError('not_supported', `/source/currency: ${what}`);
+  }
+  return requireWalletAsset(wallet, destination, '/destination');
+}
+
+/** CHOICE: what makes two requests one account. */
+function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, { asset, chain }: KnownAsset) {
+  return {
+    walletId: wallet.id,
+    ...placeOf(body),
+    currency: body.source.currency,
+    asset,
+    chain: chain.name,
+  };
+}
+
+/**
+ * CHOICE: a second request for an account never changes its fee: with another fee, which includes none, it is a conflict.
+ * To change the fee, open another account, of another wallet.
+ *
+ * @throws ApiError resource_conflict
+ */
+function requireSameFee(
+  account: StoredDepositAccount,
+  body: CreateFiatDepositAccountRequest,
+): StoredDepositAccount {
+  const { developerFeePercent: fee } = account;
+  if (plainFee(fee) === plainFee(feeOf(body))) return account;
+  throw new ApiError(
+    'resource_conflict',
+    `/developer_fee_percent: the activated account has \`${fee}\`, got \`${feeOf(body)}\``,
+  );
+}
+
+function feeOf({ developer_fee_percent: fee = '0' }: CreateFiatDepositAccountRequest): string {
+  return fee;
+}
+
+/** `01.50` is `1.5`. */
+function plainFee(fee: string): string {
+  return decimalText(readDecimal(fee)!);
+}
+
+async function customerOf(context: PlanContext, wallet: WalletRow, place: FiatPlace): Promise<string> {
+  const entity = await requireWalletEntity(context, wallet);
+  return (await requireCustomer(context, { entity, named: place, capability: 'payin_fiat' })).customerId;
+}
+
+async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): Promise<void> {
+  const count = await em.count(FiatDepositAccountEntity, { walletId, status: 'activated' });
+  if (count < MAX_ACCOUNTS) return;
+  throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} fiat deposit accounts of a wallet`);
+}
+
+// HOT: jobs of several processes claim these rows. No bench case covers it.
+
+/** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
+const AGAIN_MS = 2000;
+
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+}
+
+const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
+  database
+    .selectFrom('fiat_deposit_accounts')
+    .select('id')
+    .where('next_check_at_ms', '<=', nowMs)
+    .orderBy('next_check_at_ms')
+    .orderBy('id')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked();
+
+const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
+
+/**
+ * Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider.
+ *
+ * @param wanted `busy`: providers whose accounts are left out.
+ */
+export async function claimDueAccounts(
+  em: SqlEntityManager,
+  nowMs: number,
+  { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
+): Promise<readonly StoredDepositAccount[]> {
+  const wanted = { nowMs, limit };
+  const rows =
+    busy.length === 0
+      ? (await selectDue(em, wanted)).rows
+      : await dueOf(em.getKysely<Tables>(), wanted)
+          .where(({ and, not, eb }) =>
+            and(
+              busy.map(({ provider, environment }) =>
+                not(and([eb('provider', '=', provider), eb('environment', '=', environment)])),
+              ),
+            ),
+          )
+          .execute();
+  if (rows.length === 0) return [];
+  const due = await em.find(FiatDepositAccountEntity, { id: { $in: rows.map(({ id }) => id) } });
+  for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
+  await em.flush();
+  return due;
+}
+
+/** What the provider says about an account; undefined while there is nothing to store. */
+export async function askAboutAccount(
+  { fiatProviders }: Pick<Services, 'fiatProviders'>,
+  { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,
+): Promise<'closed' | VirtualAccount | undefined> {
+  const provider = fiatProviders.find(name, environment as FiatEnvironment);
+  if (provider === undefined) return undefined;
+  if (status === 'activated') return provider.virtualAccount(customerId, virtualAccountId);
+  await provider.closeVirtualAccount(customerId, virtualAccountId);
+  return 'closed';
+}
+
+/** Stores what the provider said about an account. */
+export async function keepAccount(
+  context: Pick<OperationContext, 'em' | 'vault'>,
+  id: string,
+  said: 'closed' | VirtualAccount,
+): Promise<void> {
+  const account = await context.em.findOne(FiatDepositAccountEntity, { id }, lockForUpdate);
+  if (account === null || account.nextCheckAtMs === null) return;
+  if (said === 'closed') {
+    account.nextCheckAtMs = null;
+  } else if (account.status === 'activated' && said.instructions !== null) {
+    await sealInstructions(context, account, said.instructions);
+    account.paymentRails = JSON.stringify(said.paymentRails);
+    account.nextCheckAtMs = null;
+  }
+  await context.em.flush();
+}

@@ -1,0 +1,318 @@
+import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../../actions/payout-terms.ts';
+import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type {
+  FiatEnvironment,
+  FiatProvider,
+  FiatRefusal,
+  OpenedPayout,
+  PayoutOrder,
+} from '../../../ports/fiat-providers.ts';
+import { refusingTerms } from '../../base/actions/action-refusals.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { providerKey } from '../fiat-accounts/check-account.ts';
+import type { StoredFiatAccount } from '../fiat-accounts/external-fiat-account.entity.ts';
+import { getFiatAccount, getFiatAccountForUpdate } from '../fiat-accounts/external-fiat-account.ts';
+import { requireNetwork, requireWalletEntity } from '../fiat-accounts/wallet-asset.ts';
+import { type FiatEntity, findProvider, requireCustomer } from '../fiat-customers/find-customer.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
+import { payoutStepId, sendSteps } from '../wallet-actions/external-steps.ts';
+import { planSending } from '../wallet-actions/transfer.ts';
+import { type PlannedTransfer, transferSenders } from '../wallet-actions/transfer-senders.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
+import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
+
+/**
+ * Reads the body of a payout.
+ *
+ * @throws ApiError invalid_data; not_supported.
+ */
+function readPayout(wallet: WalletRow, body: CreateFiatPayoutRequest): PayoutTerms {
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no payouts from here yet');
+  }
+  const terms = refusingTerms(() => readPayoutTerms(wallet.chain_type, body));
+  const { chain } = terms.asset;
+  if (transferSenders[chain.chainType] !== undefined) return terms;
+  throw new ApiError('not_supported', `/source/chain: no payouts on \`${chain.name}\` yet`);
+}
+
+/** A payout that the provider has opened, with all the chain data that its deposit needs. */
+export interface PayoutPlan {
+  readonly account: StoredFiatAccount;
+  readonly rail: string;
+  readonly opened: OpenedPayout;
+  readonly build: PlannedTransfer['build'];
+  /** Ends the payout at the provider, which would otherwise wait for a deposit that never comes. */
+  cancel(): void;
+}
+
+/** The payment rails of each account type. The first one is used unless the request names another. */
+const rails: Readonly<Record<string, readonly string[]>> = {
+  us: ['ach', 'ach_same_day', 'wire', 'fednow'],
+  iban: ['sepa'],
+  gb: ['faster_payments'],
+  pix: ['pix'],
+  swift: ['swift'],
+};
+
+/** @throws ApiError invalid_data for a rail that does not reach the account. */
+function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined): string {
+  const known = rails[accountType] ?? [accountType];
+  if (wanted === undefined) return known[0]!;
+  if (known.includes(wanted)) return wanted;
+  const expected = known.map((rail) => `\`${rail}\``).join(', ');
+  throw invalidField(
+    '/destination/payment_rail',
+    `a bank account of the type \`${accountType}\` is paid by ${expected}, got \`${wanted}\``,
+  );
+}
+
+/**
+ * Opens a payout at the provider, and queries the chain for what its deposit needs. Call it outside any database
+ * transaction.
+ *
+ * @throws ApiError not_found; invalid_data; invalid_state for an entity that is not verified; not_supported;
+ * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
+ * provider or the chain cannot be reached.
+ */
+export async function preparePayout(
+  context: PlanContext,
+  walletId: string,
+  body: CreateFiatPayoutRequest,
+): Promise<PayoutPlan> {
+  const wallet = await findWallet(context, walletId);
+  const terms = readPayout(wallet, body);
+  const { asset, rawAmount } = terms;
+  const account = await requireOwnAccount(context, wallet, terms.accountId);
+  const rail = railOf(account, body.destination.payment_rail);
+  const provider = findProvider(context, placeOf(account));
+  requireNetwork(provider, asset.chain, '/source/chain');
+  const { customerId } = await requireCustomer(context, customerOf(account));
+  const chain = context.chains.find(asset.chain.caip2);
+  if (chain === undefined) {
+    const what = `the chain \`${asset.chain.name}\` is not configured here`;
+    throw new ApiError('not_supported', `/source/chain: ${what}`);
+  }
+  const [balance = 0n] = await callChain(chain.balances(wallet.address, [asset.tokenAddress]));
+  if (balance < rawAmount) {
+    const payer = { caip2: asset.chain.caip2, address: wallet.address, tokenAddress: asset.tokenAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
+  const opened = await open(provider, {
+    key: keyOf(context, wallet, body),
+    customerId,
+    bankAccountId: account.providerAccountId,
+    source: {
+      caip2: asset.chain.caip2,
+      chain: asset.chain.name,
+      asset: asset.asset,
+      tokenAddress: asset.tokenAddress,
+      decimals: asset.decimals,
+      address: wallet.address,
+    },
+    rawAmount,
+    rail,
+    currency: account.currency,
+    developerFeePercent: terms.developerFeePercent,
+  });
+  const cancel = (): void => cancelAtProvider(context, provider, opened.id);
+  const order = { asset, rawAmount, from: wallet.address, to: opened.depositAddress };
+  try {
+    const { build } = await planSending(context, order);
+    return { account, rail, opened, build, cancel };
+  } catch (error) {
+    cancel();
+    throw error;
+  }
+}
+
+/**
+ * The bank account of a payout, which must be one of the user or organization that the wallet belongs to.
+ *
+ * @throws ApiError invalid_data
+ */
+async function requireOwnAccount(
+  context: PlanContext,
+  wallet: WalletRow,
+  accountId: string,
+): Promise<StoredFiatAccount> {
+  const entity = await requireWalletEntity(context, wallet).catch((error: unknown) => {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  });
+  const account = entity && (await getFiatAccount(context, entity.id, accountId));
+  if (account === undefined) throw unknownAccount();
+  return account;
+}
+
+/** The refusal of a bank account that is not there, or not that of the wallet's user or organization. */
+function unknownAccount(): ApiError {
+  return invalidField(
+    '/destination/fiat_account_id',
+    'expected a bank account of the user or organization that the wallet belongs to',
+  );
+}
+
+function placeOf({ provider, environment }: StoredFiatAccount) {
+  return { provider, environment: environment as FiatEnvironment };
+}
+
+/** Whose the account is, for `requireCustomer`. */
+function customerOf(account: StoredFiatAccount) {
+  const entity = { type: account.entityType as FiatEntity['type'], id: account.entityId };
+  return { entity, named: placeOf(account), capability: 'payout_fiat' as const };
+}
+
+/** A repeated request, which is answered from its stored response, opens nothing new. */
+function keyOf({ app, idempotencyKey, requestId }: PlanContext, wallet: WalletRow, body: object): string {
+  return providerKey('payout', app.id, wallet.id, idempotencyKey ?? null, idempotencyKey ?? requestId, body);
+}
+
+async function open(provider: FiatProvider, order: PayoutOrder): Promise<OpenedPayout> {
+  const answer = await provider.openPayout(order).catch((cause: unknown) => {
+    throw unreachable(cause);
+  });
+  if ('fault' in answer) throw refusalOf(answer);
+  // INVARIANT: nothing but the amount that the policies have judged is ever signed.
+  if (answer.rawAmount !== order.rawAmount) {
+    throw invalidField('/source/amount', 'the provider cannot pay out exactly this amount');
+  }
+  return answer;
+}
+
+function unreachable(cause: unknown): ApiError {
+  const message = 'the provider could not be reached; nothing was signed or sent';
+  return new ApiError('transaction_broadcast_failure', message, { cause });
+}
+
+function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
+  if (fault === 'pair') return new ApiError('not_supported', `${pointer ?? '/source'}: ${message}`);
+  if (fault === 'customer') return new ApiError('invalid_state', message);
+  return invalidField(pointer ?? '/source/amount', message);
+}
+
+/**
+ * Not awaited: the request has been refused already, and a payout without a deposit ends by itself.
+ *
+ * NOTE: with an idempotency key the same request may come again and use the same payout, so it is left to expire.
+ */
+function cancelAtProvider(
+  { log, idempotencyKey }: PlanContext,
+  provider: FiatProvider,
+  payoutId: string,
+): void {
+  if (idempotencyKey !== undefined) return;
+  provider.cancelPayout(payoutId).catch((err: unknown) => {
+    log.warn({ err, payout: payoutId }, 'a payout that was refused stays open at the provider');
+  });
+}
+
+/** The deposit must be in a block before the payout expires, so nothing is signed when less than this is left. */
+const LEAST_SECONDS = 60;
+
+interface PayoutInput {
+  readonly walletId: string;
+  readonly body: CreateFiatPayoutRequest;
+  /** From `preparePayout`. */
+  readonly planned: Planned<PayoutPlan>;
+}
+
+/**
+ * Pays out to a bank account. The deposit to the provider is signed and stored together with the action in one
+ * database transaction and broadcast after the commit, so a crash at any point neither loses nor repeats it; the
+ * provider pays the bank once it has the deposit, or gives it back.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; policy_violation; resource_conflict for a nonce that this
+ * wallet has already used; what `preparePayout` throws.
+ */
+export async function createFiatPayout(
+  context: OperationContext,
+  input: PayoutInput,
+): Promise<WalletActionRow> {
+  try {
+    return await payOut(context, input);
+  } catch (error) {
+    // Other errors are those of the transaction, which is run again.
+    if (error instanceof ApiError && 'value' in input.planned) input.planned.value.cancel();
+    throw error;
+  }
+}
+
+async function payOut(
+  context: OperationContext,
+  { walletId, body, planned }: PayoutInput,
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'createFiatPayout',
+    request: body,
+    decode() {
+      const terms = readPayout(wallet, body);
+      return { action: payoutAction(body, terms), terms };
+    },
+    mayBeSigner: true,
+  });
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const plan = unwrapPlan(planned);
+  await requireStillPayable(context, plan);
+  const sent = await sendSteps(context, wallet, { type: 'payout', builds: [plan.build] });
+  return beginWalletAction(context, wallet.id, {
+    type: 'payout',
+    nonce: body.nonce,
+    referenceId: undefined,
+    details: detailsOf(body, use.decoded.terms, plan),
+    steps: [
+      ...sent,
+      {
+        type: 'external_transaction',
+        kind: 'payout',
+        externalId: payoutStepId({ ...plan.account, id: plan.opened.id }),
+        caip2: null,
+        delivery: {},
+      },
+    ],
+  });
+}
+
+/** The account is locked, so that a payout and its removal come one after the other. */
+async function requireStillPayable(
+  context: OperationContext,
+  { account, opened }: PayoutPlan,
+): Promise<void> {
+  const locked = await getFiatAccountForUpdate(context, account.entityId, account.id);
+  if (locked === undefined) throw unknownAccount();
+  await requireCustomer(context, customerOf(locked));
+  if (opened.expiresAtSeconds - Math.floor(context.nowMs / 1000) < LEAST_SECONDS) {
+    const message = 'the terms of the provider have expired; nothing was signed or sent';
+    throw new ApiError('transaction_broadcast_failure', message);
+  }
+}
+
+/** The wire fields of responses and of events. */
+function detailsOf(
+  body: CreateFiatPayoutRequest,
+  { asset, rawAmount, developerFeePercent }: PayoutTerms,
+  plan: PayoutPlan,
+): object {
+  const { account, rail } = plan;
+  return {
+    provider: account.provider,
+    environment: account.environment,
+    source: body.source,
+    destination: body.destination,
+    developer_fee_percent: developerFeePercent,
+    source_asset: asset.asset,
+    source_chain: asset.chain.name,
+    source_amount: decimalText(fromRaw(rawAmount, asset.decimals)),
+    destination_fiat_account_id: account.id,
+    destination_currency: account.currency,
+    destination_payment_rail: rail,
+  };
+}

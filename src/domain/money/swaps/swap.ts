@@ -1,0 +1,251 @@
+import {
+  isSpentKnown,
+  readSwapTerms,
+  type SwapBody,
+  type SwapTerms,
+  swapAction,
+} from '../../../actions/swap-terms.ts';
+import { ApiError } from '../../../errors.ts';
+import type {
+  ExecuteWalletSwapRequest,
+  QuoteWalletSwapRequest,
+  SwapQuoteResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import { refusingTerms } from '../../base/actions/action-refusals.ts';
+import { authorizeUse, signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { SwapOutcomeTerms } from '../wallet-actions/action-types.ts';
+import { sendSteps } from '../wallet-actions/external-steps.ts';
+import { feesOf } from '../wallet-actions/plan-exchange.ts';
+import { estimateDepositGas } from '../wallet-actions/transfer.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
+import {
+  beginWalletAction,
+  type NewExternalStep,
+  requireFreshNonce,
+} from '../wallet-actions/wallet-action.ts';
+import {
+  type ExchangeOffer,
+  offerSwap,
+  planSwap,
+  type RouteOffer,
+  routeApprovals,
+  type SwapPlan,
+} from './plan-swap.ts';
+
+/** A swap of a wallet. */
+export interface WalletSwap extends SwapTerms {
+  readonly recipient: string;
+}
+
+/**
+ * Reads the body of a swap or of a swap quote.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported for chains that the wallet is not on, for assets that
+ * are not swapped for each other, and for wallets that a custodian holds.
+ */
+export function readSwap(
+  wallet: Pick<WalletRow, 'chain_type' | 'custody_provider' | 'address'>,
+  body: SwapBody,
+): WalletSwap {
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no swaps from here yet');
+  }
+  const terms = refusingTerms(() => readSwapTerms(wallet.chain_type, body));
+  return { ...terms, recipient: terms.recipient ?? wallet.address };
+}
+
+interface SwapInput {
+  readonly walletId: string;
+  readonly body: ExecuteWalletSwapRequest;
+  /** From `prepareSwap`. */
+  readonly planned: Planned<SwapPlan>;
+}
+
+/**
+ * Swaps an asset of a wallet. If the wallet has an owner, the owner or an additional signer must have signed the
+ * request, and every applicable policy must allow the body. All transactions of the swap are signed together with the
+ * action: on one EVM chain an exact approval, if needed, and the call of the router, which reverts beyond the slippage;
+ * otherwise the deposit to the exchange.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
+ * resource_conflict for a nonce that this wallet has already used; what `planSwap` throws.
+ */
+export async function executeWalletSwap(
+  context: OperationContext,
+  { walletId, body, planned }: SwapInput,
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'executeWalletSwap',
+    request: body,
+    decode() {
+      const terms = readSwap(wallet, body);
+      return { action: swapAction(body, terms, spentBy(terms, planned)), terms };
+    },
+    mayBeSigner: true,
+  });
+  const { terms } = use.decoded;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const plan = unwrapPlan(planned);
+  const { offer } = plan;
+  const sent = await sendSteps(context, wallet, {
+    ...{ type: 'swap', referenceId: body.reference_id, builds: plan.builds },
+    readsEffects: offer.by === 'route',
+  });
+  return beginWalletAction(context, wallet.id, {
+    ...{ type: 'swap', nonce: body.nonce, referenceId: body.reference_id },
+    details: detailsOf(wallet, terms, plan),
+    terms: offer.by === 'route' ? routeTerms(offer, plan) : { feeAsset: offer.source.asset },
+    steps: [...sent, ...(offer.by === 'route' ? [] : [exchangeStep(offer)])],
+  });
+}
+
+/**
+ * Asks who swaps and what it takes.
+ *
+ * @throws the verb's errors for a swap that cannot be executed.
+ */
+export async function prepareSwap(
+  context: PlanContext,
+  walletId: string,
+  body: ExecuteWalletSwapRequest,
+): Promise<SwapPlan> {
+  const wallet = await findWallet(context, walletId);
+  return planSwap(context, wallet, readSwap(wallet, body));
+}
+
+/** What policies judge: known from the request, or from the plan. */
+function spentBy(terms: WalletSwap, planned: Planned<SwapPlan>) {
+  const { source, recipient, rawAmount } = terms;
+  if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
+  const { rawInputMax, offer } = unwrapPlan(planned);
+  return { rawAmount: rawInputMax, decimals: offer.source.decimals, recipient };
+}
+
+function routeTerms({ source, route }: RouteOffer, { approved }: SwapPlan): SwapOutcomeTerms {
+  const { spent, received, spender } = route;
+  const { tokenAddress } = source;
+  if (approved === undefined || spender === null || tokenAddress === null) return { spent, received };
+  const allowance = { token_address: tokenAddress, spender, raw_amount: String(approved) };
+  return { spent, received, allowance };
+}
+
+/** The wire fields that describe the request. */
+function detailsOf(wallet: WalletRow, terms: WalletSwap, { offer, estimatedGas }: SwapPlan): object {
+  const { source, destination, recipient } = terms;
+  return {
+    caip2: source.chain.caip2,
+    input_token: source.tokenAddress ?? 'native',
+    output_token: destination.tokenAddress ?? 'native',
+    ...(destination.chain === source.chain ? {} : { destination_caip2: destination.chain.caip2 }),
+    ...(recipient === wallet.address ? {} : { destination_address: recipient }),
+    estimated_fees: offer.by === 'route' ? null : feesOf(offer.exchange),
+    estimated_gas: estimatedGas,
+  };
+}
+
+function exchangeStep({ exchange }: ExchangeOffer): NewExternalStep {
+  const { destination, quote } = exchange;
+  return {
+    ...{ type: 'external_transaction', kind: 'exchange', caip2: destination.chain.caip2 },
+    externalId: quote.id,
+    delivery: {
+      input_amount: String(quote.rawInput),
+      output_amount: String(quote.rawOutput),
+      fees: feesOf(exchange),
+    },
+  };
+}
+
+/** The estimate of a swap, in wire form. */
+export type SwapEstimate = SwapQuoteResponse;
+
+interface SwapQuoteInput {
+  readonly walletId: string;
+  /** From `prepareSwapQuote`. */
+  readonly planned: Planned<SwapEstimate>;
+}
+
+/**
+ * Quotes a swap.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; what `prepareSwapQuote` throws.
+ */
+export async function quoteWalletSwap(
+  context: OperationContext,
+  { walletId, planned }: SwapQuoteInput,
+): Promise<SwapQuoteResponse> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
+  return unwrapPlan(planned);
+}
+
+/**
+ * Asks the router or the exchange. The balance of the wallet does not matter.
+ *
+ * @throws what `readSwap` and `offerSwap` throw.
+ */
+export async function prepareSwapQuote(
+  context: PlanContext,
+  walletId: string,
+  body: QuoteWalletSwapRequest,
+): Promise<SwapEstimate> {
+  const wallet = await findWallet(context, walletId);
+  const terms = readSwap(wallet, body);
+  const offer = await offerSwap(context, wallet, terms);
+  const { source, destination } = terms;
+  const tokens = {
+    caip2: source.chain.caip2,
+    ...(destination.chain === source.chain ? {} : { destination_caip2: destination.chain.caip2 }),
+    input_token: source.tokenAddress ?? 'native',
+    output_token: destination.tokenAddress ?? 'native',
+  };
+  if (offer.by === 'route') {
+    const approvals = await routeApprovals(context, wallet, offer);
+    return { ...tokens, ...routeEstimate(offer, approvals.length) };
+  }
+  const gas = await estimateDepositGas(context, wallet, offer.exchange);
+  return {
+    ...tokens,
+    ...exchangeEstimate(terms, offer),
+    ...(gas === null ? {} : { estimated_gas: gas }),
+  };
+}
+
+// CHOICE: a quote is not simulated, because the wallet need not hold the input yet. Gas of common token contracts.
+const APPROVAL_GAS = 50_000n;
+const TOKEN_TRANSFER_GAS = '65000';
+const NATIVE_TRANSFER_GAS = '21000';
+
+function routeEstimate({ route }: RouteOffer, approvals: number) {
+  return {
+    input_amount: String(route.rawInput),
+    est_output_amount: String(route.rawOutput),
+    minimum_output_amount: String(route.rawOutputMin),
+    gas_estimate: String(route.gasUnits + APPROVAL_GAS * BigInt(approvals)),
+    expires_at: route.expiresAtSeconds,
+  };
+}
+
+const FULL_BPS = 10_000n;
+
+/** The exchange delivers exactly its quote or gives the deposit back, so every slippage is satisfied. */
+function exchangeEstimate({ amountType, slippageBps }: WalletSwap, { source, exchange }: ExchangeOffer) {
+  const { rawInput, rawOutput, expiresAtSeconds } = exchange.quote;
+  const isInput = amountType === 'exact_input';
+  const minimum = isInput ? (rawOutput * (FULL_BPS - BigInt(slippageBps))) / FULL_BPS : rawOutput;
+  return {
+    input_amount: String(rawInput),
+    est_output_amount: String(rawOutput),
+    minimum_output_amount: String(minimum),
+    gas_estimate: source.tokenAddress === null ? NATIVE_TRANSFER_GAS : TOKEN_TRANSFER_GAS,
+    estimated_fees: feesOf(exchange),
+    expires_at: expiresAtSeconds,
+  };
+}

@@ -1,0 +1,343 @@
+import assert from 'node:assert/strict';
+import {
+  fixesArrival,
+  readTransferTerms,
+  type TransferTerms,
+  transferAction,
+} from '../../../actions/transfer-terms.ts';
+import { type Decimal, decimalText, fromRaw } from '../../../assets/decimal.ts';
+import type { KnownAsset } from '../../../assets/known-assets.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  Gas,
+  QuoteWalletTransferRequest,
+  TransferQuoteResponse,
+  TransferRequest,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
+import { findToken } from '../../access/chains/chains.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import { refusingTerms } from '../../base/actions/action-refusals.ts';
+import { authorizeUse, signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { BuiltTransaction } from '../sending/broadcast.ts';
+import { callChain, insufficientFunds } from '../sending/call-chain.ts';
+import { sendSteps } from './external-steps.ts';
+import { gasOf } from './outcomes.ts';
+import { feesOf, type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
+import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
+import type { WalletActionRow } from './wallet-action.entity.ts';
+import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './wallet-action.ts';
+
+/** A transfer with all the chain data it needs. */
+export interface TransferPlan {
+  readonly asset: KnownAsset;
+  /** In base units. */
+  readonly rawAmount: bigint;
+  readonly estimatedGas: Gas | null;
+  /** The exchange that this transfer pays the deposit of. */
+  readonly exchange: PlannedExchange | undefined;
+  /** Builds the bytes, inside the database transaction that signs them. */
+  build(context: OperationContext): Promise<BuiltTransaction>;
+}
+
+/**
+ * Queries the chain for what a transfer needs, and checks that the wallet can afford it. Call it outside any database
+ * transaction.
+ *
+ * @throws ApiError invalid_data for an amount finer than the asset; not_supported; what `planExchange` throws;
+ * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
+ * chain cannot be reached.
+ */
+async function planTransfer(
+  context: PlanContext,
+  wallet: WalletRow,
+  terms: TransferTerms,
+): Promise<TransferPlan> {
+  const { chain } = terms.source;
+  const known = requireSource(context, terms);
+  const exchange = terms.isExchange ? await planExchange(context, wallet, terms) : undefined;
+  const { asset, rawAmount, to } =
+    exchange === undefined ? await readPlain(context, terms) : depositOf(exchange);
+  const [balance = 0n] = await callChain(known.balances(wallet.address, [asset.tokenAddress]));
+  if (balance < rawAmount) {
+    const { tokenAddress } = asset;
+    const payer = { caip2: chain.caip2, address: wallet.address, tokenAddress };
+    throw insufficientFunds({ ...payer, needed: rawAmount, balance });
+  }
+  const order = { asset, rawAmount, from: wallet.address, to };
+  const { estimatedFee, build } = await planSending(context, order);
+  return { asset, rawAmount, exchange, estimatedGas: gasOf(chain, estimatedFee), build };
+}
+
+/** The deposit to the exchange. */
+export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrder, 'from'> {
+  return { asset: source, rawAmount: quote.rawInput, to: quote.depositAddress };
+}
+
+/** Queries the chain for what moving an asset needs. */
+export function planSending(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
+  const { chain } = order.asset;
+  const sender = transferSenders[chain.chainType];
+  assert(sender !== undefined, `transfers on ${chain.name} were refused before`);
+  return sender(context, order);
+}
+
+/**
+ * The source chain, which must support transfers.
+ *
+ * @throws ApiError not_supported
+ */
+function requireSource(context: PlanContext, { source }: TransferTerms): AnyChain {
+  const { chain } = source;
+  if (transferSenders[chain.chainType] === undefined) {
+    throw new ApiError('not_supported', `/source/chain: no transfers on \`${chain.name}\` yet`);
+  }
+  const known = context.chains.find(chain.caip2);
+  if (known === undefined) {
+    throw new ApiError('not_supported', `/source/chain: the chain \`${chain.name}\` is not configured here`);
+  }
+  return known;
+}
+
+async function readPlain(context: PlanContext, terms: TransferTerms): Promise<Omit<TransferOrder, 'from'>> {
+  const { source, amount, amountPointer, destination } = terms;
+  const asset =
+    'asset' in source ? source : await callChain(findToken(context, source.chain, source.tokenAddress));
+  return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
+}
+
+/** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
+export async function estimateDepositGas(
+  context: PlanContext,
+  wallet: WalletRow,
+  exchange: PlannedExchange,
+): Promise<Gas | null> {
+  try {
+    const { estimatedFee } = await planSending(context, { ...depositOf(exchange), from: wallet.address });
+    return gasOf(exchange.source.chain, estimatedFee);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/**
+ * Reads the body of a transfer or of a transfer quote.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an
+ * asset that is not on it.
+ */
+function readTransfer(
+  { chain_type: chainType, custody_chain: held }: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
+  body: TransferRequest | QuoteWalletTransferRequest,
+): TransferTerms {
+  const terms = refusingTerms(() => readTransferTerms(chainType, body));
+  if (held !== null && held !== terms.source.chain.name) {
+    throw new ApiError('not_supported', `/source/chain: the custodian holds this wallet on \`${held}\``);
+  }
+  return terms;
+}
+
+/**
+ * The action that policies evaluate for a transfer that is not executed.
+ *
+ * @throws ApiError as `readTransfer`; not_supported for an exchange that has to be asked what it costs.
+ */
+export function decodeTransfer(chainType: string, body: TransferRequest): PolicyAction {
+  return refusingTerms(() => transferAction(body, readTransferTerms(chainType, body)));
+}
+
+export interface QuotePlan {
+  readonly exchange: PlannedExchange;
+  readonly gas: Gas | null;
+}
+
+interface QuoteInput {
+  readonly walletId: string;
+  readonly body: QuoteWalletTransferRequest;
+  /** From `prepareQuote`. */
+  readonly planned: Planned<QuotePlan>;
+}
+
+/**
+ * Quotes a transfer that arrives as another asset or on another chain.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data for a plain transfer; not_supported; what
+ * `planExchange` throws.
+ */
+export async function quoteWalletTransfer(
+  context: OperationContext,
+  { walletId, body, planned }: QuoteInput,
+): Promise<TransferQuoteResponse> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
+  const { exchange, gas } = unwrapPlan(planned);
+  const { source, destination, quote } = exchange;
+  return {
+    source: body.source,
+    destination: body.destination,
+    amount_type: body.amount_type ?? 'exact_input',
+    estimated_input_amount: decimalText(fromRaw(quote.rawInput, source.decimals)),
+    estimated_output_amount: decimalText(fromRaw(quote.rawOutput, destination.decimals)),
+    estimated_fees: feesOf(exchange),
+    ...(gas === null ? {} : { estimated_gas: gas }),
+    expires_at: quote.expiresAtSeconds,
+  };
+}
+
+/**
+ * Queries the exchange and the chain.
+ *
+ * @throws what the verb throws for a quote that cannot be given.
+ */
+export async function prepareQuote(
+  context: PlanContext,
+  walletId: string,
+  body: QuoteWalletTransferRequest,
+): Promise<QuotePlan> {
+  const wallet = await findWallet(context, walletId);
+  const terms = readTransfer(wallet, body);
+  if (!terms.isExchange) {
+    throw invalidField('/destination', 'a plain transfer needs no quote: expected another asset or chain');
+  }
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no transfers from here yet');
+  }
+  requireSource(context, terms);
+  const exchange = await planExchange(context, wallet, terms);
+  return { exchange, gas: await estimateDepositGas(context, wallet, exchange) };
+}
+
+interface TransferInput {
+  readonly walletId: string;
+  readonly body: TransferRequest;
+  /** From `prepareTransfer`. */
+  readonly planned: Planned<TransferPlan>;
+}
+
+/**
+ * Transfers an asset out of a wallet. If the wallet has an owner, the owner or an additional signer must have signed
+ * the request, and every applicable policy must allow the body. The transaction is signed and stored together with
+ * the action in one database transaction and broadcast after the commit; the job that follows transactions broadcasts
+ * the same bytes until the chain has them, so a crash at any point neither loses the transfer nor repeats it. A
+ * transfer to another asset or chain pays the exchange's deposit, and the exchange's quote is stored with the action.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
+ * resource_conflict for a nonce that this wallet has already used; what `planTransfer` throws.
+ */
+export async function transferFromWallet(
+  context: OperationContext,
+  { walletId, body, planned }: TransferInput,
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'transferFromWallet',
+    request: body,
+    decode() {
+      const terms = readTransferBody(wallet, body);
+      // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
+      const spent = fixesArrival(terms) ? spentBy(unwrapPlan(planned)) : undefined;
+      return { action: transferAction(body, terms, spent), terms };
+    },
+    mayBeSigner: true,
+  });
+  const { terms } = use.decoded;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const transfer = unwrapPlan(planned);
+  const sent = await sendSteps(context, wallet, {
+    type: 'transfer',
+    referenceId: body.reference_id,
+    builds: [transfer.build],
+  });
+  return beginWalletAction(context, wallet.id, {
+    type: 'transfer',
+    nonce: body.nonce,
+    referenceId: body.reference_id,
+    details: detailsOf(body, terms, transfer),
+    steps: [...sent, ...(transfer.exchange === undefined ? [] : [exchangeStep(transfer.exchange)])],
+  });
+}
+
+/**
+ * Queries the chain for what a transfer needs.
+ *
+ * @throws the verb's errors for a transfer that cannot be executed.
+ */
+export async function prepareTransfer(
+  context: PlanContext,
+  walletId: string,
+  body: TransferRequest,
+): Promise<TransferPlan> {
+  const wallet = await findWallet(context, walletId);
+  return planTransfer(context, wallet, readTransferBody(wallet, body));
+}
+
+/**
+ * Reads the body of a transfer as far as possible without chain calls.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported.
+ */
+export function readTransferBody(wallet: WalletRow, body: TransferRequest): TransferTerms {
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no transfers from here yet');
+  }
+  if (body.custody_options !== undefined) {
+    throw invalidField('/custody_options', 'expected none: no custodian holds this wallet');
+  }
+  const terms = readTransfer(wallet, body);
+  if (terms.appFeeBps > 0 && !terms.isExchange) {
+    // CHOICE: fees are deducted from what an exchange delivers; a plain transfer arrives in full.
+    throw new ApiError('not_supported', '/fee_configuration: no fee is taken from a plain transfer');
+  }
+  return terms;
+}
+
+/** The wire fields that describe the request. */
+function detailsOf(body: TransferRequest, terms: TransferTerms, plan: TransferPlan): object {
+  const { asset, exchange } = plan;
+  const named = 'asset' in body.source;
+  return {
+    ...(named
+      ? { source_asset: asset.asset }
+      : { source_asset_address: asset.tokenAddress, source_asset_decimals: asset.decimals }),
+    source_chain: asset.chain.name,
+    source_amount: decimalText(spentBy(plan)),
+    destination_address: body.destination.address,
+    ...(exchange === undefined ? {} : arrivalOf(exchange)),
+    amount_type: terms.amountType,
+    estimated_gas: plan.estimatedGas,
+    estimated_fees: exchange === undefined ? [] : feesOf(exchange),
+  };
+}
+
+function spentBy({ asset, rawAmount }: TransferPlan): Decimal {
+  return fromRaw(rawAmount, asset.decimals);
+}
+
+/** The destination fields that differ from the source. */
+function arrivalOf({ source, destination }: PlannedExchange): object {
+  return {
+    ...(destination.asset === source.asset ? {} : { destination_asset: destination.asset }),
+    ...(destination.chain === source.chain ? {} : { destination_chain: destination.chain.name }),
+  };
+}
+
+function exchangeStep(exchange: PlannedExchange): NewExternalStep {
+  const { destination, quote } = exchange;
+  return {
+    type: 'external_transaction',
+    kind: 'exchange',
+    caip2: destination.chain.caip2,
+    externalId: quote.id,
+    delivery: {
+      destination_amount: decimalText(fromRaw(quote.rawOutput, destination.decimals)),
+      fees: feesOf(exchange),
+    },
+  };
+}

@@ -1,0 +1,270 @@
+import { sql } from 'kysely';
+import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
+import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import type { Tables } from '../../tables.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { actionTypeOf } from './action-types.ts';
+import { WalletActionEntity, type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
+import { type ExternalKind, type StoredStep, stepView } from './wallet-action-steps.ts';
+
+/** An action in wire form, with its steps when given. */
+export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
+  const fields = fieldsOf(row, steps);
+  for (const field of actionTypeOf(row.type).onlyInEvents ?? []) delete fields[field];
+  return fields as unknown as WalletActionResponse;
+}
+
+function fieldsOf(row: WalletActionRow, steps?: readonly StoredStep[]): Record<string, unknown> {
+  return {
+    id: row.id,
+    type: row.type,
+    wallet_id: row.wallet_id,
+    status: row.status,
+    created_at: new Date(row.created_at_ms).toISOString(),
+    reference_id: row.reference_id,
+    ...actionTypeOf(row.type).ifNotStored,
+    ...JSON.parse(row.details),
+    ...(row.outcome === null ? actionTypeOf(row.type).pending : JSON.parse(row.outcome)),
+    ...(steps === undefined ? {} : { steps: steps.map(stepView) }),
+  };
+}
+
+const endFields = { succeeded: 'completed_at', rejected: 'rejected_at', failed: 'failed_at' } as const;
+
+/** The event type for an action's current status. */
+export function actionEventType({ type, status }: WalletActionRow): string {
+  return actionTypeOf(type).events[status];
+}
+
+/** The event payload of an action. */
+export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
+  const { id, type, ...shown } = fieldsOf(row, steps);
+  const { notInEvents, onlyInSuccess = [] } = actionTypeOf(row.type);
+  for (const field of notInEvents) delete shown[field];
+  if (row.status !== 'succeeded') for (const field of onlyInSuccess) delete shown[field];
+  const { status, ended_at_ms: endedAtMs } = row;
+  return {
+    ...shown,
+    wallet_action_id: id,
+    action_type: type,
+    ...(status === 'pending' || endedAtMs === null
+      ? {}
+      : { [endFields[status]]: new Date(endedAtMs).toISOString() }),
+  };
+}
+
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
+interface NewWalletAction {
+  readonly type: WalletActionType;
+  readonly nonce: string | undefined;
+  readonly referenceId: string | undefined;
+  /** The type's own wire fields. */
+  readonly details: object;
+  /** What the type's outcome is computed from and no response shows. Integers as decimal text. */
+  readonly terms?: object | undefined;
+  readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
+}
+
+/** A transaction that is signed and stored. */
+export interface NewTransactionStep {
+  /** The contract's name of its kind. */
+  readonly type: string;
+  readonly transactionId: string;
+  /** Whether the outcome depends on what it moves: it is read before the action ends. */
+  readonly readsEffects?: boolean | undefined;
+}
+
+/** A step that another system does after the deposit, which is the previous step. */
+export interface NewExternalStep {
+  readonly type: 'external_transaction';
+  readonly kind: ExternalKind;
+  /** Its id there, by which `follow-external-steps` asks about it. */
+  readonly externalId: string;
+  /** The chain of the payment; null for a payment by a bank. */
+  readonly caip2: string | null;
+  /** The wire fields of the action that change when it is done. */
+  readonly delivery: object;
+}
+
+/**
+ * Stores a new action with its steps and records its event.
+ *
+ * @throws ApiError resource_conflict when another request has used this nonce.
+ */
+export async function beginWalletAction(
+  context: OperationContext,
+  walletId: string,
+  action: NewWalletAction,
+): Promise<WalletActionRow> {
+  const row: WalletActionRow = {
+    id: context.ids.uuid(),
+    app_id: context.app.id,
+    wallet_id: walletId,
+    type: action.type,
+    status: 'pending',
+    nonce: action.nonce ?? null,
+    reference_id: action.referenceId ?? null,
+    details: JSON.stringify(action.details),
+    terms: action.terms === undefined ? null : JSON.stringify(action.terms),
+    outcome: null,
+    created_at_ms: context.nowMs,
+    ended_at_ms: null,
+  };
+  const database = context.em.getKysely<Tables>();
+  // INVARIANT: a unique index over wallet and nonce admits exactly one of several concurrent requests.
+  const { numInsertedOrUpdatedRows } = await database
+    .insertInto('wallet_actions')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow();
+  if (numInsertedOrUpdatedRows !== 1n) throw nonceSeen();
+  await database
+    .insertInto('wallet_action_steps')
+    .values(
+      action.steps.map((step, position) => ({
+        ...{ action_id: row.id, position, type: step.type },
+        ...('externalId' in step
+          ? externalColumns(step, context.nowMs)
+          : transactionColumns(step, context.nowMs)),
+      })),
+    )
+    .execute();
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: actionEventType(row),
+    payload: actionEvent(row),
+  });
+  return row;
+}
+
+const transactionColumns = ({ transactionId, readsEffects }: NewTransactionStep, nowMs: number) => ({
+  transaction_id: transactionId,
+  ...{ external_kind: null, external_id: null, external_status: null, caip2: null, delivery: null },
+  next_check_at_ms: readsEffects === true ? nowMs : null,
+});
+
+const externalColumns = ({ kind, externalId, caip2, delivery }: NewExternalStep, nowMs: number) => ({
+  transaction_id: null,
+  ...{ external_kind: kind, external_id: externalId, external_status: 'waiting' },
+  ...{ caip2, delivery: JSON.stringify(delivery) },
+  next_check_at_ms: nowMs,
+});
+
+/**
+ * Refuses a nonce the wallet has already used, before any chain call or signature.
+ *
+ * @throws ApiError resource_conflict
+ */
+export async function requireFreshNonce(
+  { em }: Pick<OperationContext, 'em'>,
+  walletId: string,
+  nonce: string | undefined,
+): Promise<void> {
+  if (nonce === undefined) return;
+  const seen = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_actions')
+    .select('id')
+    .where('wallet_id', '=', walletId)
+    .where('nonce', '=', nonce)
+    .executeTakeFirst();
+  if (seen !== undefined) throw nonceSeen();
+}
+
+function nonceSeen(): ApiError {
+  return new ApiError('resource_conflict', '/nonce: the wallet has seen this nonce', {
+    headers: { 'x-should-retry': 'false' },
+  });
+}
+
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
+type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+const MAX_PAGE = 100;
+
+/**
+ * An action of a wallet. CHOICE: also for archived wallets, because their pending transactions still complete.
+ *
+ * @throws ApiError not_found, also for an action of another wallet.
+ */
+export async function findWalletAction(
+  context: FindContext,
+  walletId: string,
+  actionId: string,
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId, { includeArchived: true });
+  const row = await selectAction(context, wallet.id, actionId);
+  if (row === undefined) throw notFound('Wallet action');
+  return row;
+}
+
+/**
+ * One page of a wallet's actions, newest first.
+ *
+ * @param options `cursor`: the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @throws ApiError not_found; invalid_data for a cursor of no action of the wallet.
+ */
+export async function listWalletActions(
+  context: FindContext,
+  walletId: string,
+  options: {
+    cursor?: string | undefined;
+    limit?: number | undefined;
+    type?: WalletActionType | undefined;
+  },
+): Promise<{ actions: WalletActionRow[]; nextCursor: string | null }> {
+  const { cursor, type, limit = MAX_PAGE } = options;
+  const wallet = await findWallet(context, walletId, { includeArchived: true });
+  let query = context.em
+    .getKysely<Tables>()
+    .selectFrom('wallet_actions')
+    .select(walletActionColumns)
+    .where('wallet_id', '=', wallet.id)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    // One row more than requested shows whether another page follows.
+    .limit(limit + 1);
+  if (type !== undefined) query = query.where('type', '=', type);
+  if (cursor !== undefined) {
+    const last = await selectAction(context, wallet.id, cursor);
+    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+    query = query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${last.id})`);
+  }
+  const rows = (await query.execute()) as WalletActionRow[];
+  const actions = rows.slice(0, limit);
+  return { actions, nextCursor: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
+}
+
+async function selectAction(
+  { em }: FindContext,
+  walletId: string,
+  id: string,
+): Promise<WalletActionRow | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_actions')
+    .select(walletActionColumns)
+    .where('id', '=', id)
+    .where('wallet_id', '=', walletId)
+    .executeTakeFirst();
+  return row as WalletActionRow | undefined;
+}
+
+/**
+ * One page of the wallet actions of all wallets and apps, newest first. For a sandbox: no index has this order.
+ *
+ * @throws ApiError invalid_data for an unknown cursor.
+ */
+export async function listEveryWalletAction(
+  em: OperationContext['em'],
+  { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
+) {
+  const after = cursor === undefined ? undefined : await em.findOne(WalletActionEntity, { id: cursor });
+  if (after === null) throw invalidQuery('cursor', 'expected `next_cursor` of an earlier page');
+  return findPage(em, WalletActionEntity, {}, { after, limit });
+}

@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict';
+import { withoutSuffix } from '../../../actions/account-calls.ts';
+import { decodeRpcAction, transactionUnits } from '../../../actions/decode-action.ts';
+import { decodeRawSignAction, decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
+import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  RawSignRequest,
+  RawSignResponse,
+  UnsignedEthereumTransaction,
+  WalletRpcRequest,
+  WalletRpcResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { type Planned, unwrapPlan } from '../../../planned.ts';
+import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
+import { decodeBatch, encodeBatch } from '../../../signing/ethereum/batch-executor.ts';
+import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
+import { wrapForDeployment } from '../../../signing/ethereum/light-account.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../../../signing/ethereum/sign-transaction.ts';
+import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
+import type { RawSignParams } from '../../../signing/raw-sign.ts';
+import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
+import { asSigningRefusal } from '../../base/actions/action-refusals.ts';
+import { sendBuilt } from '../../money/sending/broadcast.ts';
+import { withSuffix } from '../../money/sending/plan-ethereum.ts';
+import type { PlannedSend, RpcRequest } from '../../money/sending/rpc-sender.ts';
+import { readCall } from '../../money/sending/send-calls.ts';
+import { suffixed } from '../../money/sending/send-operation.ts';
+import { isSparkQuestion } from '../../money/spark/spark.ts';
+import { sparkSenders } from '../../money/spark/spark-senders.ts';
+import { authorizeUse, signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';
+import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
+import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { exportWallet } from './export-wallet.ts';
+import { type DecodedRpc, fillAuthorizationNonce, type RpcPlan } from './plan-rpc.ts';
+import { isSendingRequest, type SendingMethod } from './rpc-senders.ts';
+
+/**
+ * Builds a planned transaction; once policies have allowed its bytes, signs it and schedules the broadcast for after
+ * the commit.
+ *
+ * @throws SigningInputError; from `perform` what `sendBuilt` throws.
+ */
+async function decodeSend(
+  context: OperationContext,
+  wallet: WalletRow,
+  send: PlannedSend,
+): Promise<DecodedRpc> {
+  const { transaction, options, answer } = await send.build(context);
+  return {
+    action: transaction.action,
+    async perform(record) {
+      // Recorded before the broadcast is scheduled, so that a refusal after the commit does not hide the use.
+      await record();
+      return answer(await sendBuilt(context, wallet, transaction, options));
+    },
+  };
+}
+
+type SignaturePlan = Extract<RpcPlan, { kind: 'signature' }>;
+type SignatureRequest = Extract<WalletRpcRequest, { method: OfflineMethod; params: object }>;
+
+interface RpcInput {
+  readonly walletId: string;
+  readonly request: WalletRpcRequest;
+  /** From `prepareRpc`. */
+  readonly planned: Planned<RpcPlan>;
+}
+
+/**
+ * Runs one rpc method with a wallet's key, including broadcasts. If the wallet has an owner, the owner or an
+ * additional signer must have signed the request, and every applicable policy must allow it. The request's `address`,
+ * `chain_type` and `wallet_id` are informational and have no effect.
+ *
+ * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
+ * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes of
+ * `requireOwner`; policy_violation.
+ */
+export async function signWithWallet(
+  context: OperationContext,
+  { walletId, request, planned }: RpcInput,
+): Promise<WalletRpcResponse> {
+  const wallet = await findWalletWithKey(context, walletId);
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
+  try {
+    requireRpcMethod(wallet.chain_type as ChainType, request.method);
+    return (await answer(context, wallet, { request, planned })) as WalletRpcResponse;
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+}
+
+async function answer(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { request, planned }: Omit<RpcInput, 'walletId'>,
+): Promise<{ method: string; data: unknown }> {
+  const { method } = request;
+  if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
+    const params = { ...request.params, export_seed_phrase: method === 'exportSeedPhrase' };
+    return { method, data: await exportWallet(context, wallet.id, params, '/params') };
+  }
+  if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
+    // CHOICE: 400 and not 501, which clients would retry.
+    throw new ApiError('not_supported', `/method: \`${method}\` is not implemented yet`);
+  }
+  const use = await authorizeUse(context, wallet, {
+    operation: 'walletRpc',
+    request,
+    decode: () => decodeRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
+    mayBeSigner: true,
+  });
+  return { method, data: await use.decoded.perform(use.record) };
+}
+
+function decodeRpc(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { request, plan }: { readonly request: WalletRpcRequest; readonly plan: RpcPlan },
+): Promise<DecodedRpc> {
+  switch (plan.kind) {
+    case 'send':
+      return decodeSend(context, wallet, plan.send);
+    case 'spark':
+      return decodeQuestion(request, plan.answer);
+    case 'signature':
+      assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
+      return decodeSignature(context, wallet, { request, ...plan });
+  }
+}
+
+/**
+ * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers
+ * that may use the wallet.
+ */
+async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+  return {
+    action: await decodeRpcAction(request),
+    async perform(record) {
+      await record();
+      return answer;
+    },
+  };
+}
+
+async function decodeSignature(
+  context: OperationContext,
+  wallet: FoundWallet,
+  {
+    request,
+    pendingCount,
+    smartAccount,
+  }: { request: SignatureRequest } & Pick<SignaturePlan, 'pendingCount' | 'smartAccount'>,
+): Promise<DecodedRpc> {
+  const { method } = request;
+  const filled =
+    method === 'eth_sign7702Authorization'
+      ? await fillAuthorizationNonce(context, wallet, { params: request.params, pendingCount })
+      : request.params;
+  const params = smartAccount === undefined ? filled : { ...filled, smart_account: smartAccount.verifying };
+  const decoding = decodeRpcAction(request);
+  const action = decoding instanceof Promise ? await decoding : decoding;
+  return {
+    action: unfoldBatches(action, callingAccount(request, wallet.address)),
+    onlySigns: true,
+    async perform(record) {
+      // The contract has checked the params against the method's own schema.
+      const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
+      await record();
+      if (smartAccount === undefined || smartAccount.isDeployed) return data;
+      const { signature } = data as { readonly signature: string };
+      return { ...data, signature: wrapForDeployment(smartAccount.factory, wallet.address, signature) };
+    },
+  };
+}
+
+function isSignatureRequest(request: WalletRpcRequest): request is SignatureRequest {
+  return isOfflineMethod(request.method) && 'params' in request;
+}
+
+type Readers = {
+  readonly [Method in Exclude<SendingMethod, keyof typeof sparkSenders>]: (
+    request: RpcRequest<Method>,
+  ) => Promise<readonly ActionUnit[]>;
+};
+
+/**
+ * The action of a send request, decoded without its chain. Policies do not look at the fields the chain fills in
+ * (nonce, gas, fees, blockhash, reference block), so the decision is the same as on execution.
+ *
+ * @throws SigningInputError and ApiError: the codes for requests that could not be sent.
+ */
+export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
+  // Spark movements are not decoded: only rules for every method apply to them.
+  if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
+  const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
+  return { method: request.method, units: await read(request) };
+}
+
+const readers: Readers = {
+  async eth_sendTransaction({ caip2, params, experimental_data_suffix: dataSuffix }) {
+    const given = withSuffix({ transaction: params.transaction, dataSuffix });
+    const filled = { ...typeOf(given), nonce: 0, ...given, chain_id: Number(evmChainId(caip2)) };
+    const prepared = await prepareEthereumTransaction(filled as EthereumTransaction);
+    const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+    return withoutSuffix(units, dataSuffix);
+  },
+  async wallet_sendCalls({ caip2, params, sponsor, experimental_data_suffix: dataSuffix }) {
+    const chainId = evmChainId(caip2);
+    const calls = params.calls.map((call, index) => readCall(call, `/calls/${index}`));
+    const isOperation = sponsor === true;
+    const units = (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
+      label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
+      // A suffix is appended to the whole batch, outside any call, or to the operation's last call.
+      ethereumCall: {
+        ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
+        chainId,
+      },
+    }));
+    return isOperation ? withoutSuffix(units, dataSuffix) : units;
+  },
+  async signAndSendTransaction({ params }) {
+    return decodeSolanaUnits(params.transaction);
+  },
+  async tron_sendTransaction({ params: { raw_data: rawData } }) {
+    const block = { ref_block_bytes: '0000', ref_block_hash: '0000000000000000', expiration: 0 };
+    const bytes = encodeTronRawData({ ...block, ...rawData } as TronRawData);
+    return decodeTronUnits(bytes) ?? [{ label: 'transaction', undecodable: 'of another kind' }];
+  },
+};
+
+/** Only an authorization list determines the type; everything else is read as type 2. */
+function typeOf(transaction: UnsignedEthereumTransaction): { type?: number } {
+  if (transaction.type !== undefined) return {};
+  if ('authorization_list' in transaction) return { type: 4 };
+  return 'gas_price' in transaction ? { type: 0 } : { type: 2 };
+}
+
+function evmChainId(caip2: string): bigint {
+  const [, reference] = /^eip155:([0-9]{1,16})$/.exec(caip2) ?? [];
+  if (reference === undefined)
+    throw invalidField('/caip2', `expected \`eip155:\` and a chain id, got \`${caip2}\``);
+  return BigInt(reference);
+}
+
+/**
+ * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
+ *
+ * @throws ApiError not_found; invalid_data for a payload the chain does not support; not_supported for a custodial
+ * wallet; the codes of `requireOwner`; policy_violation.
+ */
+export async function rawSignWithWallet(
+  context: OperationContext,
+  walletId: string,
+  request: RawSignRequest,
+): Promise<RawSignResponse> {
+  const wallet = await findWalletWithKey(context, walletId);
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet does not support raw_sign');
+  const chainType = wallet.chain_type as ChainType;
+  const input = request.params as RawSignParams;
+  try {
+    const use = await authorizeUse(context, wallet, {
+      operation: 'rawSignWallet',
+      request,
+      decode: () => ({ action: decodeRawSignAction(chainType, input) }),
+      mayBeSigner: true,
+    });
+    const signature = await signWithWalletKey(context, wallet, { method: 'raw_sign', params: input });
+    await use.record();
+    return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+}

@@ -1,0 +1,149 @@
+import { ApiError, notFound } from '../../../errors.ts';
+import type {
+  OAuthGrant as GrantView,
+  OAuthMetadata,
+  OAuthTokenSuccessResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, RequestProof } from '../../../operation-context.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { readAppSettings } from '../../access/apps/app-settings.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { getUser } from '../../access/user-records/find-user.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { issueAccessToken, TOKEN_LIFETIME_SECONDS } from '../tokens/access-tokens.ts';
+import { type OauthGrant, OauthGrantEntity } from '../tokens/session.entity.ts';
+import { UserKeyEntity } from '../user-keys/user-key.entity.ts';
+import { drawSecret, hashOfSecret } from './device-codes.ts';
+import { OauthRefreshTokenEntity } from './oauth.entity.ts';
+
+/** CHOICE: the list has no pages, so it ends here. */
+const MAX_LISTED = 1_000;
+
+/** The grants in force, newest first: those of the caller, or all of the app for its secret. */
+export async function listGrants({ app, em, proof }: OperationContext): Promise<GrantView[]> {
+  const grants = await em.find(
+    OauthGrantEntity,
+    { appId: app.id, ...(proof.userId === undefined ? {} : { userId: proof.userId }), revokedAtMs: null },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' }, limit: MAX_LISTED },
+  );
+  return grants.map((grant) => ({
+    id: grant.id,
+    grant_type: 'device_code',
+    created_at: new Date(grant.createdAtMs).toISOString(),
+    last_used_at: new Date(grant.lastUsedAtMs).toISOString(),
+  }));
+}
+
+/**
+ * Revokes a grant of the caller, or any of the app for its secret.
+ *
+ * @throws ApiError not_found also for a grant that was already revoked.
+ */
+export async function revokeGrant(context: OperationContext, grantId: string): Promise<void> {
+  const { app, em, proof } = context;
+  const where = { id: lookupKey(grantId), appId: app.id };
+  const grant = await em.findOne(OauthGrantEntity, where, lockForUpdate);
+  const isOwn = proof.userId === undefined || grant?.userId === proof.userId;
+  if (grant === null || grant.revokedAtMs !== null || !isOwn) throw notFound('Grant');
+  await endGrant(context, grant);
+}
+
+/**
+ * Ends a grant: nothing refreshes it, and no key signs for it any more. CHOICE: the keys end at once, although the access
+ * token that they were obtained with lives on for up to an hour.
+ */
+async function endGrant(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  grant: OauthGrant,
+): Promise<void> {
+  grant.revokedAtMs = nowMs;
+  await em.flush();
+  await em.nativeDelete(UserKeyEntity, { sessionId: grant.id });
+}
+
+/** The next pair of tokens of a grant. Its earlier refresh token must have been used. */
+export async function issueGrantTokens(
+  context: OperationContext,
+  grant: OauthGrant,
+): Promise<OAuthTokenSuccessResponse> {
+  const refreshToken = `rt_${drawSecret(context.entropy)}`;
+  context.em.create(OauthRefreshTokenEntity, {
+    id: hashOfSecret(refreshToken),
+    grantId: grant.id,
+    createdAtMs: context.nowMs,
+    usedAtMs: null,
+  });
+  await context.em.flush();
+  return {
+    access_token: await issueAccessToken(context, { userId: grant.userId, sessionId: grant.id }),
+    token_type: 'Bearer',
+    expires_in: TOKEN_LIFETIME_SECONDS,
+    refresh_token: refreshToken,
+  };
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/**
+ * Exchanges the refresh token of a grant for the next pair of tokens.
+ *
+ * CHOICE: a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2): the
+ * server cannot know which of the two callers stole it.
+ *
+ * @throws ApiError invalid_grant
+ */
+export async function refreshGrant(
+  context: OperationContext,
+  refreshToken: string,
+): Promise<OAuthTokenSuccessResponse> {
+  const { em, nowMs } = context;
+  const id = hashOfSecret(refreshToken);
+  const known = await em.findOne(OauthRefreshTokenEntity, { id });
+  if (known === null) throw new ApiError('invalid_grant');
+  // INVARIANT: refreshes of a grant wait for each other, so only one of them uses the token.
+  const grant = await findGrantForUpdate(context, known.grantId);
+  const token = await em.findOne(OauthRefreshTokenEntity, { id }, lockForUpdate);
+  if (grant === null || token === null || grant.revokedAtMs !== null) throw new ApiError('invalid_grant');
+  if (token.usedAtMs !== null) {
+    await endGrant(context, grant);
+    throw new ApiError('invalid_grant', 'the refresh token was used before: its grant is revoked', {
+      keepsChanges: true,
+    });
+  }
+  await requireLive(context, grant);
+  token.usedAtMs = nowMs;
+  grant.lastUsedAtMs = nowMs;
+  await em.flush();
+  return issueGrantTokens(context, grant);
+}
+
+function findGrantForUpdate({ app, em }: OperationContext, id: string): Promise<OauthGrant | null> {
+  return em.findOne(OauthGrantEntity, { id, appId: app.id }, lockForUpdate);
+}
+
+/** Refuses a grant that was not used for too long or is too old, and one of a frozen user. */
+async function requireLive(context: OperationContext, grant: OauthGrant): Promise<void> {
+  const { refresh_idle_days: idleDays, grant_days: grantDays } = readAppSettings(
+    (await findApp(context.em, context.app.id)).settings,
+  ).device_flow;
+  const idleMs = context.nowMs - grant.lastUsedAtMs;
+  const ageMs = context.nowMs - grant.createdAtMs;
+  if (idleMs >= idleDays * DAY_MS || ageMs >= grantDays * DAY_MS) {
+    throw new ApiError('invalid_grant', 'the grant has expired');
+  }
+  const user = await getUser(context, grant.userId);
+  if (user === undefined || user.row.frozen_at_ms !== null) throw new ApiError('invalid_grant');
+}
+
+/** The metadata of the server under the host that the request was sent to. Source: RFC 8414 section 2. */
+export function oauthMetadata({ urlOf }: Pick<RequestProof, 'urlOf'>): OAuthMetadata {
+  return {
+    issuer: urlOf(''),
+    token_endpoint: urlOf('/api/oauth/v2/token'),
+    device_authorization_endpoint: urlOf('/api/oauth/v2/device_authorization'),
+    response_types_supported: [],
+    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+    service_documentation: urlOf('/docs'),
+  };
+}

@@ -1,0 +1,227 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { ApiError, notFound } from '../../../errors.ts';
+import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
+import { olderThan } from '../../../storage/keyset-cursor.ts';
+import {
+  findUser,
+  getUser,
+  type StoredUser,
+  type UserContext,
+  withAccountsOfAll,
+} from '../../access/user-records/find-user.ts';
+import { userColumns } from '../../access/user-records/user.entity.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
+import { type LinkedAccountRecord, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+const MAX_PAGE = 100;
+
+interface UserPage {
+  readonly users: StoredUser[];
+  readonly nextCursor: string | null;
+}
+
+/**
+ * One page of the app's users, newest first.
+ *
+ * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @throws ApiError invalid_data for a cursor of no user.
+ */
+export async function listUsers(
+  context: UserContext,
+  { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
+): Promise<UserPage> {
+  const query = context.em
+    .getKysely<Tables>()
+    .selectFrom('users')
+    .select(userColumns)
+    .where('app_id', '=', context.app.id)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    // One extra row shows whether another page follows.
+    .limit(limit + 1);
+  const rows = await (cursor === undefined
+    ? query
+    : query.where(olderThan(await readCursor(context, cursor), cursor))
+  ).execute();
+  const page = rows.slice(0, limit);
+  return {
+    users: await withAccountsOfAll(context, page),
+    nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+/** The creation time of a cursor's user, Unix ms. The user may have been deleted since. */
+async function readCursor({ app, em }: UserContext, cursor: string): Promise<number> {
+  if (/^did:service:[a-z0-9]{1,64}$/.test(cursor)) {
+    for (const table of ['users', 'deleted_users'] as const) {
+      const row = await em
+        .getKysely<Tables>()
+        .selectFrom(table)
+        .select('created_at_ms')
+        .where('id', '=', cursor)
+        .where('app_id', '=', app.id)
+        .executeTakeFirst();
+      if (row !== undefined) return row.created_at_ms;
+    }
+  }
+  const message = 'expected the `next_cursor` of a previous page';
+  throw new ApiError('invalid_data', `cursor: ${message}`, {
+    data: { issues: [{ in: 'query', pointer: '/cursor', message }] },
+  });
+}
+
+// The longest e-mail address. CHOICE: longer texts are found only by their own look-up, not by search.
+const MAX_TERM_BYTES = 254;
+
+/** The account members with a name or address, besides the unique subject. */
+const namedMembers = ['email', 'name', 'display_name'] as const;
+
+/** The search terms of an account, in index form. */
+export function searchTermsOf({ subject, username, details }: LinkedAccountRecord): Uint8Array[] {
+  const texts = [subject, username, ...namedMembers.map((name) => details[name])];
+  const terms = texts.flatMap((text) => (typeof text === 'string' ? (toSearchTerm(text) ?? []) : []));
+  return [...new Map(terms.map((term) => [term.toString('hex'), term])).values()];
+}
+
+/** A text in index form; undefined when it is empty or too long. */
+export function toSearchTerm(text: string): Buffer | undefined {
+  const term = Buffer.from(isPhoneNumber(text) ? text.replace(/[^+0-9]/g, '') : text.toLowerCase());
+  return term.length > 0 && term.length <= MAX_TERM_BYTES ? term : undefined;
+}
+
+// Phone numbers are compared without spaces and dashes.
+function isPhoneNumber(text: string): boolean {
+  return /^\+[0-9 ().-]+$/.test(text);
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+// CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
+const MAX_MATCHES = 1000;
+
+// The most values in one statement; databases allow a few thousand parameters.
+const MAX_VALUES = 500;
+
+/** A matching user, with the ranking among several matches. */
+interface Match {
+  readonly user_id: string;
+  readonly user_created_at_ms: number;
+}
+
+/**
+ * The user who matches a term or one of the identifiers; of several, the one created last.
+ *
+ * CHOICE: a term matches an id, address, number or name that equals it or, if there is none, one that starts with it.
+ * Case is ignored.
+ *
+ * @throws ApiError not_found
+ */
+export async function searchUsers(context: UserContext, search: SearchUsersRequest): Promise<StoredUser> {
+  if (!('searchTerm' in search)) return findUser(context, (await matchIdentifiers(context, search)) ?? '');
+  const { searchTerm } = search;
+  const known = searchTerm.startsWith('did:') ? await getUser(context, searchTerm) : undefined;
+  if (known !== undefined) return known;
+  const match = (await matchWhole(context, searchTerm)) ?? (await matchBeginning(context, searchTerm));
+  const user = await getUser(context, match?.user_id ?? searchTerm);
+  if (user === undefined) throw notFound('User');
+  return user;
+}
+
+async function matchWhole({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
+  // A number may lack its country code or be spaced differently.
+  const phoneNumber = normalizePhoneNumber(searchTerm);
+  const terms = [searchTerm, ...(phoneNumber === undefined ? [] : [phoneNumber])];
+  const matches: (Match | undefined)[] = [];
+  for (const term of terms.flatMap((text) => toSearchTerm(text) ?? [])) {
+    const match = await em
+      .getKysely<Tables>()
+      .selectFrom('user_search_terms')
+      .select(['user_id', 'user_created_at_ms'])
+      .where('app_id', '=', app.id)
+      .where('term', '=', term)
+      .orderBy('user_created_at_ms', 'desc')
+      .orderBy('user_id', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    matches.push(match);
+  }
+  return newest(matches);
+}
+
+async function matchBeginning({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
+  const first = toSearchTerm(searchTerm);
+  if (first === undefined) return undefined;
+  // The exclusive end of the prefix range: UTF-8 never contains 0xff, so the last byte can be incremented.
+  const end = Buffer.from(first);
+  end[end.length - 1] = (end.at(-1) ?? 0) + 1;
+  const matches = await em
+    .getKysely<Tables>()
+    .selectFrom('user_search_terms')
+    .select(['user_id', 'user_created_at_ms'])
+    .where('app_id', '=', app.id)
+    .where('term', '>=', first)
+    .where('term', '<', end)
+    .orderBy('term')
+    .limit(MAX_MATCHES)
+    .execute();
+  return newest(matches);
+}
+
+async function matchIdentifiers(
+  context: UserContext,
+  { emails, phoneNumbers, walletAddresses }: SearchUsersByIdentifiersRequest,
+): Promise<string | undefined> {
+  const wallets = walletAddresses.map(normalizeAddress);
+  const subjects: [type: string, subjects: readonly string[]][] = [
+    ['email', emails.map(normalizeEmail)],
+    ['phone', phoneNumbers.flatMap((number) => normalizePhoneNumber(number) ?? [])],
+    ['wallet', wallets],
+    ['smart_wallet', wallets],
+  ];
+  const matches: (Match | undefined)[] = [];
+  for (const [type, values] of subjects) {
+    const keys = [...new Set(values.map(lookupKey))];
+    for (let at = 0; at < keys.length; at += MAX_VALUES) {
+      matches.push(await matchSubjects(context, type, keys.slice(at, at + MAX_VALUES)));
+    }
+  }
+  return newest(matches)?.user_id;
+}
+
+function matchSubjects(
+  { app, em }: UserContext,
+  type: string,
+  subjects: readonly string[],
+): Promise<Match | undefined> {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .innerJoin('users', 'users.id', 'linked_accounts.user_id')
+    .select(['users.id as user_id', 'users.created_at_ms as user_created_at_ms'])
+    .where('linked_accounts.app_id', '=', app.id)
+    .where('type', '=', type)
+    .where('subject', 'in', [...subjects])
+    .orderBy('users.created_at_ms', 'desc')
+    .orderBy('users.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+function newest(matches: readonly (Match | undefined)[]): Match | undefined {
+  return matches
+    .filter((match) => match !== undefined)
+    .reduce<Match | undefined>(
+      (best, match) => (best === undefined || isNewer(match, best) ? match : best),
+      undefined,
+    );
+}
+
+function isNewer(left: Match, right: Match): boolean {
+  const later = left.user_created_at_ms - right.user_created_at_ms;
+  return later > 0 || (later === 0 && left.user_id > right.user_id);
+}

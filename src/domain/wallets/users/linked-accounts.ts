@@ -1,0 +1,356 @@
+import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import type { LinkedAccountInput, UnlinkUserAccountRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Safeguards } from '../../../ports/safeguards.ts';
+import { readAppSettings } from '../../access/apps/app-settings.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
+import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
+import { hasLiveKey, requireUserKey } from '../../access/owners/require-owner.ts';
+import { findUserForUpdate, getUser, type StoredUser } from '../../access/user-records/find-user.ts';
+import type {
+  StoredAccount,
+  StoredUser as StoredUserOfUserRow,
+} from '../../access/user-records/user.entity.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { readSafeguards } from '../../base/safeguards/safeguards.ts';
+import type { Tables } from '../../tables.ts';
+import {
+  encodeLinkedAccount,
+  type LinkedAccountRecord,
+  normalizeDiscordUsername,
+  normalizeEmail,
+  normalizePhoneNumber,
+  REPEATABLE_TYPES,
+} from './linked-account-kinds.ts';
+import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
+import { removeUser } from './user.ts';
+import { linkedAccountView, userView } from './user-view.ts';
+
+// HOT: reads memberships as key quorums do; no bench case covers it.
+
+const HOUR_MS = 60 * 60_000;
+
+/** The unique key of an account, as far as test accounts have it. */
+interface NamedAccount {
+  readonly type: string;
+  /** In canonical form, or its `lookupKey`. */
+  readonly subject: string;
+}
+
+/**
+ * Authorizes a change of the accounts by which a user logs in. A login as a member of a key quorum gives
+ * keys that sign for it, so the app's settings can require a key of that user, or let a new account wait.
+ *
+ * CHOICE: under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the
+ * app decides who that user is. Every account counts as a way to log in, not only the kinds that this server
+ * accepts today.
+ *
+ * Result: Unix ms from which a new account may be used to log in; null: at once.
+ *
+ * @throws ApiError the codes of `requireOwner`
+ */
+async function authorizeIdentityChange(
+  context: OperationContext,
+  user: StoredUserOfUserRow,
+): Promise<number | null> {
+  const safeguards = await readSafeguards(context);
+  const { identity_changes: rule } = safeguards;
+  if (rule === 'app_secret' || !(await isQuorumMember(context, user))) return null;
+  if (context.proof.signatures.length > 0) {
+    await requireUserKey(context, user.row.id);
+    return null;
+  }
+  if (rule !== 'user_key') return context.nowMs + rule.wait_hours * HOUR_MS;
+  if (await canAuthorize(context, user, safeguards)) await requireUserKey(context, user.row.id);
+  return null;
+}
+
+/**
+ * Refuses to link a test account to a member of a key quorum, where the app's settings forbid it: every reader of the
+ * test credentials could log in as that user.
+ *
+ * @throws ApiError invalid_data
+ */
+async function requireNoTestAccount(
+  context: OperationContext,
+  user: StoredUserOfUserRow,
+  account: NamedAccount,
+): Promise<void> {
+  const { block_linking_test_accounts: isBlocked } = await readSafeguards(context);
+  if (!isBlocked || !(await testAccountsOf(context)).has(nameOf(account))) return;
+  if (!(await isQuorumMember(context, user))) return;
+  throw invalidField('', 'a test account cannot be linked to a user who belongs to a key quorum');
+}
+
+async function isQuorumMember({ em }: OperationContext, { row }: StoredUserOfUserRow): Promise<boolean> {
+  const database = em.getKysely<Tables>();
+  const found = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();
+  return found !== undefined;
+}
+
+async function canAuthorize(
+  context: OperationContext,
+  { row, linkedAccounts }: StoredUserOfUserRow,
+  { block_test_logins: areTestLoginsBlocked }: Safeguards,
+): Promise<boolean> {
+  if (linkedAccounts.some(({ type }) => type === 'custom_auth')) return true;
+  if (await hasLiveKey(context, row.id)) return true;
+  if (areTestLoginsBlocked) return false;
+  const tests = await testAccountsOf(context);
+  return linkedAccounts.some((account) => tests.has(nameOf(account)));
+}
+
+async function testAccountsOf({ app, em }: OperationContext): Promise<ReadonlySet<string>> {
+  const { settings } = await findApp(em, app.id);
+  return new Set(
+    readAppSettings(settings).test_accounts.flatMap(({ email, phone_number: number }) => [
+      nameOf({ type: 'email', subject: normalizeEmail(email) }),
+      nameOf({ type: 'phone', subject: normalizePhoneNumber(number) ?? number }),
+    ]),
+  );
+}
+
+function nameOf({ type, subject }: NamedAccount): string {
+  return `${type} ${lookupKey(subject)}`;
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+/**
+ * Links an account to a user. An account the user already has is updated with the given data and a new verification
+ * time. A new account of a member of a key quorum may need a key of that user, or wait until it can be used.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; cannot_link_more_of_type when the user already has another account of a
+ * kind limited to one; linked_to_another_user; max_accounts_reached.
+ */
+export async function linkAccount(
+  context: OperationContext,
+  userId: string,
+  input: LinkedAccountInput,
+): Promise<StoredUser> {
+  const account = encodeLinkedAccount(input, '');
+  const user = await findUserForUpdate(context, userId);
+  const known = user.linkedAccounts.find((linked) => isSame(linked, account));
+  if (known !== undefined) return refresh(context, user, { known, account });
+  const { type } = account;
+  if (!REPEATABLE_TYPES.has(type) && user.linkedAccounts.some((linked) => linked.type === type)) {
+    throw cannotLinkMore(type, '/type');
+  }
+  const usableAtMs = await authorizeIdentityChange(context, user);
+  await requireNoTestAccount(context, user, account);
+  const linked = user.linkedAccounts;
+  const stored = await storeAccounts(context, user.row, { linked, accounts: [account], usableAtMs });
+  const changed = { row: user.row, linkedAccounts: [...linked, ...stored] };
+  for (const added of stored) await recordChangeOfLinkAccount(context, 'user.linked_account', changed, added);
+  return changed;
+}
+
+function isSame(linked: StoredAccount, { type, subject }: LinkedAccountRecord): boolean {
+  return linked.type === type && linked.subject === lookupKey(subject);
+}
+
+async function refresh(
+  context: OperationContext,
+  user: StoredUser,
+  { known, account }: { known: StoredAccount; account: LinkedAccountRecord },
+): Promise<StoredUser> {
+  // The data of an embedded wallet account comes from the wallet.
+  const shown =
+    known.wallet === null
+      ? {
+          details: JSON.stringify(account.details),
+          username: account.username === null ? null : lookupKey(account.username),
+        }
+      : {};
+  const change = { ...shown, verified_at_ms: context.nowMs, latest_verified_at_ms: context.nowMs };
+  const database = context.em.getKysely<Tables>();
+  await database.updateTable('linked_accounts').set(change).where('id', '=', known.id).execute();
+  await removeSearchTerms(context, [known.id]);
+  await storeSearchTerms(context, user.row, [{ accountId: known.id, account }]);
+  const updated = { ...known, ...change };
+  const linkedAccounts = user.linkedAccounts.map((linked) => (linked === known ? updated : linked));
+  const changed = { row: user.row, linkedAccounts };
+  await recordChangeOfLinkAccount(context, 'user.updated_account', changed, updated);
+  return changed;
+}
+
+async function recordChangeOfLinkAccount(
+  context: OperationContext,
+  event: 'user.linked_account' | 'user.updated_account',
+  user: StoredUser,
+  account: StoredAccount,
+): Promise<void> {
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: event,
+    payload: {
+      user: userView(user),
+      account: linkedAccountView(account),
+      ...(event === 'user.linked_account' && account.usable_at_ms !== null
+        ? { usable_at: Math.floor(account.usable_at_ms / 1000) }
+        : {}),
+    },
+  });
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+/**
+ * Unlinks an account from a user, so that others can link it.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; linked_account_not_found; cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
+ */
+export async function unlinkAccount(
+  context: OperationContext,
+  userId: string,
+  named: UnlinkUserAccountRequest,
+): Promise<StoredUser> {
+  const user = await findUserForUpdate(context, userId);
+  const account = user.linkedAccounts.find((linked) => isNamed(linked, named));
+  if (account === undefined) throw new ApiError('linked_account_not_found');
+  if (account.wallet !== null) throw new ApiError('cannot_unlink_embedded_wallet');
+  const linkedAccounts = user.linkedAccounts.filter((linked) => linked !== account);
+  if (identifies(account) && !linkedAccounts.some(identifies)) {
+    throw new ApiError('cannot_unlink_sole_account');
+  }
+  await authorizeIdentityChange(context, user);
+  await removeSearchTerms(context, [account.id]);
+  await context.em.getKysely<Tables>().deleteFrom('linked_accounts').where('id', '=', account.id).execute();
+  const changed = { row: user.row, linkedAccounts };
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.unlinked_account',
+    payload: {
+      user: userView(changed),
+      account: linkedAccountView(account),
+    },
+  });
+  return changed;
+}
+
+/** CHOICE: embedded wallets do not identify a user, so they do not count as the last remaining account. */
+function identifies({ wallet, type }: StoredAccount): boolean {
+  return wallet === null && type !== 'smart_wallet';
+}
+
+/**
+ * CHOICE: a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts;
+ * for all other kinds the type already does.
+ */
+function isNamed(account: StoredAccount, { type, handle, provider }: UnlinkUserAccountRequest): boolean {
+  if (account.type !== type) return false;
+  if (type === 'cross_app' && provider !== undefined) {
+    if (JSON.parse(account.details).provider_app_id !== provider) return false;
+  }
+  if (account.subject === lookupKey(normalizeHandle(type, handle))) return true;
+  const name = type === 'discord_oauth' ? normalizeDiscordUsername(handle) : handle;
+  return account.username !== null && account.username === lookupKey(name.toLowerCase());
+}
+
+function normalizeHandle(type: string, handle: string): string {
+  if (type === 'email') return normalizeEmail(handle);
+  if (type === 'phone') return normalizePhoneNumber(handle) ?? handle;
+  return type === 'wallet' || type === 'smart_wallet' ? normalizeAddress(handle) : handle;
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+const DID_PREFIX = 'did:service:';
+
+type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'> & { readonly by: OperatorCaller };
+
+type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
+
+/**
+ * Moves the only account of one user to another user of the same app and deletes the first. Called by an operator, so
+ * there is no authenticated app, for people who have signed up twice.
+ *
+ * The event names the deletion, so `user.deleted` is not recorded as well.
+ *
+ * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user has
+ * another account or a wallet, or the second has an account of that kind.
+ */
+export async function transferAccount(
+  operator: OperatorContext,
+  { fromUserId, toUserId }: { readonly fromUserId: string; readonly toUserId: string },
+): Promise<StoredUser> {
+  const context = { ...operator, app: { id: await findAppOfUser(operator, toUserId) } };
+  const { from, to } = await lockBoth(context, fromUserId, toUserId);
+  const [account, ...others] = from.linkedAccounts;
+  if (account === undefined || others.length > 0) {
+    throw new ApiError('invalid_state', `the user \`${from.row.id}\` does not have exactly one account`);
+  }
+  await requireNoWallets(context, from);
+  if (!REPEATABLE_TYPES.has(account.type) && to.linkedAccounts.some(({ type }) => type === account.type)) {
+    const message = `the user \`${to.row.id}\` already has an account of type \`${account.type}\``;
+    throw new ApiError('invalid_state', message);
+  }
+  const database = context.em.getKysely<Tables>();
+  const position = 1 + Math.max(-1, ...to.linkedAccounts.map((linked) => linked.position));
+  const change = { user_id: to.row.id, position };
+  await database.updateTable('linked_accounts').set(change).where('id', '=', account.id).execute();
+  await database
+    .updateTable('user_search_terms')
+    .set({ user_id: to.row.id, user_created_at_ms: to.row.created_at_ms })
+    .where('account_id', '=', account.id)
+    .execute();
+  await removeUser(context, from.row);
+  const moved = { ...account, ...change };
+  const changed = { row: to.row, linkedAccounts: [...to.linkedAccounts, moved] };
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.transferred_account',
+    payload: {
+      fromUser: { id: from.row.id },
+      toUser: userView(changed),
+      account: linkedAccountView(moved),
+      deletedUser: true,
+    },
+  });
+  await recordChange(context, {
+    appId: context.app.id,
+    action: 'takeOverUser',
+    targets: { user_id: to.row.id, from_user_id: from.row.id },
+  });
+  return changed;
+}
+
+async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promise<string> {
+  const id = lookupKey(userId.startsWith(DID_PREFIX) ? userId : DID_PREFIX + userId);
+  const database = em.getKysely<Tables>();
+  const row = await database.selectFrom('users').select('app_id').where('id', '=', id).executeTakeFirst();
+  if (row === undefined) throw notFound('User');
+  requireOwnApp(by, row.app_id, 'User');
+  return row.app_id;
+}
+
+/** INVARIANT: locked in the order of their ids, so that opposite transfers cannot deadlock. */
+async function lockBoth(context: TransferContext, fromUserId: string, toUserId: string) {
+  const [first, second] = [await getUser(context, fromUserId), await getUser(context, toUserId)];
+  if (first === undefined || second === undefined) throw notFound('User');
+  if (first.row.id === second.row.id) throw invalidField('/from_user_id', 'expected another user');
+  const locked = new Map<string, StoredUser>();
+  for (const id of [first.row.id, second.row.id].sort()) locked.set(id, await findUserForUpdate(context, id));
+  return { from: locked.get(first.row.id)!, to: locked.get(second.row.id)! };
+}
+
+/** A wallet of the first user would have an owner whose key quorum can no longer be satisfied. */
+async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
+  const database = em.getKysely<Tables>();
+  const member = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();
+  const entity = await database
+    .selectFrom('wallets')
+    .select('id')
+    .where('entity_id', '=', row.id)
+    .limit(1)
+    .executeTakeFirst();
+  const hasEmbedded = linkedAccounts.some(({ wallet }) => wallet !== null);
+  if (member === undefined && entity === undefined && !hasEmbedded) return;
+  throw new ApiError('invalid_state', `the user \`${row.id}\` owns a wallet or belongs to a key quorum`);
+}

@@ -1,0 +1,346 @@
+import type { Kysely } from 'kysely';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  CreateUserRequest,
+  MfaMethod,
+  UserBatchCreateInputUser,
+  UserBatchCreateResult,
+  WalletCreationInput,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
+import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import type { UserRow } from '../../access/user-records/user.entity.ts';
+import { recordEvent } from '../../base/events/events.ts';
+import type { Tables } from '../../tables.ts';
+import { encodeLinkedAccount, type LinkedAccountRecord } from './linked-account-kinds.ts';
+import {
+  queueForAccounts,
+  removeSearchTerms,
+  requireOneOfEachKind,
+  storeAccounts,
+} from './store-accounts.ts';
+import { encodeCustomMetadata, userView } from './user-view.ts';
+import { addWallets, announceWallets, type PreparedWallets, prepareWallets } from './user-wallets.ts';
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+/** A validated user to create, with everything checked that needs no database. */
+interface PreparedUser {
+  readonly accounts: readonly LinkedAccountRecord[];
+  readonly customMetadata: string | null;
+  readonly wallets: PreparedWallets;
+}
+
+/**
+ * Creates a user with linked accounts and wallets that the user owns.
+ *
+ * @throws ApiError invalid_data; cannot_link_more_of_type; linked_to_another_user when another user of the app has
+ * one of the accounts; resource_conflict when the external id of a wallet is taken.
+ */
+export async function createUser(context: OperationContext, input: CreateUserRequest): Promise<StoredUser> {
+  const prepared = await prepareUser(context, input);
+  await queueForAccounts(context, prepared.accounts);
+  return storeUser(context, prepared);
+}
+
+/**
+ * Validates what needs no database and draws the wallet keys.
+ *
+ * @throws ApiError invalid_data, cannot_link_more_of_type
+ */
+async function prepareUser(context: OperationContext, input: CreateUserRequest): Promise<PreparedUser> {
+  const accounts = input.linked_accounts.map((account, index) =>
+    encodeLinkedAccount(account, `/linked_accounts/${index}`),
+  );
+  requireOneOfEachKind(accounts, '/linked_accounts');
+  const customMetadata = encodeCustomMetadata(input.custom_metadata);
+  return { accounts, customMetadata, wallets: await prepareWallets(context, input.wallets) };
+}
+
+/**
+ * Stores a prepared user and records the events.
+ *
+ * @throws ApiError invalid_data, linked_to_another_user, resource_conflict
+ */
+async function storeUser(context: OperationContext, prepared: PreparedUser): Promise<StoredUser> {
+  const row: UserRow = {
+    id: context.ids.userDid(),
+    app_id: context.app.id,
+    custom_metadata: prepared.customMetadata,
+    has_accepted_terms: 0,
+    is_guest: 0,
+    mfa_methods: '[]',
+    frozen_at_ms: null,
+    created_at_ms: context.nowMs,
+  };
+  await context.em.getKysely<Tables>().insertInto('users').values(row).execute();
+  const linkedAccounts = await storeAccounts(context, row, { linked: [], accounts: prepared.accounts });
+  const withWallets = await addWallets(context, { row, linkedAccounts }, prepared.wallets);
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.created',
+    payload: { user: userView(withWallets.user) },
+  });
+  await announceWallets(context, withWallets);
+  return withWallets.user;
+}
+
+const flags = [
+  'create_embedded_wallet',
+  'create_ethereum_wallet',
+  'create_n_embedded_wallets',
+  'create_n_ethereum_wallets',
+  'create_ethereum_smart_wallet',
+  'create_solana_wallet',
+] as const satisfies readonly (keyof UserBatchCreateInputUser)[];
+
+/**
+ * Creates up to 20 users independently: a refusal for one does not affect the others.
+ *
+ * Result: one entry for each input, in order.
+ *
+ * @throws ApiError invalid_data when flags of an entry contradict each other; then no user is created.
+ */
+export async function batchCreateUsers(
+  context: OperationContext,
+  inputs: readonly UserBatchCreateInputUser[],
+): Promise<UserBatchCreateResult[]> {
+  const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
+  const prepared: (PreparedUser | ApiError)[] = [];
+  const results: UserBatchCreateResult[] = [];
+  // All keys are drawn before the first statement, user by user, so that other requests run in between.
+  for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
+    const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
+    prepared.push(await outcomeOf(() => prepareUser(context, input)));
+  }
+  await queueForAccounts(
+    context,
+    prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),
+  );
+  for (const [index, outcome] of prepared.entries()) {
+    results.push({ index, ...(await storeOne(context, outcome)) });
+  }
+  return results;
+}
+
+/** The value of `work`, or the ApiError it throws. */
+async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return error;
+    throw error;
+  }
+}
+
+async function storeOne(context: OperationContext, prepared: PreparedUser | ApiError) {
+  const outcome =
+    prepared instanceof ApiError
+      ? prepared
+      : await outcomeOf(() =>
+          // A refusal rolls back only this user.
+          inSavepoint(context.em, (em) => storeUser({ ...context, em }, prepared)),
+        );
+  if (!(outcome instanceof ApiError)) return { success: true as const, id: outcome.row.id };
+  const { error, code } = outcome.toBody();
+  return { success: false as const, error, ...(code === undefined ? {} : { code }) };
+}
+
+/**
+ * The wallets that an entry asks for, by `wallets` or by the older flags.
+ *
+ * CHOICE: flags that contradict each other are a mistake of the request, not the outcome of one user.
+ */
+function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCreationInput[] {
+  if (input.wallets !== undefined) {
+    const flag = flags.find((name) => input[name] !== undefined);
+    if (flag !== undefined) throw invalidField(`${pointer}/${flag}`, 'not allowed together with `wallets`');
+    return input.wallets;
+  }
+  const isOldest =
+    input.create_embedded_wallet !== undefined || input.create_n_embedded_wallets !== undefined;
+  const isNewer = input.create_ethereum_wallet !== undefined || input.create_n_ethereum_wallets !== undefined;
+  if (isOldest && isNewer) {
+    const flag =
+      input.create_embedded_wallet === undefined ? 'create_n_embedded_wallets' : 'create_embedded_wallet';
+    throw invalidField(`${pointer}/${flag}`, 'not allowed together with the flag that replaces it');
+  }
+  const wantsOne = input.create_embedded_wallet ?? input.create_ethereum_wallet ?? false;
+  const count = input.create_n_embedded_wallets ?? input.create_n_ethereum_wallets ?? (wantsOne ? 1 : 0);
+  const wantsSmart = input.create_ethereum_smart_wallet ?? false;
+  if (wantsSmart && count === 0) {
+    throw invalidField(`${pointer}/create_ethereum_smart_wallet`, 'needs `create_ethereum_wallet`');
+  }
+  const ethereum = Array.from({ length: count }, (_, index) => ({
+    chain_type: 'ethereum' as const,
+    ...(wantsSmart && index === 0 ? { create_smart_wallet: true } : {}),
+  }));
+  return [...ethereum, ...(input.create_solana_wallet ? [{ chain_type: 'solana' as const }] : [])];
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+/**
+ * Deletes a user, frees the linked accounts and revokes the user's keys, sessions and devices. The wallets stay; their owner
+ * becomes a key quorum that can no longer be satisfied.
+ *
+ * @throws ApiError not_found
+ */
+export async function deleteUser(context: OperationContext, userId: string): Promise<void> {
+  const user = await findUserForUpdate(context, userId);
+  await removeSearchTerms(
+    context,
+    user.linkedAccounts.map((account) => account.id),
+  );
+  const database = context.em.getKysely<Tables>();
+  await database.deleteFrom('linked_accounts').where('user_id', '=', user.row.id).execute();
+  await removeUser(context, user.row);
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.deleted',
+    payload: { user: userView(user) },
+  });
+}
+
+/** Removes a user whose accounts are gone, with keys, sessions and devices. */
+export async function removeUser(
+  { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,
+): Promise<void> {
+  const database = em.getKysely<Tables>();
+  await database.deleteFrom('user_keys').where('user_id', '=', id).execute();
+  await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
+  await deleteGrants(database, id);
+  // Payouts in progress have stored what they need.
+  await database.deleteFrom('fiat_customers').where('entity_id', '=', id).execute();
+  await database.deleteFrom('external_fiat_accounts').where('entity_id', '=', id).execute();
+  await database.deleteFrom('card_customers').where('user_id', '=', id).execute();
+  // A job cancels them at their issuers.
+  await database
+    .updateTable('cards')
+    .set({ status: 'canceled', next_check_at_ms: nowMs })
+    .where('user_id', '=', id)
+    .where('status', '<>', 'canceled')
+    .execute();
+  await database.deleteFrom('users').where('id', '=', id).execute();
+  await database.insertInto('deleted_users').values({ id, app_id: app.id, created_at_ms }).execute();
+}
+
+/** What the user's devices hold: waiting codes, grants and their refresh tokens. */
+async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<void> {
+  await database
+    .deleteFrom('oauth_refresh_tokens')
+    .where('grant_id', 'in', (eb) => eb.selectFrom('oauth_grants').select('id').where('user_id', '=', userId))
+    .execute();
+  await database.deleteFrom('oauth_grants').where('user_id', '=', userId).execute();
+  await database.deleteFrom('oauth_device_codes').where('user_id', '=', userId).execute();
+}
+
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
+/** State that users change in the app's own pages, and whether the app has frozen them. */
+interface UserState {
+  /** The user's new MFA methods; existing ones keep their time. */
+  readonly mfaMethods?: readonly MfaMethod[] | undefined;
+  readonly hasAcceptedTerms?: boolean | undefined;
+  readonly isGuest?: boolean | undefined;
+  readonly isFrozen?: boolean | undefined;
+}
+
+/**
+ * Sets a user's state; omitted members stay unchanged.
+ *
+ * @throws ApiError not_found
+ */
+export async function changeUserState(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  userId: string,
+  state: UserState,
+): Promise<StoredUser> {
+  const { row, linkedAccounts } = await findUserForUpdate(context, userId);
+  const known: { type: MfaMethod; verified_at: number }[] = JSON.parse(row.mfa_methods);
+  const wanted = [...new Set(state.mfaMethods ?? known.map(({ type }) => type))];
+  const methods = wanted.map(
+    (type) =>
+      known.find((method) => method.type === type) ?? { type, verified_at: Math.floor(context.nowMs / 1000) },
+  );
+  const change = {
+    mfa_methods: JSON.stringify(methods),
+    has_accepted_terms: flag(state.hasAcceptedTerms, row.has_accepted_terms),
+    is_guest: flag(state.isGuest, row.is_guest),
+    frozen_at_ms:
+      state.isFrozen === undefined
+        ? row.frozen_at_ms
+        : state.isFrozen
+          ? (row.frozen_at_ms ?? context.nowMs)
+          : null,
+  };
+  await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
+  if (change.frozen_at_ms !== row.frozen_at_ms) await announceToIssuers(context, row.id);
+  if (change.frozen_at_ms !== null && row.frozen_at_ms === null) await endSessions(context, row.id);
+  for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'mfa.enabled',
+      payload: { user_id: row.id, method },
+    });
+  }
+  for (const { type: method } of known.filter(({ type }) => !wanted.includes(type))) {
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'mfa.disabled',
+      payload: { user_id: row.id, method },
+    });
+  }
+  return { row: { ...row, ...change }, linkedAccounts };
+}
+
+/**
+ * Ends a user's sessions for good, with the keys that were obtained in them: a user who is no longer frozen logs in
+ * again. CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on
+ * for up to an hour, but no key is issued for one, and none approves a device.
+ */
+async function endSessions(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  userId: string,
+): Promise<void> {
+  const database = em.getKysely<Tables>();
+  await database.deleteFrom('user_keys').where('user_id', '=', userId).execute();
+  for (const sessions of ['user_sessions', 'oauth_grants'] as const) {
+    await database
+      .updateTable(sessions)
+      .set({ revoked_at_ms: nowMs })
+      .where('user_id', '=', userId)
+      .where('revoked_at_ms', 'is', null)
+      .execute();
+  }
+  await database
+    .updateTable('oauth_device_codes')
+    .set({ status: 'denied' })
+    .where('user_id', '=', userId)
+    .where('status', '=', 'approved')
+    .execute();
+}
+
+/** The cards of a frozen user cannot pay: a job reports it to their issuers. */
+async function announceToIssuers(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  userId: string,
+): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('cards')
+    .set({ next_check_at_ms: nowMs })
+    .where('user_id', '=', userId)
+    .where('status', '<>', 'canceled')
+    .execute();
+}
+
+/** Booleans are stored as 0 and 1. */
+function flag(wanted: boolean | undefined, stored: number): number {
+  return wanted === undefined ? stored : Number(wanted);
+}

@@ -1,0 +1,252 @@
+import { readChainAddress } from '../../../assets/chain-address.ts';
+import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { ApiError, invalidField, invalidQuery, StaleReadError } from '../../../errors.ts';
+import type {
+  AttachedWalletAutomation,
+  AttachWalletAutomationsRequest,
+  DetachWalletAutomationsRequest,
+  SwapAttachmentParams,
+  WalletAutomationAttachmentResponse,
+  WalletAutomationExecutionResponse,
+  WalletAutomationExecutionStatus,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import {
+  AttachmentEntity,
+  AutomationEntity,
+  ExecutionEntity,
+  type StoredAttachment,
+  type StoredAutomation,
+  type StoredExecution,
+} from '../../access/automations/automation.entity.ts';
+import { MAX_ATTACHED } from '../../access/automations/automation.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import type { Tables } from '../../tables.ts';
+import { findWallet } from '../wallets/find-wallet.ts';
+import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
+import { changeAuthority } from '../wallets/wallet-keys.ts';
+
+// HOT: Kysely, not for measured speed: every statement on the table of wallets goes through it, locks included.
+
+/**
+ * Lets automations act on later deposits to a wallet. The wallet's owner must sign, if it has one. An automation that
+ * is attached already keeps its attachment, with the parameters it has.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_state for an imported or exported wallet;
+ * invalid_data; invalid_request for more attachments than a wallet may have.
+ */
+export async function attachAutomations(
+  context: OperationContext,
+  walletId: string,
+  { automation_ids: ids, params }: AttachWalletAutomationsRequest,
+): Promise<WalletAutomationAttachmentResponse[]> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id });
+  await lockWallet(context, wallet);
+  if (wallet.imported_at_ms !== null || wallet.exported_at_ms !== null) {
+    const what = wallet.imported_at_ms === null ? 'exported' : 'imported';
+    throw new ApiError('invalid_state', `automations cannot be attached to a wallet that was ${what}`);
+  }
+  const automations = await automationsOf(context, ids);
+  for (const automation of automations) checkParams(wallet, automation, params);
+  const { em } = context;
+  const attached = await em.find(AttachmentEntity, { walletId: wallet.id, destinationWalletId: null });
+  const byAutomation = new Map(attached.map((each) => [each.automationId, each]));
+  for (const { id: automationId } of automations) {
+    if (byAutomation.has(automationId)) continue;
+    const attachment = em.create(AttachmentEntity, {
+      id: context.ids.cuid2(),
+      walletId: wallet.id,
+      automationId,
+      params: params ?? null,
+      agreedById: wallet.owner_id,
+      ...{ destinationWalletId: null, routeKey: null, route: null },
+      createdAtMs: context.nowMs,
+      updatedAtMs: context.nowMs,
+    });
+    byAutomation.set(automationId, attachment);
+  }
+  if (byAutomation.size > MAX_ATTACHED) {
+    throw new ApiError(
+      'invalid_request',
+      `expected at most ${MAX_ATTACHED} attached automations of a wallet`,
+    );
+  }
+  await em.flush();
+  await changeAuthority(context, wallet, wallet);
+  return automations.map((automation) => attachmentView(byAutomation.get(automation.id)!, automation));
+}
+
+/**
+ * Ends attachments. The wallet's owner must sign, if it has one. Executions of deposits before finish.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`.
+ */
+export async function detachAutomations(
+  context: OperationContext,
+  walletId: string,
+  { automation_ids: ids }: DetachWalletAutomationsRequest,
+): Promise<void> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id });
+  await lockWallet(context, wallet);
+  await context.em.nativeDelete(AttachmentEntity, {
+    ...{ walletId: wallet.id, automationId: { $in: ids }, destinationWalletId: null },
+  });
+}
+
+/** The automations that are attached to a wallet, as the wallet shows them. */
+export async function attachedAutomations(
+  { em }: Pick<OperationContext, 'em'>,
+  wallet: FoundWallet,
+): Promise<AttachedWalletAutomation[]> {
+  if (!wallet.has_automations) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_attachments as attachments')
+    .innerJoin('wallet_automations as automations', 'automations.id', 'attachments.automation_id')
+    .select(['automations.id', 'automations.is_enabled as isEnabled'])
+    .where('attachments.wallet_id', '=', wallet.id)
+    .where('automations.is_managed', '=', 0)
+    .orderBy('attachments.created_at_ms')
+    .orderBy('attachments.id')
+    .limit(MAX_ATTACHED)
+    .execute();
+  return rows.map(({ id, isEnabled }) => ({ id, enabled: isEnabled === 1 }));
+}
+
+/**
+ * INVARIANT: the owner whose signatures were verified is still the owner, and no other transaction exports,
+ * archives or takes over the wallet meanwhile.
+ */
+export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('id')
+    .where('id', '=', wallet.id)
+    .where('owner_id', 'is not distinct from', wallet.owner_id)
+    .where('exported_at_ms', 'is not distinct from', wallet.exported_at_ms)
+    .where('archived_at_ms', 'is', null)
+    .forUpdate()
+    .executeTakeFirst();
+  // The request is retried and sees the change.
+  if (row === undefined) throw new StaleReadError(`the wallet ${wallet.id} changed while it was attached to`);
+}
+
+/** In the order of the ids, each once; locked, so that none is deleted before it is attached. */
+async function automationsOf(
+  { app, em }: OperationContext,
+  ids: readonly string[],
+): Promise<StoredAutomation[]> {
+  const found = await em.find(
+    AutomationEntity,
+    { id: { $in: [...new Set(ids)] }, appId: app.id, isManaged: 0 },
+    { ...lockForUpdate, orderBy: { id: 'asc' } },
+  );
+  const byId = new Map(found.map((automation) => [automation.id, automation]));
+  return [...new Set(ids)].map((id) => {
+    const automation = byId.get(id);
+    if (automation !== undefined) return automation;
+    throw invalidField(
+      `/automation_ids/${ids.indexOf(id)}`,
+      `expected the id of an automation, got \`${id}\``,
+    );
+  });
+}
+
+function checkParams(
+  wallet: WalletRow,
+  { id, config: { action } }: StoredAutomation,
+  params: SwapAttachmentParams | undefined,
+): void {
+  if (action.type !== 'swap') {
+    if (params !== undefined) throw invalidField('/params', `expected none: \`${id}\` does not swap`);
+    return;
+  }
+  const chain = chainOfCaip2(action.destination_chain_asset.caip2);
+  if (params === undefined) {
+    if (chain?.chainType === wallet.chain_type) return;
+    throw invalidField(
+      '/params',
+      `expected a \`destination_address\`: \`${id}\` swaps to a chain that this wallet is not on`,
+    );
+  }
+  const { destination_address: address } = params;
+  if (chain === undefined || readChainAddress(chain.chainType, address) === undefined) {
+    throw invalidField(
+      '/params/destination_address',
+      `expected an address on \`${chain?.name ?? action.destination_chain_asset.caip2}\`, got \`${address}\``,
+    );
+  }
+}
+
+function attachmentView(
+  attachment: StoredAttachment,
+  automation: StoredAutomation,
+): WalletAutomationAttachmentResponse {
+  return {
+    id: attachment.id,
+    automation_id: attachment.automationId,
+    wallet_id: attachment.walletId,
+    status: automation.isEnabled === 1 ? 'enabled' : 'disabled',
+    params: attachment.params,
+    created_at: new Date(attachment.createdAtMs).toISOString(),
+    updated_at: new Date(attachment.updatedAtMs).toISOString(),
+  };
+}
+
+const MAX_PAGE = 100;
+
+/**
+ * One page of the app's executions, newest first.
+ *
+ * @throws ApiError invalid_data for a cursor of no execution.
+ */
+export async function listExecutions(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  options: { cursor?: string | undefined; limit?: number | undefined; walletId?: string | undefined },
+): Promise<{ executions: WalletAutomationExecutionResponse[]; nextCursor: string | null }> {
+  const { cursor, walletId, limit = MAX_PAGE } = options;
+  const after =
+    cursor === undefined ? undefined : await em.findOne(ExecutionEntity, { id: cursor, appId: app.id });
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  const where = { appId: app.id, ...(walletId === undefined ? {} : { walletId }) };
+  const { page, nextCursor } = await findPage(em, ExecutionEntity, where, { after, limit });
+  const attachments = await em.find(AttachmentEntity, { id: { $in: page.map((each) => each.attachmentId) } });
+  const present = new Set(attachments.map(({ id }) => id));
+  return { executions: page.map((each) => executionView(each, present)), nextCursor };
+}
+
+function executionView(
+  execution: StoredExecution,
+  present: ReadonlySet<string>,
+): WalletAutomationExecutionResponse {
+  return {
+    id: execution.id,
+    automation_attachment_id: present.has(execution.attachmentId) ? execution.attachmentId : null,
+    wallet_id: execution.walletId,
+    wallet_action_id: execution.actionId,
+    status: execution.status as WalletAutomationExecutionStatus,
+    trigger_asset_address: execution.assetAddress,
+    trigger_block_number: execution.blockNumber,
+    trigger_caip2: execution.caip2,
+    trigger_tx_hash: execution.transactionHash,
+    created_at: timeText(execution.createdAtMs),
+    submitted_at: optionalTime(execution.submittedAtMs),
+    completed_at: optionalTime(execution.completedAtMs),
+    failed_at: optionalTime(execution.failedAtMs),
+    failure_reason: execution.failureReason,
+    updated_at: timeText(execution.updatedAtMs),
+  };
+}
+
+function timeText(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+function optionalTime(atMs: number | null): string | null {
+  return atMs === null ? null : timeText(atMs);
+}

@@ -1,0 +1,285 @@
+import { SpentRequestError } from '../../../authorization/spent-requests.ts';
+import type { AuthorizedUse } from '../../../authorization/wallet-authority.ts';
+import { ApiError } from '../../../errors.ts';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import type { PolicyDecision } from '../../../policy/evaluate.ts';
+import { shortenTrace, traceLength } from '../../../policy/trace-length.ts';
+import type { UseRecord } from '../../../ports/use-log.ts';
+import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
+import { inSpan, inSyncSpan } from '../../../spans.ts';
+import {
+  beginRunningTotals,
+  isCounted,
+  nothingCounted,
+  openRunningTotals,
+  type RunningTotals,
+} from '../../access/aggregations/running-totals.ts';
+import {
+  type AdditionalSigner,
+  noteSigner,
+  requireOwner,
+  type SignedBy,
+} from '../../access/owners/require-owner.ts';
+import {
+  evaluatePolicies,
+  type NamedPolicy,
+  type PolicyEvaluation,
+} from '../../access/policies/enforce-policies.ts';
+import { actionToEvaluate } from '../../access/policies/policy.ts';
+import { type EventContext, notePolicies, recordEvent } from '../../base/events/events.ts';
+import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
+import type { Tables } from '../../tables.ts';
+import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
+import { askForUse, authorizedUse, findWalletKey } from '../wallets/wallet-keys.ts';
+import { admitUses, digestOf } from './use-log.ts';
+
+/**
+ * The policies that apply to a request, depending on who authorized it: a signer's override policies if it has any
+ * (possibly an empty list), otherwise the wallet's.
+ */
+export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): readonly NamedPolicy[] {
+  if (signedBy.kind === 'signer' && signedBy.overridePolicyIds !== undefined)
+    return signedBy.overridePolicyIds.map((id) => ({ id, rulesDigest: undefined }));
+  // INVARIANT: a wallet's policy exists, so both columns are null or neither is.
+  return wallet.policy_id === null
+    ? []
+    : [{ id: wallet.policy_id, rulesDigest: wallet.policy_rules_digest ?? undefined }];
+}
+
+// HOT: runs for every signature (bench `stored`, `policy`).
+
+/** A request to use a wallet. */
+export interface WalletUse {
+  /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
+  readonly operation: string;
+  /**
+   * The request body. CHOICE: stored in full, also in production: signed content is personal but not secret, and
+   * replaying a draft policy needs it. No body of these operations contains a secret.
+   */
+  readonly request: object;
+}
+
+/** A use that policies have evaluated. */
+interface JudgedUse extends WalletUse {
+  readonly walletId: string;
+  readonly method: string;
+  readonly policyIds: readonly string[];
+}
+
+/**
+ * CHOICE: larger bodies are not stored and longer traces are shortened, so that a few requests cannot fill the table
+ * or a response. In characters.
+ */
+const MAX_KEPT = 256 * 1024;
+
+/** Decisions as returned and stored: with full traces, or with only the deciding part of traces that are too long. */
+function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
+  const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
+  return isLong ? decisions.map(shortenTrace) : decisions;
+}
+
+/** The record of an evaluated use. */
+function useRecordOf(
+  { app, requestId, nowMs }: Pick<OperationContext, 'app' | 'requestId' | 'nowMs'>,
+  { walletId, operation, method, policyIds, request }: JudgedUse,
+): UseRecord {
+  return {
+    appId: app.id,
+    walletId,
+    operation,
+    method,
+    requestId,
+    judgedAtMs: nowMs,
+    policyIds: policyIds.length === 0 ? '[]' : JSON.stringify(policyIds),
+    request: keptText(request),
+  };
+}
+
+/**
+ * Records the denial of a use of a wallet and its event. `decisions`: from `withBoundedTraces`, the denying one last.
+ *
+ * CHOICE: `wallet.use_denied` is our own event. None of the 67 published events covers a denied request:
+ * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is
+ * neither.
+ */
+async function recordDenial(
+  context: EventContext,
+  use: UseRecord,
+  { traceId, decisions }: { traceId: string; decisions: readonly PolicyDecision[] },
+): Promise<void> {
+  await recordEvent(context, {
+    appId: use.appId,
+    type: 'wallet.use_denied',
+    payload: {
+      wallet_id: use.walletId,
+      operation: use.operation,
+      method: use.method,
+      policy_id: decisions.at(-1)?.policy_id,
+      trace_id: traceId,
+      request_id: use.requestId,
+      denied_at: use.judgedAtMs,
+    },
+  });
+  const trace = keptText(decisions);
+  const [isKept] = await admitUses(context.em, [{ ...use, texts: [use.request, trace] }]);
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('wallet_uses')
+    .values({
+      app_id: use.appId,
+      wallet_id: use.walletId,
+      operation: use.operation,
+      method: use.method,
+      request_id: use.requestId,
+      judged_at_ms: use.judgedAtMs,
+      decision: 'denied',
+      policy_ids: use.policyIds,
+      request: isKept ? use.request : null,
+      request_digest: isKept ? null : digestOf(use.request),
+      trace_id: traceId,
+      trace: isKept ? trace : null,
+    })
+    .execute();
+}
+
+function keptText(value: unknown): string | null {
+  const text = JSON.stringify(value);
+  return text.length > MAX_KEPT ? null : text;
+}
+
+/** A decoded request: the action that policies evaluate, and whatever else the caller needs. */
+interface DecodedUse {
+  readonly action: PolicyAction;
+  /** It signs and then calls `record`, and changes or locks nothing before. */
+  readonly onlySigns?: boolean;
+}
+
+/** A request to use a wallet's key. */
+interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
+  /** Reads the action from the bytes to be signed; not called for callers who may not act for the wallet. */
+  readonly decode: () => Decoded | Promise<Decoded>;
+  /** Whether an additional signer may authorize in place of the owner. */
+  readonly mayBeSigner: boolean;
+}
+
+/** A use that was allowed. */
+interface AllowedUse<Decoded extends DecodedUse> {
+  /** What `decode` returned. */
+  readonly decoded: Decoded;
+  /** Records the use and its contribution to running totals. Call it in the signing transaction, after signing. */
+  readonly record: () => Promise<void>;
+}
+
+/**
+ * Authorizes a request to use a wallet's key: verifies the owner's or a signer's signatures, then evaluates every
+ * applicable policy.
+ *
+ * @throws ApiError the codes of `requireOwner`; what `decode` throws; policy_violation, which is recorded although
+ * the request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace
+ * id.
+ */
+export async function authorizeUse<Decoded extends DecodedUse>(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
+): Promise<AllowedUse<Decoded>> {
+  const signers = mayBeSigner ? signersOf(wallet) : [];
+  const required = requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const signedBy = 'kind' in required ? required : await required;
+  noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
+  const decoded = await decode();
+  const { action } = decoded;
+  const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
+  const policies = applicablePolicies(wallet, signedBy);
+  const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
+  const judge = (by: Pick<RunningTotals, 'totalOf'>) =>
+    inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
+  const { policyIds, denial } =
+    policies.length === 0 ? inSyncSpan(policySpan, () => noPolicies) : await judge(totals);
+  const use = useRecordOf(context, {
+    walletId: wallet.id,
+    operation,
+    request,
+    method: action.method,
+    policyIds,
+  });
+  if (denial !== undefined) throw denied(context, use, denial);
+  notePolicies(context.em, policyIds);
+  return {
+    decoded,
+    async record() {
+      if ('lock' in totals) {
+        const locked = await totals.lock();
+        const again = locked && (await judge(locked));
+        if (again?.denial !== undefined) throw denied(context, use, again.denial);
+        await locked?.record();
+      } else {
+        await totals.record();
+      }
+      context.afterCommit(() => context.uses.add(use), { isNote: true });
+    },
+  };
+}
+
+const policySpan = { name: 'policies', kind: 'internal' } as const;
+const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
+
+/**
+ * The totals by which a use is judged, locked until the transaction ends, so that no other request uses up the cap meanwhile.
+ *
+ * A vault elsewhere is not waited for with a lock: what only signs is judged by the totals as they are, and after the
+ * signature, which is not given out if that fails, by the locked ones. Otherwise everything would run again after the vault's answer,
+ * and requests of one wallet would sign one after the other.
+ */
+function totalsFor(
+  context: OperationContext,
+  { id }: FoundWallet,
+  { action, onlySigns = false }: DecodedUse,
+) {
+  const waits = onlySigns && context.vault.isLocal !== true;
+  return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
+}
+
+/** The refusal of a use. The denial is recorded although the request is rolled back. */
+function denied(
+  { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
+  use: UseRecord,
+  denial: readonly PolicyDecision[],
+): ApiError {
+  const traceId = ids.cuid2();
+  const decisions = withBoundedTraces(denial);
+  afterRefusal((em) => recordDenial({ em, ids, nowMs }, use, { traceId, decisions }));
+  const data = { decision: decisions.at(-1), trace_id: traceId };
+  return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
+}
+
+/** The wallet's additional signers, as `requireOwner` takes them. */
+export function signersOf(wallet: WalletRow): AdditionalSigner[] {
+  const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
+  return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
+    overridePolicyIds === undefined ? { signerId } : { signerId, overridePolicyIds },
+  );
+}
+
+type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'vault'>;
+
+/** Signs with a wallet's key. The caller has authorized this use of the wallet. Throws SigningInputError. */
+export async function signWithWalletKey<Method extends SigningMethod>(
+  context: KeyContext,
+  wallet: WalletRow,
+  task: SigningTask<Method>,
+): Promise<SigningMethods[Method]['data']> {
+  const found = findWalletKey(context, wallet);
+  const { authority, ...sealed } = found instanceof Promise ? await found : found;
+  const use = authority === null ? undefined : await authorizedUse(context, wallet, authority);
+  const sign = (shown: AuthorizedUse | undefined) =>
+    context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
+  try {
+    return await (use === undefined ? sign(use) : askForUse(context, use, sign));
+  } catch (error) {
+    if (!(error instanceof SpentRequestError)) throw error;
+    throw new ApiError('transaction_broadcast_failure', error.message);
+  }
+}

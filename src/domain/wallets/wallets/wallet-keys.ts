@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { AuthorizedUse, WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import {
+  type PolicyPin,
+  policyOfParty,
+  type WalletPolicies,
+} from '../../../authorization/wallet-policies.ts';
+import { ApiError } from '../../../errors.ts';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { ChangedKey, KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
+import { evidenceOf, signerOf } from '../../access/owners/require-owner.ts';
+import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
+import { masterKeyCheckBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
+import {
+  authorityUnder,
+  type PartyFields,
+  policiesOf,
+  policyIdsOf,
+} from '../wallet-authorities/new-authority.ts';
+import { MasterKeyCheckEntity, type WalletRow } from './wallet.entity.ts';
+
+// HOT: runs for every signature (bench `stored`, `policy`).
+
+/** The sealed key of a wallet. */
+export interface StoredWalletKey extends SealedKey {
+  /** JSON of the `WalletAuthority` under which it is sealed; null without one. */
+  readonly authority: string | null;
+}
+
+/** The columns of `wallet_keys` that a use needs, as members of `StoredWalletKey`. */
+export const walletKeyColumns = [
+  'wallet_keys.sealed_secret as sealedSecret',
+  'wallet_keys.wrapped_data_key as wrappedDataKey',
+  'wallet_keys.master_key_id as masterKeyId',
+  'wallet_keys.authority',
+] as const;
+
+const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database, { walletId }) =>
+  database.selectFrom('wallet_keys').select(walletKeyColumns).where('wallet_id', '=', walletId),
+);
+
+/** The sealed key of a wallet, which `findWalletWithKey` may have read with it. */
+export function findWalletKey(
+  { em }: Pick<OperationContext, 'em'>,
+  wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
+): StoredWalletKey | Promise<StoredWalletKey> {
+  const { sealedSecret, wrappedDataKey, masterKeyId, authority } = wallet;
+  if (sealedSecret != null && wrappedDataKey != null && masterKeyId != null && authority !== undefined)
+    return { sealedSecret, wrappedDataKey, masterKeyId, authority };
+  return readWalletKey(em, wallet.id);
+}
+
+async function readWalletKey(em: OperationContext['em'], walletId: string): Promise<StoredWalletKey> {
+  const {
+    rows: [sealed],
+  } = await selectKey(em, { walletId });
+  // INVARIANT: every wallet except custodial ones has a key, stored in the transaction that created it.
+  assert(sealed !== undefined, `wallet ${walletId} has no key`);
+  return sealed;
+}
+
+// HOT: the authorized use is built for every signature of a wallet with an authority.
+
+type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
+
+/** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
+export async function authorizedUse(
+  context: UseContext,
+  wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
+  authority: string | null,
+): Promise<AuthorizedUse | undefined> {
+  if (authority === null) return undefined;
+  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
+  const { policies } = use.authority;
+  if (policies === undefined || use.evidence === undefined) return use;
+  const pin = pinFor(policies, signersOf(wallet), signerOf(context.proof));
+  if (pin === null) return use;
+  const records = await loadPolicyRecords(context, [pin.id]);
+  return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
+}
+
+/** Asks the vault for a use, with the owner that it knows where the database has another one of the same single key. */
+export async function askForUse<Use extends AuthorizedUse | undefined, T>(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  use: Use,
+  ask: (use: Use) => Promise<T>,
+): Promise<T> {
+  if (use === undefined) return ask(use);
+  const known = { owner: use.authority.owner, quorums: use.quorums };
+  return withRecordedOwner(context, known, (quorums) =>
+    ask(quorums === use.quorums ? use : { ...use, quorums }),
+  );
+}
+
+/** The policy of who has authorized a request: the owner, or a signer. */
+function pinFor(
+  policies: WalletPolicies,
+  signers: WalletAdditionalSigner,
+  signerId: string | undefined,
+): PolicyPin | null {
+  if (signerId === undefined) return policies.wallet;
+  return policyOfParty(policies, 1 + signers.findIndex(({ signer_id: id }) => id === signerId));
+}
+
+async function useOf(
+  context: UseContext,
+  authority: WalletAuthority,
+  quorumIds: readonly string[],
+): Promise<AuthorizedUse> {
+  const evidence = evidenceOf(context);
+  // Servers of earlier versions, which may still be running, do not keep what members sign.
+  if (evidence === undefined && context.proof.agreed !== undefined) {
+    throw new ApiError(
+      'invalid_state',
+      'the signatures are from an earlier version; propose the request again',
+    );
+  }
+  const quorums = await loadQuorumRecords(context, quorumIds);
+  const users = await knownUsers(context, quorumIds, quorums);
+  return { authority, quorums, ...users, evidence };
+}
+
+type PartyColumns = Pick<WalletRow, 'owner_id' | 'additional_signers'>;
+
+function signersOf({ additional_signers: signers }: Pick<PartyColumns, 'additional_signers'>) {
+  return JSON.parse(signers) as WalletAdditionalSigner;
+}
+
+function partiesOf(wallet: PartyColumns): string[] {
+  const ids = signersOf(wallet).map(({ signer_id: id }) => id);
+  return [...new Set(wallet.owner_id === null ? ids : [wallet.owner_id, ...ids])];
+}
+
+function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers'>): PartyFields {
+  return {
+    policy_ids: wallet.policy_id === null ? [] : [wallet.policy_id],
+    additional_signers: signersOf(wallet),
+  };
+}
+
+/**
+ * Has the vault seal a wallet's key under the authority after a change that the request makes. The wallet is locked.
+ *
+ * @param before the wallet before the change, `after` the wallet after it.
+ */
+export async function changeAuthority(
+  context: OperationContext,
+  before: WalletRow,
+  after: WalletRow,
+): Promise<void> {
+  if (before.custody_provider !== null) return;
+  const key = await findWalletKey(context, before);
+  const changed =
+    key.authority === null
+      ? await firstAuthority(context, key, { before, after })
+      : await agreedAuthority(context, { ...key, authority: key.authority }, { before, after });
+  if (changed === undefined) return;
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('wallet_keys')
+    .set({
+      sealed_secret: Buffer.from(changed.sealed.sealedSecret),
+      wrapped_data_key: Buffer.from(changed.sealed.wrappedDataKey),
+      master_key_id: changed.sealed.masterKeyId,
+      authority: JSON.stringify(changed.authority),
+    })
+    .where('wallet_id', '=', before.id)
+    .execute();
+}
+
+interface Change {
+  readonly before: WalletRow;
+  readonly after: WalletRow;
+}
+
+/** The key under the authority that the vault works out from the request, which the owner from before has signed. */
+async function agreedAuthority(
+  context: OperationContext,
+  { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
+  { before, after }: Change,
+): Promise<ChangedKey> {
+  // The new owner first: of two key quorums of one key, the body names this one.
+  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
+  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
+  const pins = {
+    before: await policiesOf(context, partyFieldsOf(before)),
+    named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
+  };
+  return askForUse(context, { ...use, pins }, (shown) =>
+    context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
+  );
+}
+
+/**
+ * A key without an authority under the one that it has from now on; undefined for a wallet that still has no owner who
+ * holds keys.
+ */
+async function firstAuthority(
+  context: OperationContext,
+  { authority: _, ...sealed }: StoredWalletKey,
+  { before, after }: Change,
+): Promise<ChangedKey | undefined> {
+  const { owner_id: ownerId } = after;
+  const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
+  if (found === undefined) return undefined;
+  // What is attached ends with a change of the owner.
+  const isAutomated = ownerId === before.owner_id && (await isAttached(context, after.id));
+  const authority = { ...found, isAutomated };
+  return {
+    authority,
+    sealed: await context.vault.sealUnderAuthority(sealed, walletKeyBinding(before), authority),
+  };
+}
+
+async function isAttached({ em }: OperationContext, walletId: string): Promise<boolean> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_attachments')
+    .select('id')
+    .where('wallet_id', '=', walletId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+const KNOWN_VALUE = 'custos master key check';
+
+/**
+ * Compares the vault's master keys with those that the stored secrets are sealed under, by a known value that the
+ * first start under a key seals and stores.
+ *
+ * Called outside of transactions, because the vault is asked, before requests are served. Rejects with the vault's own error, which names the
+ * master key, when a key is missing or has the right name and the wrong bytes.
+ */
+export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
+  for (const check of await em.find(MasterKeyCheckEntity, {})) {
+    await vault.open(check, masterKeyCheckBinding);
+  }
+  const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
+  const check = {
+    masterKeyId: sealed.masterKeyId,
+    sealedSecret: Buffer.from(sealed.sealedSecret),
+    wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+  };
+  // Several processes may start for the first time concurrently.
+  await em.upsert(MasterKeyCheckEntity, check, { onConflictAction: 'ignore' });
+}
