@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { systemEntropy } from '../src/adapters/entropy.ts';
-import { makeIds } from '../src/adapters/ids.ts';
+import { makeIds, systemEntropy } from '../src/adapters/runtime.ts';
 import { createApp } from '../src/domain/access/apps/app.ts';
 import { getApp } from '../src/domain/access/apps/find-app.ts';
 import { lookupKey } from '../src/domain/base/lookup-keys/lookup-key.ts';

@@ -188,7 +188,7 @@ async function emptyDatabase(): Promise<Buffer> {
 async function bundleSigner() {
   const { outputFiles, metafile } = await build({
     ...common,
-    entryPoints: { signer: 'src/signer/main.ts' },
+    entryPoints: { signer: 'src/keys/signer-main.ts' },
     chunkNames: 'signer/[name]-[hash]',
     splitting: true,
     format: 'esm',

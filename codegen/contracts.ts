@@ -51,7 +51,7 @@ export const contracts: readonly Contract[] = [
     document: 'openapi/openapi.json',
     generated: 'src/generated',
     handlers: 'src/api',
-    handlerType: 'src/operation-context.ts',
+    handlerType: 'src/ports/operation-context.ts',
     errors: 'src/errors.ts',
     info: {
       title: 'Custos',

@@ -2,7 +2,7 @@ import { basename, join, relative } from 'node:path';
 import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
-const source = join(root, 'src', 'inspector');
+const source = join(root, 'src', 'web', 'inspector');
 
 /** A file of the built inspector. `path`: relative to its folder. */
 interface BuiltFile {

@@ -1,14 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { noCustodians } from '../../src/adapters/custodians-none.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
+import {
+  noCardIssuers,
+  noChains,
+  noCustodians,
+  noFiatProviders,
+  noPrices,
+} from '../../src/adapters/absent.ts';
 import { silentLog } from '../../src/adapters/log.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import { makeIds, systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
 import { strictSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/app.ts';
 import { createAuditTrail } from '../../src/domain/base/audit/audit-log.ts';
@@ -19,12 +19,14 @@ import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
-import type { HttpExchange } from '../../src/http/http-exchange.ts';
-import { createResponseCheck } from '../../src/http/response-check.ts';
-import { createRunOperation } from '../../src/http/run-operation.ts';
-import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { sequenceAudit } from '../../src/jobs/sequence-audit.ts';
-import type { OperationContext, Services } from '../../src/operation-context.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../src/keys/master-keys.ts';
+import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
+import type { HttpExchange } from '../../src/server/http-exchange.ts';
+import { createRunOperation } from '../../src/server/run-operation.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
+import { createResponseCheck } from '../../src/server/validation-issues.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { measureOnce, reportProgress } from './storage-rounds.ts';
 

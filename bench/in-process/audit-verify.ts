@@ -4,9 +4,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { verifyLog } from '../../src/admin/audit/verify-log.ts';
-import { checkpointText, signedNote, writeVerifierKey } from '../../src/crypto/tlog/checkpoint.ts';
-import { leafHash, rootOf } from '../../src/crypto/tlog/merkle-tree.ts';
-import { appendToTiles, subtreesOf, TILE_WIDTH, tilePath, writeBundle } from '../../src/crypto/tlog/tiles.ts';
+import { checkpointText, signedNote, writeVerifierKey } from '../../src/engine/crypto/tlog/checkpoint.ts';
+import { leafHash, rootOf } from '../../src/engine/crypto/tlog/merkle-tree.ts';
+import {
+  appendToTiles,
+  subtreesOf,
+  TILE_WIDTH,
+  tilePath,
+  writeBundle,
+} from '../../src/engine/crypto/tlog/tiles.ts';
 import { reportProgress } from './storage-rounds.ts';
 
 // How fast an exported audit log is verified: records of the length of those of a signature.

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { decodeRpcAction } from '../../src/actions/decode-action.ts';
-import { compilePolicy, type RuleInput } from '../../src/policy/compile.ts';
-import { allowsAction, collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
+import { decodeRpcAction } from '../../src/engine/actions/decode-action.ts';
+import { compilePolicy, type RuleInput } from '../../src/engine/policy/compile.ts';
+import { allowsAction, collectLookups, evaluatePolicy } from '../../src/engine/policy/evaluate.ts';
 import { largePolicy, transaction } from '../requests-judged.ts';
 
 // The cost of evaluating a policy of twenty rules with ten conditions, without a server.

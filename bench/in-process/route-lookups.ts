@@ -1,5 +1,5 @@
 import { type OperationDescriptor, type OperationId, operations } from '../../src/generated/operations.ts';
-import { createRouteIndex } from '../../src/http/route-index.ts';
+import { createRouteIndex } from '../../src/server/route-index.ts';
 
 // Measures the route index alone, in its own process. Reports nanoseconds per look-up to the parent process.
 

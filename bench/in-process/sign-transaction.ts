@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { serializeTransaction, toHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { ecBackend } from '../../src/crypto/secp256k1.ts';
-import { signEthereumTransaction } from '../../src/signing/ethereum/sign-transaction.ts';
+import { ecBackend } from '../../src/engine/crypto/secp256k1.ts';
+import { signEthereumTransaction } from '../../src/engine/signing/ethereum/sign-transaction.ts';
 import { reportProgress } from './storage-rounds.ts';
 
 // Encoding and signing a transaction: our codec and the library that we sign with, and viem.

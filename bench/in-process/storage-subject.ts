@@ -7,8 +7,8 @@ import {
   WalletKeyEntity,
   walletColumns,
 } from '../../src/domain/wallets/wallets/wallet.entity.ts';
-import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import type { OperationContext } from '../../src/ports/operation-context.ts';
+import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { findPage } from '../../src/storage/find-page.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
+import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
 import {
   findUser,
   findUserByAccount,
@@ -9,8 +8,8 @@ import {
 import { entities } from '../../src/domain/tables.ts';
 import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
 import { createUser } from '../../src/domain/wallets/users/user.ts';
-import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import type { OperationContext } from '../../src/ports/operation-context.ts';
+import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { seededUserId, seedUsers } from '../seed-users.ts';
 import { measureOnce, reportProgress, type StorageMeasured } from './storage-rounds.ts';

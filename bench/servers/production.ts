@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import type { SignerVault } from '../../src/adapters/signer/signer-vault.ts';
-import { productionVault } from '../../src/adapters/vault/production-vault.ts';
-import { openSigner } from '../../src/compose/ports/open-signer.ts';
-import { startProduction } from '../../src/compose/production.ts';
-import { readServeConfig, readSignerConfig } from '../../src/config.ts';
+import { systemEntropy } from '../../src/adapters/runtime.ts';
+import { openSigner } from '../../src/compose/open-signer.ts';
+import { startProduction } from '../../src/compose/serve.ts';
+import { readServeConfig, readSignerConfig } from '../../src/config/config.ts';
+import { productionVault } from '../../src/keys/production-keys.ts';
+import type { SignerVault } from '../../src/keys/signer-client.ts';
 
 // `custos serve` from source, with its signer or, for comparison, with the same vault in its own process.
 

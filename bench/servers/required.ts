@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import express from 'express';
 import { OpenAPIBackend, type Request } from 'openapi-backend';
 import { entities } from '../../src/domain/tables.ts';
-import { messagesOf } from '../../src/http/app.ts';
+import { messagesOf } from '../../src/server/app.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { bareAnswer, type Found, send } from './bare-answer.ts';
 import { allOperations } from './contract-facts.ts';

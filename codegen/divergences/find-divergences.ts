@@ -90,7 +90,7 @@ function decisionOf({ text, path, symbol = '' }: Choice): Decision {
 
 /** The names of parts, and where they are read from. Throws ContractError for one that is neither a service nor a port's. */
 function membersOf(root: string, parts: readonly SimulatedPart[]): ReadonlyMap<string, RegExp | undefined> {
-  const services = readFileSync(join(root, 'src/operation-context.ts'), 'utf8');
+  const services = readFileSync(join(root, 'src/ports/operation-context.ts'), 'utf8');
   const chains = readFileSync(join(root, 'src/ports/chains.ts'), 'utf8');
   const declares = (source: string, name: string): boolean =>
     new RegExp(`^ {2}readonly ${name}\\??:`, 'm').test(source);

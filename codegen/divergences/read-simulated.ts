@@ -16,9 +16,9 @@ export interface SimulatedPart {
   readonly path: string;
 }
 
-/** The `SIMULATED name:` comments of `src/simulated`, by name. */
+/** The `SIMULATED name:` comments of `src/sandbox/simulated`, by name. */
 export function readSimulated(root: string): SimulatedPart[] {
-  return globSync('src/simulated/**/*.ts', { cwd: root })
+  return globSync('src/sandbox/simulated/**/*.ts', { cwd: root })
     .sort()
     .flatMap((path) => simulatedIn(path, readFileSync(join(root, path), 'utf8')))
     .sort((a, b) => a.name.localeCompare(b.name));

@@ -7,7 +7,7 @@ import { renderGuide } from './render-guide.ts';
 /** Where the content of the pages at /docs is generated. */
 export const PAGES_PATH = 'src/generated/pages.ts';
 
-const header = '// rendered by codegen/pages/render-pages.ts from docs/ and src/docs/; do not edit\n';
+const header = '// rendered by codegen/pages/render-pages.ts from docs/ and src/web/docs/; do not edit\n';
 
 /** The order of docs/guides/; files that are not listed follow by name. */
 const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to-production'];
@@ -22,7 +22,7 @@ export async function renderPages(root: string): Promise<string> {
     path,
     ...renderGuide(markdown, file, known),
   }));
-  const style = readFileSync(join(root, 'src/docs/docs.css'), 'utf8');
+  const style = readFileSync(join(root, 'src/web/docs/docs.css'), 'utf8');
   return `${header}
 /** A guide. \`path\`: below /docs/. */
 export interface GuidePage {
@@ -53,7 +53,7 @@ function pagesBelow(
 async function bundleScript(root: string): Promise<string> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['src/docs/main.ts'],
+    entryPoints: ['src/web/docs/main.ts'],
     write: false,
     bundle: true,
     minify: true,

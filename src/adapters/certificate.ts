@@ -12,10 +12,9 @@ import {
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { makeFolder } from '../make-folder.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import { StartError } from '../start-error.ts';
+import { makeFolder } from '../config/make-folder.ts';
+import { StartError } from '../config/start-error.ts';
+import type { Clock, Entropy } from '../ports/runtime.ts';
 import type { ServerCertificate } from './issue-certificate.ts';
 
 export type { ServerCertificate };

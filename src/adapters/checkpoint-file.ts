@@ -1,5 +1,5 @@
 import { open, readFile, rename } from 'node:fs/promises';
-import type { CheckpointKeeper, KeptCheckpoint } from '../ports/restores/checkpoint-keeper.ts';
+import type { CheckpointKeeper, KeptCheckpoint } from '../ports/audit.ts';
 
 interface Written {
   readonly checkpoint: string;

@@ -3,8 +3,7 @@ import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
-import type { Clock } from '../ports/clock.ts';
-import type { Entropy } from '../ports/entropy.ts';
+import type { Clock, Entropy } from '../ports/runtime.ts';
 
 /** A server certificate, its private key, and the authority that a client must trust. All PEM. */
 export interface ServerCertificate {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../ports/clock.ts';
-import type { JwksSource } from '../ports/jwks.ts';
+import type { JwksSource } from '../ports/requests.ts';
+import type { Clock } from '../ports/runtime.ts';
 import { readBoundedText } from './read-bounded-text.ts';
 
 const FRESH_MS = 60 * 60_000;

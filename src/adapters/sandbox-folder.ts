@@ -1,9 +1,9 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../make-folder.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import { StartError } from '../start-error.ts';
-import { systemEntropy } from './entropy.ts';
+import { makeFolder } from '../config/make-folder.ts';
+import { StartError } from '../config/start-error.ts';
+import type { Entropy } from '../ports/runtime.ts';
+import { systemEntropy } from './runtime.ts';
 
 /** The state that a sandbox stores next to its database, so that it survives restarts. */
 export interface SandboxState {

@@ -1,4 +1,4 @@
-import { systemClock } from '../adapters/clock.ts';
+import { systemClock } from '../adapters/runtime.ts';
 import {
   includesRole,
   type OperatorCaller,
@@ -7,17 +7,17 @@ import {
   recordWrongSecret,
   requireInForce,
 } from '../domain/access/operators/operator.ts';
+import { loadOnce } from '../engine/load-once.ts';
 import { ApiError } from '../errors.ts';
-import type { Mount } from '../http/app.ts';
-import { createDenialBudget } from '../http/audit/denial-budget.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
-import { requireLocalCaller } from '../http/origins/local-caller.ts';
-import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
-import { refuseNul } from '../http/refuse-nul.ts';
-import { createResponseCheck } from '../http/response-check.ts';
-import { loadOnce } from '../load-once.ts';
 import type { OperatorContext, PolicyAnalysis } from '../sandbox/control-plane.ts';
-import { identifyOperator } from './identify-operator.ts';
+import type { Mount } from '../server/app.ts';
+import { createDenialBudget } from '../server/audit.ts';
+import type { HttpExchange } from '../server/http-exchange.ts';
+import { requireLocalCaller } from '../server/origins.ts';
+import { refuseNul } from '../server/parse-body.ts';
+import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
+import { createResponseCheck } from '../server/validation-issues.ts';
+import { identifyOperator } from './operator-context.ts';
 
 interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
   readonly adminHost: string;

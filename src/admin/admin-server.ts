@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Mount } from '../http/app.ts';
-import { isForeignPage } from '../http/origins/local-caller.ts';
-import type { ServerMetrics } from '../metrics/server-metrics.ts';
-import type { Log } from '../ports/log.ts';
+import type { ServerMetrics } from '../observability/server-metrics.ts';
+import type { Log } from '../ports/runtime.ts';
+import type { Mount } from '../server/app.ts';
+import { isForeignPage } from '../server/origins.ts';
 
 export interface AdminServerOptions {
   readonly host: string;

@@ -1,11 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { systemClock } from '../adapters/clock.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
 import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
-import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
-import { type DatabaseConfig, readKeysConfig } from '../config.ts';
+import { type DatabaseConfig, readKeysConfig } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 import type { App, AppSettings } from '../domain/access/apps/app.entity.ts';
 import {
   type AppContext,
@@ -22,9 +20,9 @@ import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/access-tokens.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
 import { isUnavailable } from '../errors.ts';
+import { sandboxVault } from '../keys/sandbox-keys.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
-import type { Log } from '../ports/log.ts';
-import { StartError } from '../start-error.ts';
+import type { Log } from '../ports/runtime.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { withVault } from './open-vault.ts';
@@ -239,7 +237,7 @@ export async function requireMigrated(database: Database): Promise<void> {
 }
 
 async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
-  const { findSchemaFault } = await import('../storage/schema/schema-fault.ts');
+  const { findSchemaFault } = await import('../storage/schema/identify-database.ts');
   try {
     return await findSchemaFault(orm, (sql) => orm.em.fork().execute(sql));
   } catch (cause) {

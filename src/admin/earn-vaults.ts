@@ -1,15 +1,13 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { systemClock } from '../adapters/clock.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { makeIds } from '../adapters/ids.ts';
 import { makeLog } from '../adapters/log.ts';
-import { readChainAddress } from '../assets/chain-address.ts';
-import { chainNamed } from '../assets/known-chains.ts';
-import type { DatabaseConfig, NodesConfig } from '../config.ts';
+import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
+import type { DatabaseConfig, NodesConfig } from '../config/config.ts';
 import { findApp } from '../domain/access/apps/find-app.ts';
 import { recordChange } from '../domain/access/operators/operator.ts';
 import { addVault, type NewVault, readVaultFacts, vaultProviders } from '../domain/money/earn/earn-vault.ts';
+import { readChainAddress } from '../engine/assets/addresses.ts';
+import { chainNamed } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 

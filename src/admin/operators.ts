@@ -1,4 +1,4 @@
-import type { DatabaseConfig } from '../config.ts';
+import type { DatabaseConfig } from '../config/config.ts';
 import {
   addOperator,
   changeOperatorRole,

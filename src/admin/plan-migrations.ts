@@ -1,4 +1,6 @@
-import type { DatabaseConfig } from '../config.ts';
+import { existsSync } from 'node:fs';
+import { databaseOf } from '../adapters/sandbox-folder.ts';
+import type { DatabaseConfig } from '../config/config.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
 import type { Orm } from '../storage/open-database.ts';
@@ -56,4 +58,18 @@ async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; 
      group by whole.relname`,
   );
   return new Map(tables.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]));
+}
+
+/** The schema of a sandbox's database and the newest one of this program, as numbers of migrations. */
+export interface SchemaState {
+  readonly version: number;
+  readonly newest: number;
+}
+
+/** Reads the schema of the database in a sandbox's folder, without changing it; undefined if there is none. */
+export async function readSchemaState(folder: string): Promise<SchemaState | undefined> {
+  const file = databaseOf(folder);
+  if (!existsSync(file)) return undefined;
+  const { readSchemaVersion } = await import('../storage/open-database.ts');
+  return readSchemaVersion(file);
 }

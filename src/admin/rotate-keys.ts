@@ -1,14 +1,13 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { systemClock } from '../adapters/clock.ts';
-import type { VaultSettings } from '../config-signer.ts';
+import { systemClock } from '../adapters/runtime.ts';
+import type { VaultSettings } from '../config/signer.ts';
 import { recordChange } from '../domain/access/operators/operator.ts';
 import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { commandLine } from './administration.ts';
-import { withVault } from './open-vault.ts';
-import { requireMasterKey } from './require-master-key.ts';
+import { requireMasterKey, withVault } from './open-vault.ts';
 
 /** Re-wraps every sealed key under the current master key and returns their number. Throws StartError. */
 export function rotateKeys(

@@ -1,6 +1,6 @@
 import * as account from '../domain/wallets/accounts/account.ts';
 import { accountView, findAccount } from '../domain/wallets/accounts/account.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listAccounts: Handler<'listAccounts'> = async ({ query }, context) => {
   const { accounts, nextCursor } = await account.listAccounts(context, query);

@@ -1,6 +1,6 @@
 import * as aggregations from '../domain/access/aggregations/aggregation.ts';
 import { aggregationView, findAggregation } from '../domain/access/aggregations/aggregation.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>
   aggregationView(await aggregations.createAggregation(context, body));

@@ -6,7 +6,7 @@ import * as gasSpend from '../domain/money/gas-spend/gas-spend.ts';
 import * as allowlist from '../domain/wallets/allowlist/allowlist.ts';
 import { currentVerificationKey, listSigningKeys } from '../domain/wallets/tokens/access-tokens.ts';
 import { notFound } from '../errors.ts';
-import type { Handler, OpenHandler } from '../operation-context.ts';
+import type { Handler, OpenHandler } from '../ports/operation-context.ts';
 
 export const getAppGasSpend: Handler<'getAppGasSpend'> = async ({ query }, context) =>
   gasSpend.getAppGasSpend(context, query);

@@ -24,7 +24,7 @@ import {
   type ChangedCard,
   type ReplacedCard,
 } from '../domain/money/cards/update-card.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const getCardConfig: Handler<'getCardConfig'> = async ({ path, query }, context) => ({
   data: await readCardConfig(context, path.app_id, query.environment),

@@ -2,7 +2,7 @@ import * as conditionSet from '../domain/access/condition-sets/condition-set.ts'
 import { conditionSetView, findConditionSet } from '../domain/access/condition-sets/condition-set.ts';
 import * as conditionSetItems from '../domain/access/condition-sets/condition-set-items.ts';
 import { findConditionSetItem } from '../domain/access/condition-sets/condition-set-items.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listConditionSets: Handler<'listConditionSets'> = async ({ query }, context) => {
   const { sets, nextCursor } = await conditionSet.listConditionSets(context, query);

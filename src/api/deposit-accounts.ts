@@ -14,7 +14,7 @@ import {
   openDepositAccount,
 } from '../domain/money/fiat-deposits/deposit-account.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const getCryptoDepositConfig: Handler<'getCryptoDepositConfig'> = async (_, context) =>
   depositConfigView(context);

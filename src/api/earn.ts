@@ -25,7 +25,7 @@ import type {
   EarnIncentiveClaimActionResponse,
   EarnWithdrawActionResponse,
 } from '../generated/schemas.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const getEthereumEarnVault: Handler<'getEthereumEarnVault'> = async ({ path }, context) =>
   readVaultView(context, await findVault(context, path.vault_id));

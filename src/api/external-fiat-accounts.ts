@@ -7,7 +7,7 @@ import {
   registerAccount,
   userFiatAccountView,
 } from '../domain/money/fiat-accounts/external-fiat-account.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const listOrganizationExternalFiatAccounts: Handler<'listOrganizationExternalFiatAccounts'> = async (
   { path, query },

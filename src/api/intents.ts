@@ -5,7 +5,7 @@ import { readIntentView } from '../domain/requests/intents/intent-view.ts';
 import * as listIntentsVerbs from '../domain/requests/intents/list-intents.ts';
 import { prepareProposed } from '../domain/requests/intents/proposals.ts';
 import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {
   const filter = {

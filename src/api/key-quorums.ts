@@ -1,7 +1,7 @@
 import * as findKeyQuorumVerbs from '../domain/access/key-quorums/find-key-quorum.ts';
 import { findKeyQuorum, keyQuorumView } from '../domain/access/key-quorums/find-key-quorum.ts';
 import * as keyQuorum from '../domain/access/key-quorums/key-quorum.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listKeyQuorums: Handler<'listKeyQuorums'> = async ({ query }, context) => {
   const { quorums, nextCursor } = await findKeyQuorumVerbs.listKeyQuorums(context, query);

@@ -6,7 +6,7 @@ import {
   storePrepared,
   submitOrganization,
 } from '../domain/money/fiat-customers/verify-customer.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const listOrganizationKyb: PlannedHandler<'listOrganizationKyb', AskedAgain[]> = {
   plan: ({ path }, context) => askAgain(context, { type: 'organization', id: path.organization_id }),

@@ -6,7 +6,7 @@ import {
   storePrepared,
   submitUser,
 } from '../domain/money/fiat-customers/verify-customer.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const listUserKyc: PlannedHandler<'listUserKyc', AskedAgain[]> = {
   plan: ({ path }, context) => askAgain(context, { type: 'user', id: path.user_id }),

@@ -1,7 +1,7 @@
 import { authorizeDevice, verifyDevice } from '../domain/wallets/oauth/device-codes.ts';
 import { exchangeToken } from '../domain/wallets/oauth/exchange-token.ts';
 import { listGrants, oauthMetadata, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
-import type { Handler, OpenHandler } from '../operation-context.ts';
+import type { Handler, OpenHandler } from '../ports/operation-context.ts';
 
 export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = (_input, context) =>
   authorizeDevice(context);

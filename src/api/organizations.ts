@@ -2,7 +2,7 @@ import * as organization from '../domain/access/organizations/organization.ts';
 import { findOrganization, organizationView } from '../domain/access/organizations/organization.ts';
 import * as organizationSecrets from '../domain/access/organizations/organization-secrets.ts';
 import { bindOrganizationSecret } from '../domain/access/organizations/organization-secrets.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {
   const { organizations, nextCursor } = await organization.listOrganizations(context, query);

@@ -1,6 +1,6 @@
 import type { AccountKey } from '../domain/access/user-records/find-user.ts';
 import { findTestAccount, logInWithCode } from '../domain/wallets/tokens/log-in-with-code.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 // The code is opened here, because the vault may be slow.
 export const authenticatePasswordless: PlannedHandler<'authenticatePasswordless', AccountKey> = {

@@ -2,7 +2,7 @@ import * as payouts from '../domain/money/payouts/fiat-payout.ts';
 import { type PayoutPlan, preparePayout } from '../domain/money/payouts/fiat-payout.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { PayoutResponse } from '../generated/schemas.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const createFiatPayout: PlannedHandler<'createFiatPayout', PayoutPlan> = {
   plan: ({ path, body }, context) => preparePayout(context, path.wallet_id, body),

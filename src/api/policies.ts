@@ -2,7 +2,7 @@ import * as findPolicyVerbs from '../domain/access/policies/find-policy.ts';
 import { findPolicy, policySummaryView, policyView } from '../domain/access/policies/find-policy.ts';
 import * as policy from '../domain/access/policies/policy.ts';
 import { findPolicyRule } from '../domain/access/policies/policy.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listPolicies: Handler<'listPolicies'> = async ({ query }, context) => {
   const { policies, nextCursor } = await findPolicyVerbs.listPolicies(context, query);

@@ -3,7 +3,7 @@ import * as swaps from '../domain/money/swaps/swap.ts';
 import { prepareSwap, prepareSwapQuote, type SwapEstimate } from '../domain/money/swaps/swap.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { SwapActionResponse } from '../generated/schemas.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = {
   plan: ({ path, body }, context) => prepareSwap(context, path.wallet_id, body),

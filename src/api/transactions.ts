@@ -1,6 +1,6 @@
 import * as findTransactionVerbs from '../domain/money/transactions/find-transaction.ts';
 import { findTransaction, transactionView } from '../domain/money/transactions/find-transaction.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async (
   { query },

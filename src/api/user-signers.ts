@@ -3,7 +3,7 @@ import {
   authenticateUser,
   authenticateWallets,
 } from '../domain/wallets/user-keys/user-key.ts';
-import type { PlannedHandler } from '../operation-context.ts';
+import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const authenticateUserSigner: PlannedHandler<'authenticateUserSigner', AuthenticatedUser> = {
   plan: ({ body }, context) => authenticateUser(context, body.user_jwt),

@@ -1,4 +1,3 @@
-import { normalizeAddress } from '../assets/normalize-address.ts';
 import { findUser, findUserByAccount, findUserByUsername } from '../domain/access/user-records/find-user.ts';
 import * as findUsers from '../domain/wallets/users/find-users.ts';
 import {
@@ -11,7 +10,8 @@ import * as userVerbs from '../domain/wallets/users/user.ts';
 import { changeUserState } from '../domain/wallets/users/user.ts';
 import { mergeCustomMetadata, replaceCustomMetadata, userView } from '../domain/wallets/users/user-view.ts';
 import { pregenerateWallets } from '../domain/wallets/users/user-wallets.ts';
-import type { Handler } from '../operation-context.ts';
+import { normalizeAddress } from '../engine/assets/addresses.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {
   const { users, nextCursor } = await findUsers.listUsers(context, query);

@@ -1,7 +1,7 @@
 import * as walletActions from '../domain/money/wallet-actions/wallet-action.ts';
 import { findWalletAction, walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import { loadSteps } from '../domain/money/wallet-actions/wallet-action-steps.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {
   const { actions, nextCursor } = await walletActions.listWalletActions(context, path.wallet_id, query);

@@ -10,7 +10,7 @@ import {
   reindexAutomation,
 } from '../domain/money/automation-runs/reindex-automation.ts';
 import { listExecutions } from '../domain/wallets/wallet-automations/wallet-automation.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const listWalletAutomations: Handler<'listWalletAutomations'> = async ({ query }, context) => {
   const { wallet_id: walletId, ...page } = query;

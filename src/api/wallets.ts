@@ -1,4 +1,3 @@
-import { normalizeAddress } from '../assets/normalize-address.ts';
 import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
 import * as walletActions from '../domain/money/wallet-actions/transfer.ts';
 import {
@@ -31,8 +30,9 @@ import * as findWalletVerbs from '../domain/wallets/wallets/find-wallet.ts';
 import { findWallet, findWalletByAddress, walletView } from '../domain/wallets/wallets/find-wallet.ts';
 import { beginImport, finishImport } from '../domain/wallets/wallets/import-wallet.ts';
 import * as updateWalletVerbs from '../domain/wallets/wallets/update-wallet.ts';
+import { normalizeAddress } from '../engine/assets/addresses.ts';
 import type { TransferActionResponse } from '../generated/schemas.ts';
-import type { Handler, PlannedHandler } from '../operation-context.ts';
+import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const authenticateWallets: PlannedHandler<'authenticateWallets', AuthenticatedUser> = {
   plan: ({ body }, context) => authenticateUser(context, body.user_jwt),

@@ -2,7 +2,7 @@ import * as webhookDeliveries from '../domain/access/webhooks/webhook-deliveries
 import { webhookDeliveryView } from '../domain/access/webhooks/webhook-deliveries.ts';
 import * as webhookEndpoint from '../domain/access/webhooks/webhook-endpoint.ts';
 import { findWebhookEndpoint, webhookEndpointView } from '../domain/access/webhooks/webhook-endpoint.ts';
-import type { Handler } from '../operation-context.ts';
+import type { Handler } from '../ports/operation-context.ts';
 
 export const listWebhookEndpoints: Handler<'listWebhookEndpoints'> = async ({ query }, context) => {
   const { endpoints, nextCursor } = await webhookEndpoint.listWebhookEndpoints(context, query);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { ConfigError, readDatabaseConfig } from '../config.ts';
+import { ConfigError, readDatabaseConfig } from '../config/config.ts';
 
 interface AuditFlags {
   data?: string;

@@ -1,5 +1,5 @@
-import type { RunningSandbox } from '../compose/local.ts';
-import type { SandboxConfig } from '../config.ts';
+import type { RunningSandbox } from '../compose/listen.ts';
+import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../config/start-error.ts';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
 
 const TIMEOUT_MS = 5_000;

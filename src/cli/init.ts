@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { ConfigError } from '../config.ts';
-import { StartError } from '../start-error.ts';
+import { ConfigError } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 
 interface InitFlags {
   list?: boolean;
@@ -33,8 +33,8 @@ async function init(
   { list = false, force = false, into }: InitFlags,
 ): Promise<void> {
   const [{ filesOf, templates }, { writeFiles }] = await Promise.all([
-    import('../init/templates.ts'),
-    import('../init/write-files.ts'),
+    import('../tools/init/templates.ts'),
+    import('../tools/init/write-files.ts'),
   ]);
   if (list) {
     for (const { name, summary } of templates) console.log(`${name.padEnd(10)}  ${summary}`);

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { readKeysConfig } from '../config.ts';
+import { readKeysConfig } from '../config/config.ts';
 
 const examples = `
 First add the new key as a previous one and restart what has the keys (the

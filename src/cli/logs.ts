@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import type { RecordedRequest } from '../client/request-feed.ts';
-import type { SandboxClient } from '../client/sandbox-client.ts';
+import type { RecordedRequest } from '../tools/client/feeds.ts';
+import type { SandboxClient } from '../tools/client/sandbox-client.ts';
 import {
   addSandboxClientOptions,
   collectNames,
   type SandboxClientFlags,
   withSandbox,
 } from './sandbox-options.ts';
-import { stopSignal } from './stop-signal.ts';
+import { stopSignal } from './serve-until-stopped.ts';
 
 interface LogsFlags extends SandboxClientFlags {
   operation?: string[];
@@ -44,7 +44,7 @@ export function logsCommand(): Command {
 async function printRequests(client: SandboxClient, flags: LogsFlags): Promise<void> {
   const { operation: operations, status, code, wallet, json, follow } = flags;
   const { after = follow ? 'now' : 'start' } = flags;
-  const { followRequests, listRequests } = await import('../client/request-feed.ts');
+  const { followRequests, listRequests } = await import('../tools/client/feeds.ts');
   const query = { after, operations, status, code, wallet };
   const tell = (message: string): void => console.error(`custos: ${message}`);
   const observer = {

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { PlannedMigration } from '../admin/plan-migrations.ts';
-import { readDatabaseConfig } from '../config.ts';
+import { readDatabaseConfig } from '../config/config.ts';
 
 const examples = `
 Examples:
@@ -32,7 +32,7 @@ export function migrateCommand(): Command {
       if (names.length === 0) console.log('the schema is up to date');
       for (const name of names) console.log(`${check ? 'pending' : 'run'}  ${name}`);
       if (check === true && names.length > 0) {
-        const { StartError } = await import('../start-error.ts');
+        const { StartError } = await import('../config/start-error.ts');
         throw new StartError('the database lacks migrations; run `custos migrate`');
       }
     });

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { readSandboxConfig, type SandboxFlags } from '../config.ts';
+import { readSandboxConfig, type SandboxFlags } from '../config/config.ts';
 import { addListenOptions } from './listen-options.ts';
-import { removeStaleReadyFile } from './ready-file.ts';
+import { removeStaleReadyFile } from './serve-until-stopped.ts';
 
 const examples = `
 Examples:

@@ -1,9 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../client/replay.ts';
-import { findRunningSandbox } from '../client/running-sandboxes.ts';
-import { locateSandbox } from '../client/sandbox-address.ts';
-import { ConfigError, type DatabaseConfig, readDatabaseConfig, readOperatorSecret } from '../config.ts';
+import {
+  ConfigError,
+  type DatabaseConfig,
+  readDatabaseConfig,
+  readOperatorSecret,
+} from '../config/config.ts';
+import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../tools/client/replay.ts';
+import { findRunningSandbox } from '../tools/client/running-sandboxes.ts';
+import { locateSandbox } from '../tools/client/sandbox-address.ts';
 
 interface TargetFlags {
   url?: string;
@@ -113,10 +118,10 @@ Exit codes: 0 no gap, 1 gaps or failure, 2 invalid usage.`;
 
 async function lintAt(target: Target, input: Parameters<typeof lintPolicyAt>[1]): Promise<PolicyLint> {
   if (target.kind === 'database') {
-    const { lintInDatabase } = await import('../admin/replay-policies.ts');
+    const { lintInDatabase } = await import('../admin/policy-analysis.ts');
     return lintInDatabase(target.config, input);
   }
-  const client = await import('../client/replay.ts');
+  const client = await import('../tools/client/replay.ts');
   return client.lintPolicyAt(target, input);
 }
 
@@ -145,10 +150,10 @@ type Target = ReplayTarget | { readonly kind: 'database'; readonly config: Datab
 
 async function replayAt(target: Target, input: ReturnType<typeof readInput>): Promise<Replay> {
   if (target.kind === 'database') {
-    const { replayInDatabase } = await import('../admin/replay-policies.ts');
+    const { replayInDatabase } = await import('../admin/policy-analysis.ts');
     return replayInDatabase(target.config, input);
   }
-  const { replayPolicies } = await import('../client/replay.ts');
+  const { replayPolicies } = await import('../tools/client/replay.ts');
   return replayPolicies(target, input);
 }
 

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import { ConfigError } from '../config.ts';
-import { packageVersion } from '../package-root.ts';
-import { UnmeasurableError } from '../start-error.ts';
+import { ConfigError } from '../config/config.ts';
+import { packageVersion } from '../config/package-root.ts';
+import { UnmeasurableError } from '../config/start-error.ts';
 import { appsCommand } from './apps.ts';
 import { auditCommand } from './audit.ts';
 import { backupCommand, restoreCommand } from './backups/backup.ts';
@@ -34,8 +34,7 @@ import { execCommand } from './shell/exec.ts';
 import { openCommand } from './shell/open.ts';
 import { sigCommand } from './sig-explain.ts';
 import { signerCommand } from './signer.ts';
-import { usersCommand } from './users.ts';
-import { walletsCommand } from './wallets.ts';
+import { usersCommand, walletsCommand } from './users.ts';
 import { whyCommand } from './why.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { SandboxAddress } from '../client/sandbox-address.ts';
-import type { SandboxClient } from '../client/sandbox-client.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
+import type { SandboxAddress } from '../tools/client/sandbox-address.ts';
+import type { SandboxClient } from '../tools/client/sandbox-client.ts';
 
 /** The options of every command that connects to a running sandbox. */
 export interface SandboxClientFlags extends SandboxAddress {
@@ -26,7 +26,7 @@ export async function withSandbox<T>(
   work: (client: SandboxClient) => Promise<T>,
 ): Promise<T> {
   if (flags.url !== undefined) readHttpUrl('--url', flags.url);
-  const { openSandboxClient } = await import('../client/sandbox-client.ts');
+  const { openSandboxClient } = await import('../tools/client/sandbox-client.ts');
   const client = openSandboxClient(flags);
   try {
     return await work(client);

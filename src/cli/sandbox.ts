@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
-import { readSandboxConfig, type SandboxFlags } from '../config.ts';
+import { readSandboxConfig, type SandboxFlags } from '../config/config.ts';
 import { addListenOptions, type ListenDefaults } from './listen-options.ts';
-import { removeStaleReadyFile } from './ready-file.ts';
 import { collect } from './sandbox-options.ts';
+import { removeStaleReadyFile } from './serve-until-stopped.ts';
 import { announce } from './shell/announce.ts';
 
 const examples = `

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { readServeConfig, type ServeConfig } from '../config.ts';
+import { readServeConfig, type ServeConfig } from '../config/config.ts';
 import { collect } from './sandbox-options.ts';
 
 const settings = `
@@ -181,7 +181,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   }
   const signer = await startSigner(config);
   const [{ startProduction }, { stopOnSignal }] = await Promise.all([
-    import('../compose/production.ts'),
+    import('../compose/serve.ts'),
     import('./serve-until-stopped.ts'),
   ]);
   const server = await startProduction(config, { signer: signer.opening });
@@ -191,13 +191,13 @@ async function serve(flags: ServeFlags): Promise<void> {
 async function serveAsWorker(flags: ServeFlags): Promise<void> {
   const config = readServeConfig(flags);
   const signer = await startSigner(config);
-  const { runWorker } = await import('../compose/workers/run-worker.ts');
+  const { runWorker } = await import('../compose/workers.ts');
   await runWorker(config, signer.opening);
 }
 
 /** Starts the signer of this process while the server is loaded. Each worker has its own. */
 async function startSigner(config: ServeConfig) {
-  const { openSigner } = await import('../compose/ports/open-signer.ts');
+  const { openSigner } = await import('../compose/open-signer.ts');
   const opening = openSigner(config);
   opening.catch(() => undefined);
   return { opening };
@@ -205,7 +205,7 @@ async function startSigner(config: ServeConfig) {
 
 async function serveByWorkers(config: ServeConfig): Promise<void> {
   const [{ startWorkers }, { stopOnSignal }] = await Promise.all([
-    import('../compose/workers/start-workers.ts'),
+    import('../compose/workers.ts'),
     import('./serve-until-stopped.ts'),
   ]);
   const workers = await startWorkers(config, [...process.argv.slice(2), '--worker']);

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
-import { ownSignerSettings, readSignerConfig } from '../config.ts';
+import { ownSignerSettings, readSignerConfig } from '../config/config.ts';
 
 const help = `
 Settings (environment):
@@ -44,8 +44,8 @@ export function signerCommand(): Command {
       // All faults are reported here: from then on, this process is another program.
       readSignerConfig();
       const [{ becomeSigner }, { claimSocket, claimState }] = await Promise.all([
-        import('../compose/ports/open-signer.ts'),
-        import('../signer/serve-socket.ts'),
+        import('../compose/open-signer.ts'),
+        import('../keys/serve-signer.ts'),
       ]);
       const path = resolve(flags.socket);
       const state = flags.state === undefined ? dirname(path) : resolve(flags.state);

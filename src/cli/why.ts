@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { RecordedExchange } from '../client/request-feed.ts';
+import type { RecordedExchange } from '../tools/client/feeds.ts';
 import { requestLine } from './logs.ts';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
 
@@ -19,7 +19,7 @@ export function whyCommand(): Command {
     .addHelpText('after', examples)
     .action(async (id: string, flags: SandboxClientFlags) => {
       await withSandbox(flags, async (client) => {
-        const { fetchRequest } = await import('../client/request-feed.ts');
+        const { fetchRequest } = await import('../tools/client/feeds.ts');
         const exchange = await fetchRequest(client, id);
         console.log(flags.json === true ? JSON.stringify(exchange) : explanation(exchange));
       });

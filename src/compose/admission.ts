@@ -1,7 +1,11 @@
 import type { OperationId } from '../generated/operations.ts';
-import { type Admission, type AdmissionLimits, createAdmission } from '../http/overload/admission.ts';
-import { measureLoopDelay } from '../http/overload/loop-delay.ts';
-import type { Log } from '../ports/log.ts';
+import type { Log } from '../ports/runtime.ts';
+import {
+  type Admission,
+  type AdmissionLimits,
+  createAdmission,
+  measureLoopDelay,
+} from '../server/admission.ts';
 
 /** Operations that use a private key, or create one for a session. */
 const signing: readonly OperationId[] = [

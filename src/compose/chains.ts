@@ -1,22 +1,28 @@
+import { noFiatProviders } from '../adapters/absent.ts';
+import { connectBridge } from '../adapters/bridge/connect.ts';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { connectRewards } from '../adapters/rewards/connect.ts';
+import { connectRewards, connectRouters } from '../adapters/load-adapters.ts';
+import { systemClock } from '../adapters/runtime.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
-import { connectRouters } from '../adapters/swap-routers/connect.ts';
-import { assetsOf } from '../assets/known-assets.ts';
-import { chainOfCaip2, knownChains } from '../assets/known-chains.ts';
-import type { SandboxConfig } from '../config.ts';
-import type { Services } from '../operation-context.ts';
-import type { CardIssuers } from '../ports/card-issuers.ts';
-import type { Chains } from '../ports/chains.ts';
-import type { Incentives, VaultRates } from '../ports/earn.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import type { BridgeSettings } from '../config/fiat.ts';
+import { hurryCustomers } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import { assetsOf } from '../engine/assets/known-assets.ts';
+import { chainOfCaip2, knownChains } from '../engine/assets/known-chains.ts';
+import type { CardIssuers } from '../ports/cards.ts';
+import type { Chains, Incentives, SwapRoutes, VaultRates } from '../ports/chains.ts';
 import type { Exchange } from '../ports/exchange.ts';
-import type { DrawTransactionFault } from '../ports/fault-injection.ts';
-import type { FiatProviders } from '../ports/fiat-providers.ts';
-import type { SwapRoutes } from '../ports/swap-routes.ts';
-import type { CardControls } from '../simulated/cards/issuers.ts';
-import { SWAP_ROUTER_ADDRESS } from '../simulated/chains/evm/programs/addresses.ts';
-import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
-import type { FiatControls } from '../simulated/fiat/providers.ts';
+import type { FiatProviders } from '../ports/fiat.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { DrawTransactionFault } from '../ports/requests.ts';
+import type { Log } from '../ports/runtime.ts';
+import type { CardControls } from '../sandbox/simulated/cards/issuers.ts';
+import { SWAP_ROUTER_ADDRESS } from '../sandbox/simulated/chains/evm/programs/addresses.ts';
+import { openSimulatedChains, type SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../sandbox/simulated/fiat/providers.ts';
+import type { Mount } from '../server/app.ts';
+import { providerHints } from '../server/provider-hints.ts';
+import type { inUnitOf } from '../server/unit-of-work.ts';
 
 interface SandboxChains {
   readonly chains: Chains;
@@ -129,4 +135,28 @@ function namedTokens() {
     .flatMap(({ chain: { caip2 }, tokenAddress: address, asset, decimals }) =>
       address === null ? [] : [{ caip2, address, symbol: asset.toUpperCase(), decimals }],
     );
+}
+
+/** The configured fiat providers. */
+export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): FiatProviders {
+  if (settings.length === 0) return noFiatProviders;
+  return connectBridge(settings, { clock: systemClock, log });
+}
+
+/** The route for notifications, if a provider has a key that verifies them. */
+export function hintsOf(
+  settings: readonly BridgeSettings[],
+  options: Omit<Parameters<typeof providerHints>[0], 'take' | 'clock'> & {
+    readonly inUnit: ReturnType<typeof inUnitOf>;
+  },
+): readonly Mount[] {
+  if (settings.every(({ webhookKey }) => webhookKey === undefined)) return [];
+  return [
+    providerHints({
+      ...options,
+      clock: systemClock,
+      take: (source, hints) =>
+        options.inUnit((em) => hurryCustomers(em, source, { hints, nowMs: systemClock.now() })),
+    }),
+  ];
 }

@@ -2,19 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
-import type { SandboxConfig } from '../config.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import { packageRoot, packageVersion } from '../config/package-root.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import { secretProperties } from '../generated/secrets.ts';
-import type { Mount } from '../http/app.ts';
-import { type Brand, createBrand, createControlBrand } from '../http/brand.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
-import { requireLocalCaller } from '../http/origins/local-caller.ts';
-import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
-import { createResponseCheck } from '../http/response-check.ts';
-import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
-import type { Services } from '../operation-context.ts';
-import { packageRoot, packageVersion } from '../package-root.ts';
+import type { Services } from '../ports/operation-context.ts';
 import {
   type ControlContext,
   type ControllableCards,
@@ -25,8 +18,7 @@ import {
   type ControllableSnapshots,
   runControlOperation,
 } from '../sandbox/control-plane.ts';
-import type { DocumentedErrors } from '../sandbox/faults/documented-errors.ts';
-import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
+import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
@@ -34,6 +26,13 @@ import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
+import type { Mount } from '../server/app.ts';
+import { type Brand, createBrand, createControlBrand } from '../server/brand.ts';
+import type { HttpExchange } from '../server/http-exchange.ts';
+import { requireLocalCaller } from '../server/origins.ts';
+import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
+import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
+import { createResponseCheck } from '../server/validation-issues.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
@@ -101,7 +100,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     redaction: redactionFor(secretProperties, options.config.prefix),
     ownApi: options.ownApi,
     measureCoverage: async (entries, eventCounts) =>
-      (await import('./control/measure-coverage.ts')).measureCoverage(entries, eventCounts),
+      (await import('./measure-coverage.ts')).measureCoverage(entries, eventCounts),
     baseUrl: options.baseUrl,
     version: packageVersion(),
     eventLog: () => eventLog.name(),

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Brand } from '../http/brand.ts';
-import { describeFault } from '../http/validation-issues.ts';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot } from '../config/package-root.ts';
 import type { EventContract } from '../sandbox/control-plane.ts';
 import { nearestName } from '../sandbox/why/nearest.ts';
+import type { Brand } from '../server/brand.ts';
+import { describeFault } from '../server/validation-issues.ts';
 
 /** The part of the document that is read here. */
 interface WebhookDocument {

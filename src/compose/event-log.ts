@@ -1,5 +1,5 @@
 import { generateEventLogId } from '../adapters/sandbox-folder.ts';
-import type { Entropy } from '../ports/entropy.ts';
+import type { Entropy } from '../ports/runtime.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
 /** The name of a sandbox's event log. It changes when the log is replaced, so that readers notice. */

@@ -1,7 +1,4 @@
 import { hasAnnouncedDelivery } from '../domain/base/events/events.ts';
-import { recordingChanges } from '../http/audit/audited-unit.ts';
-import { createBrand } from '../http/brand.ts';
-import { inUnitOf, type OpenUnit, watching } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
@@ -22,11 +19,13 @@ import { sequenceAudit } from '../jobs/sequence-audit.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { RestoreWatch } from '../jobs/watch-restores.ts';
-import type { Services } from '../operation-context.ts';
-import type { AuditTrail } from '../ports/audit/audit-trail.ts';
-import type { DelayDelivery } from '../ports/fault-injection.ts';
-import type { Log } from '../ports/log.ts';
-import type { ChangeHold } from '../ports/restores/change-hold.ts';
+import type { AuditTrail, ChangeHold } from '../ports/audit.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { DelayDelivery } from '../ports/requests.ts';
+import type { Log } from '../ports/runtime.ts';
+import { recordingChanges } from '../server/audit.ts';
+import { createBrand } from '../server/brand.ts';
+import { inUnitOf, type OpenUnit, watching } from '../server/unit-of-work.ts';
 
 /** The background work of a server, the same in every composition. */
 export interface BesideRequests {

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { systemEntropy } from '../adapters/entropy.ts';
+import { systemEntropy } from '../adapters/runtime.ts';
 import {
   chainsOf,
   databaseOf,
@@ -9,9 +9,9 @@ import {
   type SandboxState,
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
-import { releaseAllTaken, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
-import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
-import { replaceContent } from '../storage/images/sqlite-image.ts';
+import { releaseAllTaken, snapshotsOf } from '../adapters/snapshot-folder.ts';
+import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/snapshot-file.ts';
+import { replaceContent } from '../storage/sqlite/images.ts';
 
 /*
  * A snapshot replaces two databases and the master key, which no transaction covers. So the whole snapshot is put beside

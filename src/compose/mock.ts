@@ -1,24 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acmeApp } from '../../mocks/apps.ts';
-import { systemClock } from '../adapters/clock.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { readSandboxConfig, type SandboxConfig } from '../config.ts';
+import { systemClock, systemEntropy } from '../adapters/runtime.ts';
+import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
+import { packageRoot } from '../config/package-root.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
-import { refusalHeaders } from '../http/error-response.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
-import { readClientBasic, readClientCredentials } from '../http/oauth/oauth-clients.ts';
-import { allowPage } from '../http/origins/cors.ts';
-import { isLocalOrigin } from '../http/origins/local-caller.ts';
-import { requestIdsFrom } from '../http/request-ids.ts';
-import { createResponseCheck } from '../http/response-check.ts';
-import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
-import { packageRoot } from '../package-root.ts';
-import type { Log } from '../ports/log.ts';
-import { listen } from './listen.ts';
-import { certificateFor, fromOwnHost, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { metricsFor } from './monitoring/metrics.ts';
+import type { Log } from '../ports/runtime.ts';
+import { refusalHeaders } from '../server/error-response.ts';
+import type { HttpExchange } from '../server/http-exchange.ts';
+import { readClientBasic, readClientCredentials } from '../server/oauth-clients.ts';
+import { allowPage, isLocalOrigin } from '../server/origins.ts';
+import { requestIdsFrom } from '../server/transport-guards.ts';
+import { createResponseCheck } from '../server/validation-issues.ts';
+import { answerFromExamples, readExamples } from '../tools/mock.ts';
+import { certificateFor, fromOwnHost, listen, logFor, type RunningSandbox, rateLimitFor } from './listen.ts';
+import { metricsFor } from './monitoring.ts';
 
 /**
  * Starts a server that answers every operation with the examples of the document. It stores nothing and signs

@@ -1,11 +1,11 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
-import { ownServer } from '../adapters/own-server/own-server.ts';
-import { canonicalPayloadTexts, type SignedRequest } from '../authorization/canonical-payload.ts';
+import { ownServer } from '../adapters/own-server.ts';
+import { canonicalPayloadTexts, type SignedRequest } from '../engine/authorization/canonical-payload.ts';
 import { invalidField } from '../errors.ts';
 import { type OperationId, operations } from '../generated/operations.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import type { AnsweredRequest } from '../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../ports/requests.ts';
+import type { Entropy } from '../ports/runtime.ts';
 import type { ApiCall, ApiResponse, OwnApi, Signer } from '../sandbox/requests/own-api.ts';
 
 interface OwnApiOptions {

@@ -1,10 +1,10 @@
-import type { ServeConfig } from '../config.ts';
+import type { ServeConfig } from '../config/config.ts';
 import { entities } from '../domain/tables.ts';
-import { createReplicaReads, type ReplicaReads } from '../http/run/replica-reads.ts';
-import { type OpenUnit, unitsOf } from '../http/unit-of-work.ts';
-import type { Log } from '../ports/log.ts';
+import type { Log } from '../ports/runtime.ts';
+import { createReplicaReads, type ReplicaReads } from '../server/replica-reads.ts';
+import { type OpenUnit, unitsOf } from '../server/unit-of-work.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { watchReplica } from '../storage/replicas/replica-lag.ts';
+import { watchReplica } from '../storage/replica-lag.ts';
 
 /** A replica of the database that lists are read from. */
 interface OpenedReplica {

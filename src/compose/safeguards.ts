@@ -1,4 +1,4 @@
-import type { Safeguards } from '../ports/safeguards.ts';
+import type { Safeguards } from '../ports/requests.ts';
 
 /** The published behaviour: the sandbox's defaults. */
 export const publishedSafeguards: Safeguards = {

@@ -1,7 +1,7 @@
-import { type EntropyPosition, seededEntropy, systemEntropy } from '../adapters/entropy.ts';
-import { type PhraseEntropy, randomPhrases, seededPhrases } from '../adapters/vault/phrase-entropy.ts';
-import { requestIdsFrom } from '../http/request-ids.ts';
-import type { Entropy } from '../ports/entropy.ts';
+import { type EntropyPosition, seededEntropy, systemEntropy } from '../adapters/runtime.ts';
+import { type PhraseEntropy, randomPhrases, seededPhrases } from '../keys/sandbox-keys.ts';
+import type { Entropy } from '../ports/runtime.ts';
+import { requestIdsFrom } from '../server/transport-guards.ts';
 
 /** Where the streams of a seeded sandbox are. */
 interface EntropyPositions {

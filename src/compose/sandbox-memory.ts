@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { acmeApp } from '../../mocks/apps.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { requireFreePort } from '../adapters/require-free-port.ts';
+import { requireFreePort } from '../adapters/own-server.ts';
+import { systemEntropy } from '../adapters/runtime.ts';
 import {
   databaseOf,
   generateEventLogId,
@@ -11,12 +11,12 @@ import {
   type SandboxState,
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
-import type { SandboxConfig } from '../config.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import { makeFolder } from '../config/make-folder.ts';
+import { StartError } from '../config/start-error.ts';
 import { drawAppSecret } from '../domain/access/apps/find-app.ts';
-import { isLoopbackHost } from '../http/origins/local-caller.ts';
-import { makeFolder } from '../make-folder.ts';
-import { encodeSnapshot, type Snapshot } from '../sandbox/snapshots/snapshot-file.ts';
-import { StartError } from '../start-error.ts';
+import { encodeSnapshot, type Snapshot } from '../sandbox/snapshot-file.ts';
+import { isLoopbackHost } from '../server/origins.ts';
 import { lockFile } from '../storage/lock-file.ts';
 import { beginLoadingContent, finishLoading, keptBy } from './load-into-folder.ts';
 

@@ -5,16 +5,16 @@ import { treasuryQuorum } from '../../mocks/key-quorums.ts';
 import { spendingPolicy } from '../../mocks/policies.ts';
 import { aliceUser, bobUser } from '../../mocks/users.ts';
 import { acmeSolanaWallet, acmeWallet, aliceWallet, treasuryWallet } from '../../mocks/wallets.ts';
-import { assetNamed } from '../assets/known-assets.ts';
-import { chainNamed } from '../assets/known-chains.ts';
 import { EarnVaultEntity } from '../domain/money/earn/earn-vault.entity.ts';
 import { addVault } from '../domain/money/earn/earn-vault.ts';
+import { assetNamed } from '../engine/assets/known-assets.ts';
+import { chainNamed } from '../engine/assets/known-chains.ts';
 import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
-import { handlersOf } from '../http/run/handler-file.ts';
-import type { OperationContext } from '../operation-context.ts';
-import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
+import type { OperationContext } from '../ports/operation-context.ts';
+import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
+import { handlersOf } from '../server/operation-contexts.ts';
 
 /** Operations that create a resource from a body alone. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';

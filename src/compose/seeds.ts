@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { acmeApp } from '../../mocks/apps.ts';
-import type { SandboxConfig } from '../config.ts';
+import type { SandboxConfig } from '../config/config.ts';
 import type { AppSettings } from '../domain/access/apps/app.entity.ts';
 import { createApp, rotateAppSecret, sealTestCodes, updateApp } from '../domain/access/apps/app.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { getApp, hashAppSecret, secretsInForce } from '../domain/access/apps/find-app.ts';
 import { dropEvents } from '../domain/base/events/events.ts';
-import type { OperationContext, Services } from '../operation-context.ts';
-import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
+import type { OperationContext, Services } from '../ports/operation-context.ts';
+import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
 import type { Database } from '../storage/open-database.ts';
 import { planSeededVault, plantSeedData } from './seed-data.ts';
 

@@ -1,12 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/snapshots/snapshot-folder.ts';
-import { sandboxVault } from '../adapters/vault/sandbox-vault.ts';
-import type { SandboxConfig } from '../config.ts';
+import { type SnapshotStore, snapshotFolder, snapshotsOf } from '../adapters/snapshot-folder.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 import { masterKeyCheckBinding } from '../domain/base/sealed-keys/sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import { ApiError, notFound } from '../errors.ts';
+import { sandboxVault } from '../keys/sandbox-keys.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
+import { chainStoreSteps } from '../sandbox/simulated/chains/store-schema.ts';
 import {
   decodeSnapshot,
   encodeSnapshot,
@@ -14,12 +16,10 @@ import {
   InvalidSnapshotError,
   readSnapshotHeader,
   type Snapshot,
-} from '../sandbox/snapshots/snapshot-file.ts';
-import { chainStoreSteps } from '../simulated/chains/store-schema.ts';
-import { StartError } from '../start-error.ts';
-import { damageOfImage, masterKeyChecksIn } from '../storage/images/check-image.ts';
-import { jsonColumnsOf } from '../storage/json-text.ts';
+} from '../sandbox/snapshot-file.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
+import { jsonColumnsOf } from '../storage/sql-functions.ts';
+import { damageOfImage, masterKeyChecksIn } from '../storage/sqlite/images.ts';
 import { schema, type WholeState } from './whole-state.ts';
 
 /** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */

@@ -1,24 +1,23 @@
 import { loadOrCreateCertificate, temporaryCertificateFolder } from '../adapters/certificate.ts';
-import { systemClock } from '../adapters/clock.ts';
-import { systemEntropy } from '../adapters/entropy.ts';
-import { combinationsOf } from '../contract/combinations.ts';
-import type { ContractDocument } from '../contract/contract-document.ts';
+import { systemClock, systemEntropy } from '../adapters/runtime.ts';
+import { packageVersion } from '../config/package-root.ts';
 import { secretProperties } from '../generated/secrets.ts';
-import { packageVersion } from '../package-root.ts';
-import type { AnsweredRequest } from '../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../ports/requests.ts';
 import { httpArchiveOf } from '../sandbox/requests/http-archive.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
-import { parsedBody, startComparison } from '../verify/comparison.ts';
+import { combinationsOf } from '../tools/contract/combinations.ts';
+import type { ContractDocument } from '../tools/contract/contract-document.ts';
+import { parsedBody, startComparison } from '../tools/verify/comparison.ts';
 import {
   type DocumentedCodes,
   judgeExchange,
   operationIdOf,
   prefixOf,
   type SeenExchange,
-} from '../verify/judge-exchange.ts';
-import { type ExchangeTiming, startProxy, type Upstream } from '../verify/proxy.ts';
-import { collectFindings, type Verification } from '../verify/verify-report.ts';
+} from '../tools/verify/judge-exchange.ts';
+import { type ExchangeTiming, startProxy, type Upstream } from '../tools/verify/proxy.ts';
+import { collectFindings, type Verification } from '../tools/verify/verify-report.ts';
 
 export interface VerifyOptions {
   readonly host: string;

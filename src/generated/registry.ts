@@ -25,7 +25,7 @@ import * as walletActions from '../api/wallet-actions.ts';
 import * as walletAutomations from '../api/wallet-automations.ts';
 import * as wallets from '../api/wallets.ts';
 import * as webhooks from '../api/webhooks.ts';
-import type { Handlers } from '../operation-context.ts';
+import type { Handlers } from '../ports/operation-context.ts';
 
 export const registry: Handlers = {
   addConditionSetItems: conditionSets.addConditionSetItems,

@@ -3,7 +3,7 @@ import {
   fanOutEvents,
   isAnyEndpointWaiting,
 } from '../domain/access/webhooks/fan-out-events.ts';
-import type { DelayDelivery } from '../ports/fault-injection.ts';
+import type { DelayDelivery } from '../ports/requests.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { createDeliverySlots } from './delivery-slots.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';

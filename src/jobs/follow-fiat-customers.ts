@@ -3,7 +3,7 @@ import {
   claimDueCustomers,
   storeClaimed,
 } from '../domain/money/fiat-customers/customer-snapshot.ts';
-import type { FiatPlace } from '../ports/fiat-providers.ts';
+import type { FiatPlace } from '../ports/fiat.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -15,7 +15,7 @@ import {
   listFiatPositions,
   recordFiatDeposits,
 } from '../domain/money/fiat-deposits/record-fiat-deposits.ts';
-import type { FiatPlace } from '../ports/fiat-providers.ts';
+import type { FiatPlace } from '../ports/fiat.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Services } from '../operation-context.ts';
-import type { Log } from '../ports/log.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { Log } from '../ports/runtime.ts';
 import type { Job } from './runner.ts';
 
 export interface JobContext {

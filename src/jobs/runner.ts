@@ -1,4 +1,4 @@
-import type { Log } from '../ports/log.ts';
+import type { Log } from '../ports/runtime.ts';
 
 /** Background work. */
 export interface Job {

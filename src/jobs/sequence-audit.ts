@@ -5,7 +5,7 @@ import {
   sequenceRecords,
   signCheckpoint,
 } from '../domain/base/audit/audit-tree.ts';
-import type { ChangeHold } from '../ports/restores/change-hold.ts';
+import type { ChangeHold } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

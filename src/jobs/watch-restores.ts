@@ -21,8 +21,7 @@ import {
   type RestoreCause,
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
-import type { ChangeHold } from '../ports/restores/change-hold.ts';
-import type { CheckpointKeeper, KeptCheckpoint } from '../ports/restores/checkpoint-keeper.ts';
+import type { ChangeHold, CheckpointKeeper, KeptCheckpoint } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,6 +1,58 @@
-import type { EvmCeilings } from '../assets/fee-ceilings.ts';
-import type { ChainTransfer, TransferPage, TransferQuery, TransferReading } from './chain-transfers.ts';
-import type { SparkOperators } from './spark-operators.ts';
+import type { EvmCeilings } from '../engine/assets/fee-ceilings.ts';
+import type { SparkOperators } from './spark.ts';
+
+/** A transfer of one asset on a chain, from any sender. */
+export interface ChainTransfer {
+  readonly hash: string;
+  readonly sender: string;
+  readonly recipient: string;
+  /** Contract (EVM) or mint (Solana); null is the native asset. */
+  readonly tokenAddress: string | null;
+  readonly rawAmount: bigint;
+  readonly blockNumber: bigint;
+  readonly blockTimestampSeconds: number;
+  /** Where the chain contains it; used as a page cursor. */
+  readonly position: string;
+  /** Identifies the transfer, also if a reorganization puts its transaction into another block. */
+  readonly key: string;
+}
+
+/** Asks for the next transfers on a chain, from any sender. */
+export interface TransferReading {
+  /** `TransferPage.position` of the page before; undefined begins. */
+  readonly after: string | undefined;
+  /** The most transfers to return. */
+  readonly limit: number;
+  readonly watched: WatchedAddresses;
+}
+
+/** The addresses whose transfers are of interest, in the format in which wallets store them. */
+export interface WatchedAddresses {
+  /** Those of these addresses that are watched. */
+  among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
+  /** For Solana: the next watched addresses in ascending order; undefined starts with the first. */
+  nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
+}
+
+export interface TransferPage {
+  /** Oldest first; may contain transfers to addresses that are not watched. */
+  readonly transfers: readonly ChainTransfer[];
+  /** Where the next page begins; undefined if the chain has none yet. */
+  readonly position: string | undefined;
+  /** Whether more can be read right away. */
+  readonly hasMore: boolean;
+}
+
+/** Selects transfers from or to an address. */
+export interface TransferQuery {
+  readonly address: string;
+  readonly tokenAddresses: readonly (string | null)[];
+  /** Only transfers of this transaction. */
+  readonly hash?: string | undefined;
+  /** Only transfers before this position. */
+  readonly beforePosition: string | undefined;
+  readonly limit: number;
+}
 
 /** The status of a broadcast transaction, as reported by the chain. */
 export type ChainStatus =
@@ -227,4 +279,105 @@ export interface Chains {
   find(caip2: string): AnyChain | undefined;
   /** Ids of the chains in use whose transfers can be read; undefined when there are none. */
   listing?(): Promise<readonly string[]>;
+}
+
+/** Prices of assets. */
+export interface Prices {
+  /** US dollars for one unit as decimal strings, by lower-case symbol; omits symbols without a price. */
+  inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
+}
+
+/** A swap of two assets of one chain. Addresses in the notation of the chain. */
+export interface SwapOrder {
+  readonly caip2: string;
+  /** Spends the input. */
+  readonly sender: string;
+  /** Receives the output. */
+  readonly recipient: string;
+  /** Contract; null is the native asset. */
+  readonly tokenIn: string | null;
+  readonly tokenOut: string | null;
+  /** In base units of the input or output, depending on `amountType`. */
+  readonly rawAmount: bigint;
+  readonly amountType: 'exact_input' | 'exact_output';
+  readonly slippageBps: number;
+}
+
+/** How to swap at the current state of the chain. */
+export interface SwapRoute {
+  /** What the sender calls, in order, once the spender may take the input. */
+  readonly calls: readonly { readonly to: string; readonly value: bigint; readonly data: Uint8Array }[];
+  /** The contract that takes the input by an allowance; null when the calls carry it. */
+  readonly spender: string | null;
+  /** The expected input, and the most that the calls spend. */
+  readonly rawInput: bigint;
+  readonly rawInputMax: bigint;
+  /** The expected output, and the least that the calls deliver; with less they revert. */
+  readonly rawOutput: bigint;
+  readonly rawOutputMin: bigint;
+  /** The gas that the calls use, approximately. */
+  readonly gasUnits: bigint;
+  readonly expiresAtSeconds: number;
+  /** Where the input that was spent, and the output, show among the movements of the transactions. */
+  readonly spent: MovementPattern;
+  readonly received: MovementPattern;
+}
+
+/** Selects movements of one token by sender or recipient. */
+export interface MovementPattern {
+  readonly token: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** Why there is no route. */
+export interface SwapRefusal {
+  readonly fault: 'pair' | 'amount';
+  readonly message: string;
+}
+
+/** Finds routes between assets of one chain. Methods reject when the chain cannot be reached. */
+export interface SwapRoutes {
+  /** Whether swaps on this chain are routed at all. */
+  supports(caip2: string): boolean;
+  /** Reserves nothing; each call reads the current state. */
+  route(order: SwapOrder): Promise<SwapRoute | SwapRefusal>;
+}
+
+/** A reward of an account in one token. Amounts in base units. */
+interface IncentiveReward {
+  readonly tokenAddress: string;
+  readonly symbol: string;
+  readonly decimals: number;
+  /** What the account was given in all, including what it has claimed. */
+  readonly rawCumulative: bigint;
+  readonly rawClaimed: bigint;
+  /** The Merkle proof of the cumulative amount; 0x hex. */
+  readonly proof: readonly string[];
+}
+
+/** The rewards of an account on one chain, and the contract that pays them. */
+export interface IncentiveRewards {
+  readonly distributor: string;
+  readonly rewards: readonly IncentiveReward[];
+}
+
+/** The programs that reward deposits. */
+export interface Incentives {
+  /** Undefined for a chain without such a program. Rejects when the system cannot be reached. */
+  rewards(caip2: string, address: string): Promise<IncentiveRewards | undefined>;
+}
+
+/** The annual yield of a vault in hundredths of a percent. */
+export interface VaultRate {
+  /** Before the app's fee. */
+  readonly apyBps: number;
+  /** The app's part of the yield. */
+  readonly feeBps: number;
+}
+
+/** What vaults earn, which their contracts do not say. */
+export interface VaultRates {
+  /** Undefined for a vault whose rate is unknown. */
+  rateOf(caip2: string, address: string): Promise<VaultRate | undefined>;
 }

@@ -1,11 +1,11 @@
-import type { KnownQuorums } from '../authorization/parties.ts';
-import type { PolicyChange, PolicyContent } from '../authorization/policy-seals.ts';
-import type { QuorumRecord } from '../authorization/quorum-records.ts';
-import type { StoredVoucherKey, Voucher } from '../authorization/user-vouchers.ts';
-import type { AuthorizedUse, WalletAuthority } from '../authorization/wallet-authority.ts';
-import type { HpkeParameters } from '../crypto/hpke.ts';
-import type { SigningMethod, SigningMethods, SigningTask } from '../signing/sign-with-key.ts';
-import type { WalletKeyFacts } from '../signing/wallet-key.ts';
+import type { KnownQuorums } from '../engine/authorization/parties.ts';
+import type { PolicyChange, PolicyContent } from '../engine/authorization/policy-seals.ts';
+import type { QuorumRecord } from '../engine/authorization/quorum-records.ts';
+import type { StoredVoucherKey, Voucher } from '../engine/authorization/user-vouchers.ts';
+import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
+import type { HpkeParameters } from '../engine/crypto/hpke.ts';
+import type { SigningMethod, SigningMethods, SigningTask } from '../engine/signing/sign-with-key.ts';
+import type { WalletKeyFacts } from '../engine/signing/wallet-key.ts';
 
 /** The binding of a sealed secret; opening it under any other binding fails. */
 export interface SealBinding {

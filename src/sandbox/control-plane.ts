@@ -1,29 +1,20 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperatorCaller } from '../domain/access/operators/operator.ts';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/explain-policy.ts';
-import type { CardEnvironment, CardPayment } from '../ports/card-issuers.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Incentives, VaultRates } from '../ports/earn.ts';
-import type { Entropy } from '../ports/entropy.ts';
-import type {
-  CustomerKind,
-  CustomerSnapshot,
-  FiatEnvironment,
-  FiatProviders,
-} from '../ports/fiat-providers.ts';
-import type { Ids } from '../ports/ids.ts';
-import type { JwksSource } from '../ports/jwks.ts';
+import type { CardEnvironment, CardPayment } from '../ports/cards.ts';
+import type { Incentives, VaultRates } from '../ports/chains.ts';
+import type { CustomerKind, CustomerSnapshot, FiatEnvironment, FiatProviders } from '../ports/fiat.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
-import type { Log } from '../ports/log.ts';
-import type { DocumentedErrors } from './faults/documented-errors.ts';
-import type { FaultRules } from './faults/fault-rules.ts';
+import type { JwksSource } from '../ports/requests.ts';
+import type { Clock, Entropy, Ids, Log } from '../ports/runtime.ts';
+import type { DocumentedErrors, FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
-import type { MeasureCoverage } from './requests/measured-coverage.ts';
 import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
-import type { SeededKey } from './scenarios/stage.ts';
+import type { MeasureCoverage } from './requests/request-view.ts';
+import type { SeededKey } from './scenarios.ts';
 
 /** A clock that can be frozen and set. Unix milliseconds. */
 export interface ControllableClock extends Clock {

@@ -1,5 +1,4 @@
-import { DEVICE_PAGE, devicePage } from './device-page.ts';
-import { isVerifyPage, verifyPage } from './verify-page.ts';
+import { DEVICE_PAGE, devicePage, isVerifyPage, verifyPage } from './pages.ts';
 
 /** `/` leads to the reference where there is no inspector. */
 const startPage = {

@@ -7,6 +7,7 @@ import {
   raw,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
 
 /** The properties that order a list. */
 interface Dated {
@@ -14,7 +15,7 @@ interface Dated {
   createdAtMs: number;
 }
 
-export interface PageRequest<Entity, Excluded extends string> {
+interface PageRequest<Entity, Excluded extends string> {
   /** The last row of the previous page. */
   readonly after: Dated | undefined;
   readonly limit: number;
@@ -45,4 +46,12 @@ export async function findPage<Entity extends Dated, Excluded extends string = n
   const page = rows.slice(0, limit);
   const last = page.at(-1) as Dated | undefined;
   return { page, nextCursor: rows.length > limit ? (last?.id ?? null) : null };
+}
+
+/**
+ * The SQL condition for the rows after a cursor in a list ordered by newest first. It compares the row value
+ * `(created_at_ms, id)`, so an index on both columns is used.
+ */
+export function olderThan(createdAtMs: number, id: string) {
+  return sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${id})`;
 }

@@ -1,8 +1,8 @@
 import { LockMode } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { isPostgres } from './is-postgres.ts';
 import { prepareQuery } from './prepared-query.ts';
+import { isPostgres } from './sql-functions.ts';
 
 // Only PostgreSQL needs locks: its transactions run side by side. SQLite has one writer at a time: from its first
 // statement to its end a transaction has the database to itself, and no row that it has read changes meanwhile. There

@@ -128,7 +128,7 @@ async function openSqlite(
     import('@mikro-orm/sqlite'),
     import('./sqlite/sqlite-dialect.ts'),
     import('./sqlite/commit-sync.ts'),
-    import('./images/sqlite-images.ts'),
+    import('./sqlite/images.ts'),
     import('./bind-values.ts'),
     import('./sqlite/upgrade-sqlite.ts'),
     import('./own-kysely.ts'),

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Orm } from './open-database.ts';
 import { postgresPool } from './postgres-dialect.ts';
-import { findSchemaFault } from './schema/schema-fault.ts';
+import { findSchemaFault } from './schema/identify-database.ts';
 
 /** Checks whether PostgreSQL can serve requests. */
 export interface Readiness {

@@ -1,6 +1,7 @@
-import { buildRequest } from '../client/calls/build-request.ts';
 import { operations } from '../generated/operations.ts';
+import { buildRequest } from '../tools/client/call-operation.ts';
 import type { Connection } from './connection.ts';
+import { keyOf, type Signer } from './signers.ts';
 import {
   type Answer,
   type Caller,
@@ -9,8 +10,7 @@ import {
   type OperationId,
   type Operations,
   type Refusal,
-} from './operation-types.ts';
-import { keyOf, type Signer } from './signers.ts';
+} from './types.ts';
 
 interface AnyInput {
   readonly path?: object | undefined;

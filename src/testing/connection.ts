@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
-import type { ReceivedResponse, SandboxClient, SentRequest } from '../client/sandbox-client.ts';
 import type { Sandbox } from '../compose/sandbox.ts';
-import { CallRefusedError, type Refusal } from './operation-types.ts';
+import type { ReceivedResponse, SandboxClient, SentRequest } from '../tools/client/sandbox-client.ts';
+import { CallRefusedError, type Refusal } from './types.ts';
 
 /** Connections to a sandbox of this process. They trust its certificate authority and nothing else. */
 export interface Connection extends SandboxClient {

@@ -1,5 +1,5 @@
 import { responseValidators } from '../generated/response-validators.js';
-import { createBrand } from '../http/brand.ts';
+import { createBrand } from '../server/brand.ts';
 import type { EventFilter, OperationId, TestSandbox } from './testing.ts';
 
 /** What `expect.extend` of vitest, jest and Playwright expects of a matcher. */

@@ -1,8 +1,8 @@
-import { readArazzoFile } from '../client/arazzo/read-document.ts';
-import { isArazzoFile, runDocument } from '../client/arazzo/run-document.ts';
-import { runScenario } from '../client/scenarios.ts';
+import { readArazzoFile } from '../tools/client/arazzo/document.ts';
+import { isArazzoFile, runDocument } from '../tools/client/arazzo/run-document.ts';
+import { runScenario } from '../tools/client/world.ts';
 import type { Connection } from './connection.ts';
-import { type RunOptions, ScenarioFailedError, type ScenarioResult } from './scenario-types.ts';
+import { type RunOptions, ScenarioFailedError, type ScenarioResult } from './types.ts';
 
 /** Runs a scenario by name, or an Arazzo document by its file. @throws ScenarioFailedError */
 export async function playScenario(

@@ -1,15 +1,4 @@
 import { fetch as fetchWith } from 'undici';
-import { awaitEvent, listFeed } from '../client/event-feed.ts';
-import { addFault, listFaults, removeFaults } from '../client/faults.ts';
-import {
-  changeClock,
-  fund,
-  loadSnapshot,
-  mineBlocks,
-  readClock,
-  resetSandbox,
-  saveSnapshot,
-} from '../client/world.ts';
 import { startSandbox as compose } from '../compose/sandbox.ts';
 import type {
   AddSandboxFaultRequest,
@@ -18,14 +7,27 @@ import type {
   SandboxEvent,
   SandboxFault,
 } from '../sandbox/generated/schemas.ts';
+import { awaitEvent, listFeed } from '../tools/client/feeds.ts';
+import {
+  addFault,
+  changeClock,
+  fund,
+  listFaults,
+  loadSnapshot,
+  mineBlocks,
+  readClock,
+  removeFaults,
+  resetSandbox,
+  saveSnapshot,
+} from '../tools/client/world.ts';
 import { callerOf } from './caller.ts';
 import { type Connection, connect } from './connection.ts';
-import type { Caller } from './operation-types.ts';
-import type { RunOptions, ScenarioResult } from './scenario-types.ts';
 import { playScenario } from './scenarios.ts';
 import type { Signer } from './signers.ts';
 import { trustInProcess } from './trust.ts';
+import type { Caller, RunOptions, ScenarioResult } from './types.ts';
 
+export { alice, bob, carol, type Signer } from './signers.ts';
 export {
   type Answer,
   type Caller,
@@ -35,9 +37,10 @@ export {
   type OperationId,
   type Operations,
   type Refusal,
-} from './operation-types.ts';
-export { ScenarioFailedError, type ScenarioResult, type ScenarioStep } from './scenario-types.ts';
-export { alice, bob, carol, type Signer } from './signers.ts';
+  ScenarioFailedError,
+  type ScenarioResult,
+  type ScenarioStep,
+} from './types.ts';
 
 /** How a sandbox starts; each option is one of `custos sandbox`. */
 export interface StartOptions {

@@ -1,5 +1,5 @@
-import { encodeFrame, frameKinds, MAX_FRAME_BYTES } from '../../src/adapters/signer/frames.ts';
-import { operationNames } from '../../src/adapters/signer/operations.ts';
+import { encodeFrame, frameKinds, MAX_FRAME_BYTES } from '../../src/keys/frames.ts';
+import { operationNames } from '../../src/keys/protocol.ts';
 
 /*
  * What the outsider, the tenant and the compromised server send, named by its subject. A finding of their kind is one

@@ -1,10 +1,9 @@
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Hex, parseTransaction } from 'viem';
-import { vaultIdOf } from '../../src/actions/vault-id.ts';
-import { connectToSocket } from '../../src/adapters/signer/connect-socket.ts';
-import { connectTo } from '../../src/adapters/signer/signer-connection.ts';
-import type { Evidence } from '../../src/authorization/signed-evidence.ts';
+import { vaultIdOf } from '../../src/engine/actions/vault-id.ts';
+import type { Evidence } from '../../src/engine/authorization/signed-evidence.ts';
+import { connectTo, connectToSocket } from '../../src/keys/signer-connection.ts';
 import type { Random } from '../simulation/random.ts';
 import { routerCall, tokenCall, vaultCall } from '../support/signer/built-calls.ts';
 import {

@@ -5,13 +5,18 @@ import { strictSafeguards } from '../../src/compose/safeguards.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { ApiError } from '../../src/errors.ts';
-import { injectingFaults } from '../../src/http/inject-faults.ts';
-import { createResponseCheck } from '../../src/http/response-check.ts';
-import { createRunOperation } from '../../src/http/run-operation.ts';
-import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, PlanContext, Services } from '../../src/operation-context.ts';
-import { type Planned, unwrapPlan } from '../../src/planned.ts';
-import type { RequestFault } from '../../src/ports/fault-injection.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  type Services,
+  unwrapPlan,
+} from '../../src/ports/operation-context.ts';
+import type { RequestFault } from '../../src/ports/requests.ts';
+import { injectingFaults } from '../../src/server/inject-faults.ts';
+import { createRunOperation } from '../../src/server/run-operation.ts';
+import { unitsOf } from '../../src/server/unit-of-work.ts';
+import { createResponseCheck } from '../../src/server/validation-issues.ts';
 import { signRequest } from '../support/call.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { operations } from '../../src/generated/operations.ts';
-import type { Why } from '../../src/ports/request-recorder.ts';
+import type { Why } from '../../src/ports/requests.ts';
 import { attempt, type CallOptions, call, control, signRequest } from '../support/call.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { documentedOperations, exampleInput } from './documented-operations.ts';

@@ -3,13 +3,13 @@ import { sourceFiles } from './source-files.ts';
 
 // Promises kept by hand, and why a rejected one does not stay.
 const keptByHand: Readonly<Record<string, string>> = {
-  'src/load-once.ts: loaded': 'the one place for all others',
+  'src/engine/load-once.ts: loaded': 'the one place for all others',
   'src/adapters/chain-rpc/nodes.ts: checked':
     'cleared after an outage; a node of the wrong chain stays refused',
-  'src/adapters/signer/spent-journal.ts: writing': 'never rejects, and is cleared at its end',
-  'src/http/server.ts: stopped': 'a server stops once',
+  'src/keys/spent-journal.ts: writing': 'never rejects, and is cleared at its end',
+  'src/server/server.ts: stopped': 'a server stops once',
   'src/jobs/attempt-journal.ts: writing': 'never rejects, and is cleared at its end',
-  'src/metrics/sampler.ts: current': 'never rejects, and is cleared at its end',
+  'src/observability/gauges.ts: current': 'never rejects, and is cleared at its end',
   'src/storage/postgres/hung-connections.ts: looking': 'forgotten when it ends, and it catches its failure',
 };
 

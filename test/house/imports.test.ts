@@ -4,164 +4,81 @@ import { importsOf, type SourceFile, sourceFiles } from './source-files.ts';
 // Which module may import which. `type x` allows type imports only. A new edge is a visible change of this table.
 const allowedImports: Record<string, string[]> = {
   main: ['cli'],
-  cli: [
-    // The output of servers, which survives a full disk.
-    'adapters',
-    'admin',
-    'client',
-    'compose',
-    'config',
-    'contract',
-    'coverage',
-    'init',
-    'package-root',
-    'pure',
-    'reports',
-    'signer',
-    'start-error',
-    'verify',
-  ],
-  // Holds the master keys: no database, no HTTP.
-  signer: ['adapters', 'config', 'pure', 'start-error'],
-  contract: ['package-root', 'reports', 'start-error'],
-  init: ['contract', 'generated', 'make-folder', 'mocks', 'package-root'],
-  reports: [],
-  verify: ['errors', 'generated', 'http', 'package-root', 'reports'],
-  coverage: ['contract', 'generated', 'http', 'package-root', 'reports', 'start-error'],
+  cli: ['adapters', 'admin', 'compose', 'config', 'engine', 'keys', 'tools'],
   compose: [
     'adapters',
     'admin',
     'config',
-    'contract',
-    'coverage',
     'domain',
+    'engine',
     'errors',
     'generated',
-    'http',
     'jobs',
-    'make-folder',
-    'metrics',
-    'mock',
+    'keys',
     'mocks',
-    'type operation-context',
-    'package-root',
+    'observability',
     'type ports',
-    // The self-test of the crypto backends, run at every start.
-    'pure',
     'registry',
     'sandbox',
+    'server',
     'simulated',
-    'start-error',
     'storage',
-    'telemetry',
-    'verify',
+    'tools',
   ],
   admin: [
     'adapters',
     'config',
     'domain',
+    'engine',
     'errors',
     'generated',
-    'http',
-    'load-once',
-    'make-folder',
-    'type metrics',
-    'type operation-context',
+    'keys',
+    'type observability',
     'type ports',
-    'pure',
-    'reports',
     'sandbox',
-    'start-error',
+    'server',
     'storage',
+    'tools',
   ],
-  client: [
-    'adapters',
-    'config',
-    'type domain',
-    'generated',
-    // The app and the users' keys that every sandbox has.
-    'mocks',
-    'package-root',
-    'pure',
-    'reports',
-    'sandbox',
-    'start-error',
-  ],
-  config: [],
-  // Runs in browsers.
-  docs: ['load-once'],
-  'package-root': [],
-  'start-error': [],
-  metrics: [],
-  // Channels of node:diagnostics_channel, to which telemetry listens.
-  spans: [],
-  telemetry: ['type metrics', 'type ports', 'type spans'],
-  'load-once': [],
-  'make-folder': [],
-  sandbox: ['domain', 'errors', 'type ports', 'type pure'],
-  // Runs in a browser: the tables of operations, and types.
-  inspector: ['docs', 'sandbox', 'type generated'],
   // Users' tests call it; it is a client of a sandbox that it starts in their process.
-  testing: ['client', 'compose', 'generated', 'http', 'mocks', 'type sandbox'],
-  mock: ['errors'],
-  http: [
-    'errors',
-    'generated',
-    'load-once',
-    'type operation-context',
-    'type ports',
-    'planned',
-    'pure',
-    'spans',
-    'storage',
-    'vault-passes',
-  ],
-  jobs: ['domain', 'type operation-context', 'type ports'],
-  registry: ['type generated', 'api', 'type operation-context'],
-  api: ['domain', 'errors', 'type generated', 'type operation-context'],
-  domain: [
-    'errors',
-    'generated',
-    'load-once',
-    'type operation-context',
-    'type ports',
-    'planned',
-    'pure',
-    'relocate-issues',
-    'spans',
-    'storage',
-    'vault-passes',
-  ],
-  // The proof of a request contains what was signed.
-  'operation-context': ['type generated', 'type ports', 'type planned', 'type pure'],
-  planned: [],
-  'vault-passes': ['errors', 'type operation-context', 'type ports', 'storage'],
-  'relocate-issues': ['errors'],
-  errors: ['generated'],
-  storage: ['load-once'],
-  simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
-  adapters: ['type config', 'load-once', 'make-folder', 'type ports', 'pure', 'spans', 'start-error'],
+  testing: ['compose', 'generated', 'mocks', 'type sandbox', 'server', 'tools'],
+  // `mocks` has the app and the users' keys that every sandbox has.
+  tools: ['adapters', 'config', 'type domain', 'engine', 'errors', 'generated', 'mocks', 'sandbox', 'server'],
+  // These two run in browsers.
+  inspector: ['docs', 'sandbox', 'type generated'],
+  docs: ['engine'],
+  sandbox: ['domain', 'errors', 'type ports', 'type engine'],
+  simulated: ['adapters', 'engine', 'type ports', 'storage'],
+  server: ['engine', 'errors', 'generated', 'observability', 'ports', 'replay', 'storage'],
+  registry: ['type generated', 'api', 'type ports'],
+  api: ['domain', 'errors', 'type generated', 'type ports'],
+  jobs: ['domain', 'type ports'],
+  domain: ['engine', 'errors', 'generated', 'observability', 'ports', 'replay', 'storage'],
+  // The keys: no database, no HTTP of our own.
+  keys: ['adapters', 'config', 'engine', 'type ports'],
+  replay: ['errors', 'type ports', 'storage'],
+  adapters: ['config', 'engine', 'observability', 'type ports'],
+  observability: ['engine', 'type ports'],
+  storage: ['engine'],
   // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.
-  ports: ['type generated', 'type pure'],
+  ports: ['type engine', 'type generated'],
   // The decoders take requests of the contract.
-  pure: ['type generated', 'load-once'],
+  engine: ['type generated'],
+  errors: ['generated'],
+  config: [],
   mocks: ['type generated'],
 };
 
 // Files of storage that domain verbs use at run time; the others only give them types.
 const storageForDomain = [
-  'contains-text',
   'database-errors',
-  'exact-sum',
   'find-page',
-  'insert-pair',
   'insertions',
-  'json-text',
-  'keyset-cursor',
   'locks',
   'prepared-query',
   'savepoint',
   'schema/partitions',
+  'sql-functions',
 ].map((name) => `src/storage/${name}.ts`);
 
 // The layers of the domain, lowest first, and the nouns on each. A noun imports nouns of lower layers, and those of its
@@ -221,8 +138,6 @@ const layers: Record<string, string[][]> = {
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],
 };
 
-const pureFolders = ['actions', 'assets', 'policy', 'signing', 'crypto', 'authorization'];
-
 // What a pure module may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =
   /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1\/lib\/index\.js|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
@@ -232,9 +147,9 @@ const knowAssets = ['api', 'sandbox'];
 
 // Packages with one module of their own.
 const packageModules: Record<string, string[]> = {
-  express: ['http'],
-  'openapi-backend': ['http'],
-  'prom-client': ['metrics'],
+  express: ['server'],
+  'openapi-backend': ['server'],
+  'prom-client': ['observability'],
   commander: ['cli'],
   pino: ['adapters'],
   undici: ['adapters', 'testing'],
@@ -249,15 +164,17 @@ const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts');
 function moduleOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';
   if (path === 'src/generated/registry.ts') return 'registry';
+  if (path === 'src/keys/replay.ts') return 'replay';
+  if (path.startsWith('src/sandbox/simulated/')) return 'simulated';
   const [, first = '', ...rest] = path.split('/');
-  if (rest.length === 0) return first.replace(/\.ts$/, '').replace(/^config-.*/, 'config');
-  return pureFolders.includes(first) ? 'pure' : first;
+  if (rest.length === 0) return first.replace(/\.ts$/, '');
+  return first === 'web' ? rest[0]! : first;
 }
 
 function isAllowed(file: SourceFile, target: string, isTypeOnly: boolean): boolean {
   const [from, to] = [moduleOf(file.path), moduleOf(target)];
   if (from === 'domain' && to === 'storage') return isTypeOnly || storageForDomain.includes(target);
-  if (knowAssets.includes(from) && target.startsWith('src/assets/')) return true;
+  if (knowAssets.includes(from) && /^src\/engine\/(assets\/|load-once\.ts)/.test(target)) return true;
   const allowed = allowedImports[from] ?? [];
   return from === to || allowed.includes(to) || (isTypeOnly && allowed.includes(`type ${to}`));
 }
@@ -289,7 +206,7 @@ test('packages are used in their own module only, and pure modules do no I/O', (
     return importsOf(file)
       .filter(({ isOurs }) => !isOurs)
       .filter(({ target, isTypeOnly }) => {
-        if (module === 'pure' && !isTypeOnly) return !purePackages.test(target);
+        if (module === 'engine' && !isTypeOnly) return !purePackages.test(target);
         return packageModules[target]?.includes(module) === false;
       })
       .map(({ target }) => `${file.path} -> ${target}`);
@@ -305,7 +222,7 @@ test('entities import nothing but the ORM, its column types and types', () => {
         .filter(({ isTypeOnly }) => !isTypeOnly)
         .map(({ target }) => `${file.path} -> ${target}`),
     )
-    .filter((edge) => !/ -> (@mikro-orm\/core|src\/storage\/json-text\.ts)$/.test(edge));
+    .filter((edge) => !/ -> (@mikro-orm\/core|src\/storage\/sql-functions\.ts)$/.test(edge));
   expect(forbidden).toEqual([]);
 });
 

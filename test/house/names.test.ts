@@ -72,7 +72,7 @@ test('classes are only for errors, and for what other programs require to be ext
 
 test('files stay small enough to be seen whole', () => {
   // The settings of every command, until they are a table.
-  const larger: Record<string, number> = { 'src/config.ts': 450 };
+  const larger: Record<string, number> = { 'src/config/config.ts': 450 };
   const limitOf = (path: string): number => larger[path] ?? 400;
   const large = files
     .filter(({ path }) => !path.startsWith('test/') && !path.startsWith('bench/'))
@@ -82,11 +82,11 @@ test('files stay small enough to be seen whole', () => {
 });
 
 test('folders stay small enough to be seen whole', () => {
-  // The pipeline is one module; `wallets` is the noun that the whole contract is about.
+  // The pipeline is one module, and so is the wiring.
   // Migrations only grow in number.
   const larger: Record<string, number> = {
-    'src/http': 30,
-    'src/domain/wallets/wallets': 30,
+    'src/server': 32,
+    'src/compose': 30,
     'src/storage/migrations': 999,
   };
   const limitOf = (folder: string): number => larger[folder] ?? 26;

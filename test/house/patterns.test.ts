@@ -29,12 +29,15 @@ const reviewed: readonly { readonly part: string; readonly atMost: number; reado
 
 /** Patterns that are put together while the program runs. */
 const reviewedComputed: readonly { readonly file: string; readonly why: string }[] = [
-  { file: 'src/sandbox/verify-page.ts', why: 'a constant path' },
-  { file: 'src/http/brand.ts', why: 'our own words, without repetitions' },
+  { file: 'src/sandbox/pages.ts', why: 'a constant path' },
+  { file: 'src/server/brand.ts', why: 'our own words, without repetitions' },
   { file: 'src/generated/validator-runtime.js', why: 'the format `regex`, which only compiles' },
   { file: 'src/sandbox/generated/validator-runtime.js', why: 'the format `regex`, which only compiles' },
-  { file: 'src/client/arazzo/read-document.ts', why: 'only compiles' },
-  { file: 'src/client/arazzo/run-step.ts', why: 'a criterion of a scenario: runs with a limit of time' },
+  { file: 'src/tools/client/arazzo/document.ts', why: 'only compiles' },
+  {
+    file: 'src/tools/client/arazzo/run-document.ts',
+    why: 'a criterion of a scenario: runs with a limit of time',
+  },
 ];
 
 const LENGTH = 32_768;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { chainStoreSteps } from '../../src/simulated/chains/store-schema.ts';
+import { chainStoreSteps } from '../../src/sandbox/simulated/chains/store-schema.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { sourceFiles } from './source-files.ts';
 

@@ -8,9 +8,9 @@ import { root } from './source-files.ts';
 const used = ['clock', 'machine', 'ids', 'log'];
 
 test('every service that the sandbox simulates says so, where it is simulated', () => {
-  const services = readFileSync(join(root, 'src/operation-context.ts'), 'utf8');
+  const services = readFileSync(join(root, 'src/ports/operation-context.ts'), 'utf8');
   const types = new Set(
-    globSync('src/simulated/**/*.ts', { cwd: root }).flatMap((path) =>
+    globSync('src/sandbox/simulated/**/*.ts', { cwd: root }).flatMap((path) =>
       [
         ...readFileSync(join(root, path), 'utf8').matchAll(/import type \{([^}]*)\} from '[./]*\/ports\//g),
       ].flatMap(([, names = '']) => names.split(',').map((name) => name.trim())),

@@ -24,27 +24,26 @@ test('randomness is drawn in adapters only', () => {
 });
 
 test('the environment is read in the config only', () => {
-  expect(placesOf(/\bprocess\.env\b/g, /^src\/config(-client)?\.ts$/)).toEqual([]);
+  expect(placesOf(/\bprocess\.env\b/g, /^src\/config\/(config|client)\.ts$/)).toEqual([]);
   expect(placesOf(/\bNODE_ENV\b/g, /^$/)).toEqual([]);
 });
 
 test('only the compositions know whether this is a sandbox or production', () => {
-  const allowed =
-    /^src\/(compose|admin|client|cli|adapters|signer|sandbox|init|inspector|testing|verify)\/|^src\/config|^mocks\//;
+  const allowed = /^src\/(compose|admin|cli|adapters|keys|sandbox|tools|testing|web|config)\/|^mocks\//;
   // A setting of express, and the environment of a provider that requests mean when they name none.
   const known =
-    /^src\/(http\/app|domain\/money\/fiat-customers\/find-customer)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
+    /^src\/(server\/app|domain\/money\/fiat-customers\/find-customer)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
   const places = placesOf(/\w*(sandbox|production)\w*/gi, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
 test('only storage, and the code that opens a database, know which database it is', () => {
-  const allowed = /^src\/(storage|compose|admin|cli)\/|^src\/config/;
+  const allowed = /^src\/(storage|compose|admin|cli|config)\//;
   const words =
     /\w*(sqlite|postgres|dialect)\w*|\b(pg_\w+|hasRowLocks|isPostgres|getPlatform|supportsSchemas|\w*advisory\w*)\b|::(text|numeric|json|int|bigint)\b/gi;
   // The simulated chain keeps a file of its own; requests are counted by code that is handed its table.
   const known =
-    /^src\/(simulated\/chains\/store|adapters\/sandbox-folder|http\/rate-limit|http\/overload\/rate-levels)\.ts: /;
+    /^src\/(sandbox\/simulated\/chains\/store|adapters\/sandbox-folder|server\/rate-limit|server\/rate-levels)\.ts: /;
   const places = placesOf(words, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });

@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decide, evaluatePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
+import type { PolicyAction } from '../../src/engine/policy/action.ts';
+import { compilePolicy } from '../../src/engine/policy/compile.ts';
 import { StaleReadError } from '../../src/errors.ts';
-import { isCollision } from '../../src/http/unit-of-work.ts';
-import type { PolicyAction } from '../../src/policy/action.ts';
-import { compilePolicy } from '../../src/policy/compile.ts';
+import { isCollision } from '../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction } from './contexts.ts';
 import { planOf } from './plans.ts';

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
-import { noCustodians } from '../../src/adapters/custodians-none.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import {
+  noCardIssuers,
+  noChains,
+  noCustodians,
+  noFiatProviders,
+  noPrices,
+} from '../../src/adapters/absent.ts';
+import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
-import type { OperationContext, Services } from '../../src/operation-context.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../src/keys/master-keys.ts';
+import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { noWebhooks } from '../support/no-webhooks.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';

@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { recordEvent } from '../../src/domain/base/events/events.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../src/keys/master-keys.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { pauseRecording } from '../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';

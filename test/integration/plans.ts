@@ -1,6 +1,6 @@
 import { CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Tables } from '../../src/domain/tables.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import type { OperationContext } from '../../src/ports/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import type { DatabaseKind } from '../support/databases.ts';
 

@@ -31,8 +31,8 @@ import { applicablePolicies } from '../../src/domain/wallets/wallet-uses/use-wal
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
 import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
+import { compilePolicy } from '../../src/engine/policy/compile.ts';
 import type { CreateAggregationRequest, CreatePolicyRequest } from '../../src/generated/schemas.ts';
-import { compilePolicy } from '../../src/policy/compile.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';

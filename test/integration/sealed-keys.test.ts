@@ -3,10 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createMasterKeyVault } from '../../src/adapters/vault/vault-master-key.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import {
   masterKeyCheckBinding,
@@ -16,6 +13,8 @@ import {
   webhookSecretBinding,
 } from '../../src/domain/base/sealed-keys/sealed-keys.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createMasterKeyVault, localMasterKey } from '../../src/keys/master-keys.ts';
 import type { SealBinding, SealedKey } from '../../src/ports/key-vault.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { sealStoredTestCodes } from '../../src/domain/access/apps/app.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
 import { attempt, call } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';

@@ -10,7 +10,7 @@ import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowli
 import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
 import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts.ts';
 import type { Organization, User } from '../../src/generated/schemas.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import type { OperationContext } from '../../src/ports/operation-context.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 import { explain, recordStatements } from './plans.ts';

@@ -3,7 +3,6 @@ import { setTimeout } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { mnemonicToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { hpkeRecipientFromSeed, openHpke } from '../../src/crypto/hpke.ts';
 import { walletKeyBinding } from '../../src/domain/base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { signWithWalletKey } from '../../src/domain/wallets/wallet-uses/use-wallet.ts';
@@ -12,6 +11,7 @@ import { findWallet, listWallets, type WalletFilter } from '../../src/domain/wal
 import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
 import type { WalletRow } from '../../src/domain/wallets/wallets/wallet.entity.ts';
 import { findWalletKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../src/engine/crypto/hpke.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ContractDocument, operationsOf } from '../../src/contract/contract-document.ts';
+import { type ContractDocument, operationsOf } from '../../src/tools/contract/contract-document.ts';
 import type { Route } from './record-answers.ts';
 
 /** The project's root folder. */

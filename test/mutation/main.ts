@@ -7,17 +7,17 @@ const folder = import.meta.dirname;
 const root = join(folder, '..', '..');
 
 /** What policies read calldata with. */
-const calldataReader = 'src/signing/ethereum/abi-values.ts';
+const calldataReader = 'src/engine/signing/ethereum/abi-values.ts';
 
 const help = `
-A mutant is src/policy, or ${calldataReader}, with one small change: a comparison turned
+A mutant is src/engine/policy, or ${calldataReader}, with one small change: a comparison turned
 round, a condition left out, a text emptied. A mutant that no test of theirs notices survives, and shows what could
 break unseen. The tool (StrykerJS) is installed into test/mutation/node_modules at the first run. What was judged before
 is not judged again unless it or its tests changed; the report of every mutant is reports/mutation/mutation.json.
 
 Examples:
   $ npm run mutation                                     the whole engine; about an hour on two cores
-  $ npm run mutation -- src/policy/operators.ts          one file; minutes
+  $ npm run mutation -- src/engine/policy/operators.ts          one file; minutes
   $ npm run mutation -- --afresh                         nothing taken over from former runs
 
 Exit codes: 0 at least 90 % of the mutants were noticed; 1 fewer, or failed; 2 called wrongly.`;
@@ -30,9 +30,9 @@ interface Flags {
 function readCall(args: readonly string[]): { files: readonly string[]; flags: Flags } {
   const program = new Command('mutation')
     .description(
-      'How many small changes of the policy engine its tests notice: the mutation score of src/policy.',
+      'How many small changes of the policy engine its tests notice: the mutation score of src/engine/policy.',
     )
-    .argument('[files...]', 'only these files of src/policy')
+    .argument('[files...]', 'only these files of src/engine/policy')
     .helpOption('-h, --help', 'print this help')
     .option('--afresh', 'judge every mutant, whatever former runs found')
     .option('--jobs <count>', 'how many mutants are judged at a time', '2')
@@ -42,8 +42,10 @@ function readCall(args: readonly string[]): { files: readonly string[]; flags: F
   program.parse(args, { from: 'user' });
   const files = program.args;
   for (const file of files) {
-    if (!(file.startsWith('src/policy/') || file === calldataReader) || !existsSync(join(root, file)))
-      program.error(`error: \`${file}\` is no file of src/policy, nor ${calldataReader}`, { exitCode: 2 });
+    if (!(file.startsWith('src/engine/policy/') || file === calldataReader) || !existsSync(join(root, file)))
+      program.error(`error: \`${file}\` is no file of src/engine/policy, nor ${calldataReader}`, {
+        exitCode: 2,
+      });
   }
   const flags = program.opts<Flags>();
   if (!/^[1-9][0-9]?$/.test(flags.jobs))

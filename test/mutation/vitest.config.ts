@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The fast, deterministic tests that must detect mutants of src/policy and of the calldata decoder. */
+/** The fast, deterministic tests that must detect mutants of src/engine/policy and of the calldata decoder. */
 export default defineConfig({
   test: {
     include: ['test/unit/policy/*.test.ts', 'test/unit/signing/{abi-values,account-calls}.test.ts'],

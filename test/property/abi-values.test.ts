@@ -2,7 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { type AbiParameter, bytesToHex, decodeAbiParameters, encodeAbiParameters, hexToBytes } from 'viem';
 import { expect, test } from 'vitest';
-import { AbiEncodingError, type AbiValue, compileArguments } from '../../src/signing/ethereum/abi-values.ts';
+import {
+  AbiEncodingError,
+  type AbiValue,
+  compileArguments,
+} from '../../src/engine/signing/ethereum/abi-values.ts';
 import { isLong, seed } from './policy-cases.ts';
 
 const numRuns = isLong ? 500_000 : 10_000;

@@ -2,13 +2,12 @@ import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, hexToBytes } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
-import type { IssuedCard } from '../../src/ports/card-issuers.ts';
+import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
+import type { IssuedCard } from '../../src/ports/cards.ts';
 import type { EvmChain } from '../../src/ports/chains.ts';
-import type { CardControls } from '../../src/simulated/cards/issuers.ts';
-import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../src/simulated/prices.ts';
+import type { CardControls } from '../../src/sandbox/simulated/cards/issuers.ts';
+import { openSimulatedChains } from '../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../src/sandbox/simulated/prices.ts';
 
 // Random walks of approvals, payments and everything that can become of them, against a model of a few lines: after each
 // step the wallet, the allowance and the issuer hold what the model says, to the unit.

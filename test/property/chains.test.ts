@@ -1,16 +1,19 @@
 import { Keypair, PublicKey, SystemProgram, Transaction, TransactionInstruction } from '@solana/web3.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type AdjustableClock, adjustableClock } from '../../src/adapters/clock.ts';
-import { bytesTo0xHex, hexToBytes } from '../../src/crypto/encoding.ts';
+import { type AdjustableClock, adjustableClock } from '../../src/adapters/runtime.ts';
+import { bytesTo0xHex, hexToBytes } from '../../src/engine/crypto/encoding.ts';
+import { signAuthorization } from '../../src/engine/signing/ethereum/authorization.ts';
+import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../src/engine/signing/ethereum/batch-executor.ts';
+import { signEthereumTransaction } from '../../src/engine/signing/ethereum/sign-transaction.ts';
+import { ethereumAddress } from '../../src/engine/signing/ethereum/signature.ts';
+import { encodeTokenCall } from '../../src/engine/signing/ethereum/token-calls.ts';
+import { associatedTokenAddress, TOKEN_PROGRAM } from '../../src/engine/signing/solana/associated-token.ts';
 import type { EvmChain, SolanaChain } from '../../src/ports/chains.ts';
-import { ethereumAddress } from '../../src/signing/ethereum/address.ts';
-import { signAuthorization } from '../../src/signing/ethereum/authorization.ts';
-import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../src/signing/ethereum/batch-executor.ts';
-import { signEthereumTransaction } from '../../src/signing/ethereum/sign-transaction.ts';
-import { encodeTokenCall } from '../../src/signing/ethereum/token-calls.ts';
-import { associatedTokenAddress, TOKEN_PROGRAM } from '../../src/signing/solana/associated-token.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../src/sandbox/simulated/chains/simulated-chains.ts';
 
 const evmId = 'eip155:8453';
 const solanaId = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';

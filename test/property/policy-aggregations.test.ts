@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type AggregationDefinition, compileAggregation } from '../../src/policy/aggregation.ts';
+import { type AggregationDefinition, compileAggregation } from '../../src/engine/policy/aggregation.ts';
 import { oracleAdditions } from '../unit/policy/oracle.ts';
 import { isLong, seed } from './policy-cases.ts';
 import { conditionOn, ethereumCall, type Field, families } from './policy-conditions.ts';

@@ -1,13 +1,13 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
-import type { PolicyAction } from '../../src/policy/action.ts';
+import type { PolicyAction } from '../../src/engine/policy/action.ts';
 import {
   type CompiledPolicy,
   type CompiledRule,
   compileRule,
   type RuleInput,
-} from '../../src/policy/compile.ts';
-import { evaluatePolicy } from '../../src/policy/evaluate.ts';
+} from '../../src/engine/policy/compile.ts';
+import { evaluatePolicy } from '../../src/engine/policy/evaluate.ts';
 import type { World } from '../unit/policy/oracle.ts';
 import { conditionOn, type Family, families } from './policy-conditions.ts';
 import { factsOf, unitOf, worlds } from './policy-requests.ts';

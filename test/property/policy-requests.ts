@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../../src/policy/action.ts';
+import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../../src/engine/policy/action.ts';
 import type { World } from '../unit/policy/oracle.ts';
 import { calldatas, messageTypeMaps, wellFormedCalldatas } from './policy-calldata.ts';
 import {

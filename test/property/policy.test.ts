@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { PolicyFacts, SetCandidate } from '../../src/policy/action.ts';
-import { conditionSources } from '../../src/policy/conditions.ts';
+import type { PolicyFacts, SetCandidate } from '../../src/engine/policy/action.ts';
+import { conditionSources } from '../../src/engine/policy/conditions.ts';
 import {
   allowsAction,
   collectLookups,
   decisionOf,
   evaluatePolicy,
   type PolicyDecision,
-} from '../../src/policy/evaluate.ts';
-import { setCandidateKey } from '../../src/policy/operators.ts';
+} from '../../src/engine/policy/evaluate.ts';
+import { setCandidateKey } from '../../src/engine/policy/operators.ts';
 import { figureSize, noteFigure } from '../figures/figure.ts';
 import { oracleAllows, oracleTruths } from '../unit/policy/oracle.ts';
 import { allows, type Case, cases, isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { provableRules } from '../../src/authorization/provable-rules.ts';
-import type { PolicyFacts } from '../../src/policy/action.ts';
-import { compileRule } from '../../src/policy/compile.ts';
-import { allowsAction } from '../../src/policy/evaluate.ts';
+import { provableRules } from '../../src/engine/authorization/provable-rules.ts';
+import type { PolicyFacts } from '../../src/engine/policy/action.ts';
+import { compileRule } from '../../src/engine/policy/compile.ts';
+import { allowsAction } from '../../src/engine/policy/evaluate.ts';
 import { oracleAllows } from '../unit/policy/oracle.ts';
 import { type Case, cases, isLong, type Rule, seed } from './policy-cases.ts';
 import { factsOf } from './policy-requests.ts';

@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 import type { TransactionRow } from '../../src/domain/money/transactions/transaction.entity.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../src/jobs/follow-transactions.ts';
 import type { AnyChain, Chains } from '../../src/ports/chains.ts';
-import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
+import { openSimulatedChains } from '../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { openOperations } from '../support/run-operations.ts';
 
 // Wallets send to each other and to strangers on two chains, sponsored or not, while the server is killed at times

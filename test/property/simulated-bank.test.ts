@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FiatProvider } from '../../src/ports/fiat-providers.ts';
-import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../src/simulated/prices.ts';
+import type { FiatProvider } from '../../src/ports/fiat.ts';
+import { openSimulatedChains } from '../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../src/sandbox/simulated/prices.ts';
 
 const base = { caip2: 'eip155:8453', chain: 'base', asset: 'usdc', decimals: 6 };
 const usdc = { ...base, tokenAddress: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' };

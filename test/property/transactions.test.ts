@@ -8,8 +8,8 @@ import {
 } from '../../src/domain/money/transactions/transaction.entity.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../src/jobs/follow-transactions.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { openOperations } from '../support/run-operations.ts';
 import { caip2, scriptChain } from '../support/scripted-chain.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import type { OperationId } from '../../src/generated/operations.ts';
-import { chainStoreSteps } from '../../src/simulated/chains/store-schema.ts';
+import { chainStoreSteps } from '../../src/sandbox/simulated/chains/store-schema.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { attempt, call } from '../support/call.ts';
 import { fund } from '../support/fund.ts';

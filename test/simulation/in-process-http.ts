@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Pipeline } from '../../src/http/pipeline.ts';
+import type { Pipeline } from '../../src/server/pipeline.ts';
 
 /** A request as a client sends it. */
 export interface SentRequest {

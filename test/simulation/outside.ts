@@ -1,11 +1,9 @@
-import { ChainUnavailableError } from '../../src/adapters/chain-unavailable-error.ts';
-import { seededEntropy } from '../../src/adapters/entropy.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
-import { ProviderUnavailableError } from '../../src/adapters/provider-unavailable-error.ts';
+import { makeIds, seededEntropy } from '../../src/adapters/runtime.ts';
+import { ChainUnavailableError, ProviderUnavailableError } from '../../src/adapters/unavailable-errors.ts';
 import { sandboxChains } from '../../src/compose/chains.ts';
 import type { AnyChain, ChainStatus, Look } from '../../src/ports/chains.ts';
-import type { TransactionFault } from '../../src/ports/fault-injection.ts';
+import type { TransactionFault } from '../../src/ports/requests.ts';
 import type { WebhookRequest, WebhookSender } from '../../src/ports/webhooks.ts';
 import type { Random } from './random.ts';
 import type { Life, Scheduler } from './scheduler.ts';

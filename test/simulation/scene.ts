@@ -1,7 +1,7 @@
-import { assetNamed } from '../../src/assets/known-assets.ts';
-import { chainNamed } from '../../src/assets/known-chains.ts';
 import { addVault } from '../../src/domain/money/earn/earn-vault.ts';
-import type { OperationContext } from '../../src/operation-context.ts';
+import { assetNamed } from '../../src/engine/assets/known-assets.ts';
+import { chainNamed } from '../../src/engine/assets/known-chains.ts';
+import type { OperationContext } from '../../src/ports/operation-context.ts';
 import { verify } from '../support/fiat/customers.ts';
 import type { QuorumRule } from './authority.ts';
 import { ruleFor } from './authority-scripts.ts';

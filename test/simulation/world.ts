@@ -3,7 +3,7 @@ import Sqlite from 'better-sqlite3';
 import { isUnavailable } from '../../src/errors.ts';
 import type { OperationId } from '../../src/generated/operations.ts';
 import type { Job } from '../../src/jobs/runner.ts';
-import type { Log } from '../../src/ports/log.ts';
+import type { Log } from '../../src/ports/runtime.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { upgradeSqlite } from '../../src/storage/sqlite/upgrade-sqlite.ts';
 import { type CallInput, type CallOptions, type Outcome, requestOf } from './client.ts';

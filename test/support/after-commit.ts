@@ -1,5 +1,5 @@
-import { inUnitOf, type UnitSource, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { AfterCommitWork, OperationContext } from '../../src/operation-context.ts';
+import type { AfterCommitWork, OperationContext } from '../../src/ports/operation-context.ts';
+import { inUnitOf, type UnitSource, unitsOf } from '../../src/server/unit-of-work.ts';
 
 /**
  * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work registered for after

@@ -1,4 +1,4 @@
-import { bytesToHex } from '../../src/crypto/encoding.ts';
+import { bytesToHex } from '../../src/engine/crypto/encoding.ts';
 
 // The opcodes that the contracts below need. Source: Ethereum yellow paper, appendix H.
 const opcodes: Readonly<Record<string, number>> = {

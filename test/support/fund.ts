@@ -1,5 +1,5 @@
-import { assetNamed } from '../../src/assets/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../src/assets/known-chains.ts';
+import { assetNamed } from '../../src/engine/assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../src/engine/assets/known-chains.ts';
 import type { TestSandbox } from './sandbox.ts';
 
 /** A chain of the contract, which must be known. */

@@ -1,16 +1,13 @@
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
-import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
-import { noCustodians } from '../../src/adapters/custodians-none.ts';
-import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
-import { noCardIssuers, noFiatProviders } from '../../src/adapters/fiat-providers-none.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
+import {
+  noCardIssuers,
+  noChains,
+  noCustodians,
+  noFiatProviders,
+  noPrices,
+} from '../../src/adapters/absent.ts';
 import { silentLog } from '../../src/adapters/log.ts';
-import type { UserLogin } from '../../src/adapters/vault/login-token.ts';
-import { localMasterKey } from '../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../src/adapters/vault/vault-operations.ts';
-import { knownChains } from '../../src/assets/known-chains.ts';
-import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
-import type { ConfiguredCeilings } from '../../src/authorization/requested/requested-fees.ts';
+import { makeIds, seededEntropy, systemEntropy } from '../../src/adapters/runtime.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
@@ -18,26 +15,31 @@ import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
+import { knownChains } from '../../src/engine/assets/known-chains.ts';
+import { canonicalPayloads } from '../../src/engine/authorization/canonical-payload.ts';
+import type { ConfiguredCeilings } from '../../src/engine/authorization/requested/requested-fees.ts';
 import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
-import { refusalBody } from '../../src/http/error-response.ts';
-import type { HttpExchange } from '../../src/http/http-exchange.ts';
-import { createTurns } from '../../src/http/overload/turns.ts';
-import { createResponseCheck } from '../../src/http/response-check.ts';
-import { createRunOperation, type RunOptions } from '../../src/http/run-operation.ts';
-import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, ProposedRequest, Services } from '../../src/operation-context.ts';
+import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../src/keys/master-keys.ts';
+import type { UserLogin } from '../../src/keys/voucher-operations.ts';
 import type { Chains } from '../../src/ports/chains.ts';
-import type { JwksSource } from '../../src/ports/jwks.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
-import type { Safeguards } from '../../src/ports/safeguards.ts';
+import type { OperationContext, ProposedRequest, Services } from '../../src/ports/operation-context.ts';
+import type { JwksSource, Safeguards } from '../../src/ports/requests.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   SWAP_ROUTER_ADDRESS,
   wrappedNativeOn,
-} from '../../src/simulated/chains/evm/programs/addresses.ts';
+} from '../../src/sandbox/simulated/chains/evm/programs/addresses.ts';
+import { refusalBody } from '../../src/server/error-response.ts';
+import type { HttpExchange } from '../../src/server/http-exchange.ts';
+import { createTurns } from '../../src/server/keyed-mutex.ts';
+import { createRunOperation, type RunOptions } from '../../src/server/run-operation.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
+import { createResponseCheck } from '../../src/server/validation-issues.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';

@@ -1,4 +1,4 @@
-import type { RequestProof } from '../../src/operation-context.ts';
+import type { RequestProof } from '../../src/ports/operation-context.ts';
 
 /** The proof of an unsigned request to `https://127.0.0.1`. */
 export const unsignedProof: RequestProof = {

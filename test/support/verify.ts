@@ -1,4 +1,7 @@
-import { type VerifiedSignatures, verifySignatures } from '../../src/authorization/request-signatures.ts';
+import {
+  type VerifiedSignatures,
+  verifySignatures,
+} from '../../src/engine/authorization/request-signatures.ts';
 
 type Search = Parameters<typeof verifySignatures>[0];
 

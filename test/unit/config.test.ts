@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../src/adapters/certificate.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
 import {
   ConfigError,
   readDatabaseConfig,
@@ -12,7 +11,7 @@ import {
   readSandboxConfig,
   readServeConfig,
   readSignerConfig,
-} from '../../src/config.ts';
+} from '../../src/config/config.ts';
 import { temporaryFolder } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();

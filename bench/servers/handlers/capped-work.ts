@@ -1,25 +1,24 @@
 import { createHmac, createSecretKey, hash } from 'node:crypto';
 import { Pool, type PoolClient } from 'pg';
-import { decodeRpcAction } from '../../../src/actions/decode-action.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { makeIds, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { walletKeyBinding } from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
 import { walletView } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
+import { decodeRpcAction } from '../../../src/engine/actions/decode-action.ts';
+import {
+  type AggregationDefinition,
+  type CompiledAggregation,
+  compileAggregation,
+} from '../../../src/engine/policy/aggregation.ts';
+import type { SigningTask } from '../../../src/engine/signing/sign-with-key.ts';
 import type {
   CreateAggregationRequest,
   CreatePolicyRequest,
   CreateWalletRequest,
   WalletRpcRequest,
 } from '../../../src/generated/schemas.ts';
-import {
-  type AggregationDefinition,
-  type CompiledAggregation,
-  compileAggregation,
-} from '../../../src/policy/aggregation.ts';
-import type { SigningTask } from '../../../src/signing/sign-with-key.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import {
   type NamedStatement,
   type StatementResult,

@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
-import { leafHash, rootOf } from '../../../src/crypto/tlog/merkle-tree.ts';
-import { appendToTiles, type ReadTile, subtreesOf } from '../../../src/crypto/tlog/tiles.ts';
+import { leafHash, rootOf } from '../../../src/engine/crypto/tlog/merkle-tree.ts';
+import { appendToTiles, type ReadTile, subtreesOf } from '../../../src/engine/crypto/tlog/tiles.ts';
 import { credentials } from '../credentials.ts';
 
 // As often, and as many at once, as in Custos.

@@ -1,11 +1,11 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { canonicalPayloadTexts } from '../../../src/authorization/canonical-payload.ts';
-import { type QuorumBase, quorumReference } from '../../../src/authorization/quorum-records.ts';
-import type { AuthorizedUse, WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
-import { verifyP256 } from '../../../src/crypto/p256.ts';
+import { canonicalPayloadTexts } from '../../../src/engine/authorization/canonical-payload.ts';
+import { type QuorumBase, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
+import type { AuthorizedUse, WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
+import { verifyP256 } from '../../../src/engine/crypto/p256.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
-import type { Ids } from '../../../src/ports/ids.ts';
+import type { Ids } from '../../../src/ports/runtime.ts';
 import { credentials } from '../credentials.ts';
 import type { WorkInput } from './work.ts';
 

@@ -1,6 +1,6 @@
-import { decimalText, readDecimal } from '../../assets/decimal.ts';
-import type { FiatRefusal } from '../../ports/fiat-providers.ts';
-import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
+import { decimalText, readDecimal } from '../../engine/assets/decimal.ts';
+import type { FiatRefusal } from '../../ports/fiat.ts';
+import { ProviderUnavailableError } from '../unavailable-errors.ts';
 import type { BridgeAnswer, BridgeObject, BridgeRefusal } from './client.ts';
 
 // Readers of what the service says. What they do not accept counts as a service that cannot be used now.

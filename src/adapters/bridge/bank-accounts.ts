@@ -1,9 +1,4 @@
-import type {
-  BankAccountOrder,
-  FiatProvider,
-  FiatRefusal,
-  RegisteredBankAccount,
-} from '../../ports/fiat-providers.ts';
+import type { BankAccountOrder, FiatProvider, FiatRefusal, RegisteredBankAccount } from '../../ports/fiat.ts';
 import { objectOf, refusal, requireSame, requireText, requireValue, textOf } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
 

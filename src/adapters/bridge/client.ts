@@ -9,11 +9,10 @@ import {
   retry,
   wrap,
 } from 'cockatiel';
-import type { Clock } from '../../ports/clock.ts';
-import type { Log } from '../../ports/log.ts';
-import { tracedFetch } from '../measured/traced-fetch.ts';
-import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
+import { tracedFetch } from '../../observability/measured.ts';
+import type { Clock, Log } from '../../ports/runtime.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
+import { ProviderUnavailableError } from '../unavailable-errors.ts';
 
 /** One environment of a Bridge-style service. */
 interface BridgeAccess {

@@ -1,12 +1,10 @@
-import type { BridgeSettings } from '../../config-fiat.ts';
-import type { Clock } from '../../ports/clock.ts';
-import type { FiatProvider, FiatProviders } from '../../ports/fiat-providers.ts';
-import type { Log } from '../../ports/log.ts';
+import type { BridgeSettings } from '../../config/fiat.ts';
+import type { FiatProvider, FiatProviders } from '../../ports/fiat.ts';
+import type { Clock, Log } from '../../ports/runtime.ts';
 import { bridgeBankAccounts } from './bank-accounts.ts';
 import { type BridgeClientOptions, createBridgeClient } from './client.ts';
-import { bridgeCustomers } from './customers.ts';
+import { bridgeCustomers, readBridgeHint } from './customers.ts';
 import { bridgeDeposits } from './deposits.ts';
-import { readBridgeHint } from './hints.ts';
 import { bridgePayouts } from './payouts.ts';
 import { bridgeVirtualAccounts } from './virtual-accounts.ts';
 

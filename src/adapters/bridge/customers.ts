@@ -1,14 +1,159 @@
+import { createHash, type KeyObject, verify } from 'node:crypto';
 import type {
   CustomerOrder,
   CustomerSnapshot,
+  FiatAsset,
+  FiatHint,
+  FiatNotification,
   FiatProvider,
   FiatRefusal,
   Submission,
-} from '../../ports/fiat-providers.ts';
-import { refusal, requireSame, requireText, unusable, valueIfFound } from './answers.ts';
+} from '../../ports/fiat.ts';
+import {
+  objectOf,
+  objectsOf,
+  refusal,
+  requireSame,
+  requireText,
+  textOf,
+  textsOf,
+  unusable,
+  valueIfFound,
+} from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
-import { contactBody, pointerOfMember, submissionBody } from './customer-bodies.ts';
-import { snapshotOf } from './snapshot.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What is known of a new customer before anything was submitted; only terms and services of one that is known. */
+function contactBody(order: CustomerOrder): object {
+  if (order.id !== undefined) return present(termsOf(order));
+  // The hosted pages ask for a person's name.
+  const name = order.kind === 'business' ? { business_legal_name: order.name } : {};
+  return present({ ...termsOf(order), email: order.email, ...name });
+}
+
+/**
+ * Submitted data in the service's form.
+ *
+ * NOTE: fields that its document does not have are sent under our names.
+ */
+function submissionBody(submission: Submission): object {
+  const person = personBody(submission.data as Fields);
+  const associated = (submission.data as { associated_persons?: readonly Fields[] }).associated_persons;
+  return present({
+    ...termsOf(submission),
+    ...person,
+    associated_persons: associated?.map((each) => present(personBody(each))),
+  });
+}
+
+function termsOf({ clientAgreementId, endorsements }: CustomerOrder | Submission): Fields {
+  return { signed_agreement_id: clientAgreementId, endorsements };
+}
+
+/** A person, or a business, whose documents have the same form. */
+function personBody({ date_of_birth, nationalities, ...fields }: Fields): Fields {
+  return {
+    ...fields,
+    birth_date: date_of_birth,
+    nationality: (nationalities as readonly string[] | undefined)?.[0],
+    identifying_information: (fields.identifying_information as readonly Fields[] | undefined)?.map(
+      (document) =>
+        present({
+          ...document,
+          image_front: dataUri(document.image_front),
+          image_back: dataUri(document.image_back),
+        }),
+    ),
+    documents: (fields.documents as readonly Fields[] | undefined)?.map((document) =>
+      present({ ...document, file: dataUri(document.file) }),
+    ),
+  };
+}
+
+function present(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** The first characters in base64 of the types that are accepted: PNG, JPEG and PDF. */
+const types: readonly (readonly [start: string, type: string])[] = [
+  ['iVBOR', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['JVBER', 'application/pdf'],
+];
+
+function dataUri(base64: unknown): string | undefined {
+  if (typeof base64 !== 'string') return undefined;
+  const found = types.find(([start]) => base64.startsWith(start));
+  return `data:${found?.[1] ?? 'application/octet-stream'};base64,${base64}`;
+}
+
+const ourNames: Readonly<Record<string, string>> = {
+  birth_date: 'date_of_birth',
+  nationality: 'nationalities',
+  signed_agreement_id: '',
+  endorsements: '',
+  type: '',
+};
+
+/** A member such as `residential_address.postal_code` as a pointer into the submitted data. */
+function pointerOfMember(member: string): string | undefined {
+  const parts = member.replaceAll(/\[(\d+)\]/g, '.$1').split('.');
+  const [first = '', ...rest] = parts.map((part, index) => {
+    const isTop = index === 0 || part === 'birth_date' || part === 'nationality';
+    return isTop && Object.hasOwn(ourNames, part) ? ourNames[part]! : part;
+  });
+  return first === '' ? undefined : ['', first, ...rest].join('/');
+}
+
+/** A customer of the service, without the personal data in it. */
+function snapshotOf(customer: BridgeObject): CustomerSnapshot {
+  const status = requireText(customer, 'status');
+  const capabilities = objectOf(customer, 'capabilities');
+  const capability = (name: string): string => textOf(capabilities, name) ?? 'pending';
+  return {
+    id: requireText(customer, 'id'),
+    status,
+    terms: { status: customer.has_accepted_terms_of_service === true ? 'approved' : 'pending' },
+    verification: {
+      // The service has one status: that of its links differs only in the word for success.
+      status: status === 'active' ? 'approved' : status,
+      ...(status === 'rejected' ? { rejectionReasons: reasonsOf(customer) } : {}),
+    },
+    capabilities: {
+      ...{ payin_crypto: capability('payin_crypto'), payout_crypto: capability('payout_crypto') },
+      ...{ payin_fiat: capability('payin_fiat'), payout_fiat: capability('payout_fiat') },
+    },
+    endorsements: objectsOf(customer, 'endorsements').map((endorsement) => ({
+      name: requireText(endorsement, 'name'),
+      status: requireText(endorsement, 'status'),
+      missing: missingOf(objectOf(endorsement, 'requirements').missing),
+    })),
+    requirementsDue: textsOf(customer, 'requirements_due'),
+    futureRequirementsDue: textsOf(customer, 'future_requirements_due'),
+  };
+}
+
+/** The reasons that may be shown to the customer; those for developers may not. */
+function reasonsOf(customer: BridgeObject): readonly string[] {
+  return objectsOf(customer, 'rejection_reasons')
+    .map((each) => textOf(each, 'reason'))
+    .filter((reason) => reason !== undefined);
+}
+
+/** The names in `{ all_of: ["a", { any_of: ["b", "c"] }] }`; null if nothing is missing. */
+function missingOf(missing: unknown): readonly string[] | null {
+  const names = namesIn(missing, 0);
+  return names.length === 0 ? null : [...new Set(names)];
+}
+
+const MAX_DEPTH = 6;
+
+function namesIn(value: unknown, depth: number): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return [];
+  return Object.values(value).flatMap((each) => namesIn(each, depth + 1));
+}
 
 type Customers = Pick<
   FiatProvider,
@@ -82,4 +227,89 @@ async function linkOf(
   const url = requireText(answer, 'url');
   if (!URL.canParse(url) || new URL(url).protocol !== 'https:') throw unusable('expected an `https` link');
   return url;
+}
+
+/** CHOICE: a notification is believed for as long as the provider advises. */
+const MAX_AGE_MS = 600_000;
+/** The provider's clock may be ahead of ours. */
+const MAX_AHEAD_MS = 60_000;
+
+const HEADER = /^t=(\d{1,15}),v0=([A-Za-z0-9+/]+={0,2})$/;
+
+/**
+ * What a webhook of the provider refers to; undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is an RSA
+ * signature of it. Nothing else of the notification is believed.
+ */
+export function readBridgeHint(
+  publicKey: KeyObject,
+  { headers, body, nowMs }: FiatNotification,
+): readonly FiatHint[] | undefined {
+  const [, time, signature] = HEADER.exec(headers['x-webhook-signature'] ?? '') ?? [];
+  if (time === undefined || signature === undefined) return undefined;
+  const age = nowMs - Number(time);
+  if (age > MAX_AGE_MS || age < -MAX_AHEAD_MS) return undefined;
+  // NOTE: what is signed with RSA-SHA-256 is the SHA-256 digest of `<time>.<body>`, so the text is hashed twice.
+  const digest = createHash('sha256').update(`${time}.`, 'utf8').update(body).digest();
+  if (!verify('sha256', digest, publicKey, Buffer.from(signature, 'base64'))) return undefined;
+  return hintsIn(body);
+}
+
+const kinds: Readonly<Record<string, FiatHint['kind']>> = {
+  customer: 'customer',
+  kyc_link: 'customer',
+  virtual_account_activity: 'virtual_account',
+  'virtual_account.activity': 'virtual_account',
+  transfer: 'payout',
+};
+
+function hintsIn(body: Uint8Array): readonly FiatHint[] {
+  const event = parse(body);
+  if (event === undefined) return [];
+  const { event_category: category, event_object_id: objectId, event_object: object } = event;
+  const kind = kinds[String(category)];
+  if (kind === undefined) return [];
+  const { customer_id: customerId, virtual_account_id: accountId } = (object ?? {}) as Record<
+    string,
+    unknown
+  >;
+  const named = kind === 'virtual_account' ? accountId : category === 'kyc_link' ? customerId : objectId;
+  return typeof named === 'string' ? [{ kind, id: named }] : [];
+}
+
+function parse(body: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString('utf8'));
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The service's names of our chains: test networks have those of the main networks. */
+const rails: Readonly<Record<string, string>> = {
+  ethereum: 'ethereum',
+  sepolia: 'ethereum',
+  arbitrum: 'arbitrum',
+  arbitrum_sepolia: 'arbitrum',
+  avalanche: 'avalanche_c_chain',
+  avalanche_fuji: 'avalanche_c_chain',
+  base: 'base',
+  base_sepolia: 'base',
+  optimism: 'optimism',
+  optimism_sepolia: 'optimism',
+  polygon: 'polygon',
+  polygon_amoy: 'polygon',
+  solana: 'solana',
+  solana_devnet: 'solana',
+  tron: 'tron',
+  tron_nile: 'tron',
+};
+
+/** The assets that the service has under the same names. */
+const currencies: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'eurc', 'pyusd', 'dai']);
+
+/** An asset on a chain in the service's words; undefined if it has neither. */
+export function routeOf({ chain, asset }: Pick<FiatAsset, 'chain' | 'asset'>) {
+  const rail = Object.hasOwn(rails, chain) ? rails[chain] : undefined;
+  return rail === undefined || !currencies.has(asset) ? undefined : { payment_rail: rail, currency: asset };
 }

@@ -1,10 +1,5 @@
-import type { Clock } from '../../ports/clock.ts';
-import type {
-  FiatDepositPage,
-  FiatDepositReport,
-  FiatDepositState,
-  FiatProvider,
-} from '../../ports/fiat-providers.ts';
+import type { FiatDepositPage, FiatDepositReport, FiatDepositState, FiatProvider } from '../../ports/fiat.ts';
+import type { Clock } from '../../ports/runtime.ts';
 import { objectOf, objectsOf, requireText, requireValue, textOf, unusable } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
 

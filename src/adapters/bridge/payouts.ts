@@ -1,4 +1,4 @@
-import { fixedText, percentOf, readDecimal } from '../../assets/decimal.ts';
+import { fixedText, percentOf, readDecimal } from '../../engine/assets/decimal.ts';
 import type {
   FiatPayout,
   FiatPayoutState,
@@ -6,7 +6,7 @@ import type {
   FiatRefusal,
   OpenedPayout,
   PayoutOrder,
-} from '../../ports/fiat-providers.ts';
+} from '../../ports/fiat.ts';
 import {
   objectOf,
   refusal,
@@ -19,7 +19,7 @@ import {
   valueIfFound,
 } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
-import { routeOf } from './routes.ts';
+import { routeOf } from './customers.ts';
 
 /**
  * CHOICE: a deposit is signed at most this long after its transfer was opened. The service names no time itself: it

@@ -4,7 +4,7 @@ import type {
   FiatRefusal,
   VirtualAccount,
   VirtualAccountOrder,
-} from '../../ports/fiat-providers.ts';
+} from '../../ports/fiat.ts';
 import {
   objectOf,
   plainDecimal,
@@ -19,7 +19,7 @@ import {
   valueIfFound,
 } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
-import { routeOf } from './routes.ts';
+import { routeOf } from './customers.ts';
 
 type VirtualAccounts = Pick<FiatProvider, 'openVirtualAccount' | 'virtualAccount' | 'closeVirtualAccount'>;
 

@@ -1,4 +1,4 @@
-import { ChainUnavailableError } from '../chain-unavailable-error.ts';
+import { ChainUnavailableError } from '../unavailable-errors.ts';
 
 /*
  * Validates responses of nodes: node implementations and proxies differ, and an unchecked value could end up as
@@ -42,4 +42,20 @@ export function text(method: string, value: unknown): string {
 export function list(method: string, value: unknown): readonly unknown[] {
   if (!Array.isArray(value)) unexpected(method);
   return value;
+}
+
+/**
+ * CHOICE: blocks until a deposit counts as final, where the operator sets nothing. Exchanges use similar numbers;
+ * Polygon has seen reorganizations of dozens of blocks.
+ */
+const USUAL = 12;
+
+const byChain: Readonly<Record<string, number>> = {
+  'eip155:137': 128,
+  'eip155:80002': 128,
+};
+
+/** The confirmations of a chain: those that the operator configured, otherwise the defaults. 0: not followed. */
+export function confirmationsOf(caip2: string, configured: number | undefined): number {
+  return configured ?? byChain[caip2] ?? USUAL;
 }

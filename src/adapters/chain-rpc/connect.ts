@@ -1,9 +1,9 @@
-import { ceilingsOf, type EvmCeilings } from '../../assets/fee-ceilings.ts';
-import { loadOnce } from '../../load-once.ts';
+import { ceilingsOf, type EvmCeilings } from '../../engine/assets/fee-ceilings.ts';
+import { loadOnce } from '../../engine/load-once.ts';
 import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
-import type { Log } from '../../ports/log.ts';
+import type { Log } from '../../ports/runtime.ts';
 import { lazyMethods } from '../lazy-methods.ts';
-import { confirmationsOf } from './confirmations.ts';
+import { confirmationsOf } from './answers.ts';
 import type { ObserveDisagreement, ObserveNode } from './nodes.ts';
 
 interface Endpoints {

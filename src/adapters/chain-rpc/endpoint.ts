@@ -1,6 +1,6 @@
-import { ChainUnavailableError } from '../chain-unavailable-error.ts';
-import { tracedFetch } from '../measured/traced-fetch.ts';
+import { tracedFetch } from '../../observability/measured.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
+import { ChainUnavailableError } from '../unavailable-errors.ts';
 
 /** Responses are bounded, because parsing one occupies the thread. Only what blocks contain grows beyond this. */
 const MAX_ANSWER_BYTES = 1024 * 1024;

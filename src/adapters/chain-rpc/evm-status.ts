@@ -1,9 +1,17 @@
-import { bytesTo0xHex } from '../../crypto/encoding.ts';
-import type { ChainStatus, Inclusion } from '../../ports/chains.ts';
-import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
-import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts';
+import * as AbiParameters from 'ox/AbiParameters';
+import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
+import { decodeEthereumTransaction } from '../../engine/signing/ethereum/decode-transaction.ts';
+import { recoverEthereumSender } from '../../engine/signing/ethereum/recover-sender.ts';
+import type {
+  BroadcastRefusal,
+  ChainStatus,
+  EvmCall,
+  Inclusion,
+  SequenceSimulation,
+  Simulation,
+} from '../../ports/chains.ts';
 import { list, quantity, record } from './answers.ts';
-import { NodeError } from './endpoint.ts';
+import { cutText, NodeError } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
 /*
@@ -224,4 +232,120 @@ function highest(numbers: readonly bigint[]): bigint {
 
 function toQuantity(value: bigint): string {
   return `0x${value.toString(16)}`;
+}
+
+// Nodes return no error codes for these; they are recognized by geth's message texts, which other nodes adopted.
+const messageTexts: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
+  { reason: 'stale', text: /nonce (is )?too low|old ?nonce/i },
+  {
+    reason: 'insufficient_funds',
+    text: /insufficient funds|insufficient ?balance|insufficient_?funds|exceeds account balance|doesn't have enough funds|lack of funds/i,
+  },
+  {
+    reason: 'underpriced',
+    text: /underpriced|fee ?too ?low|less than (the )?(block )?base fee|gas price (is )?(too low|below)|fee cap less than|tip too low/i,
+  },
+  { reason: 'reverts', text: /execution reverted|revert|out of gas|invalid opcode|gas required exceeds/i },
+];
+
+/** Whether the node already has the transaction, which counts as a successful broadcast. */
+export function isAlreadyKnown({ message }: NodeError): boolean {
+  return /already known|already imported|known transaction|already in (the )?mempool|alreadyknown/i.test(
+    message,
+  );
+}
+
+/** Maps a node's error to the port's refusal reasons; `invalid` for any other error. */
+export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; message: string } {
+  const revert = revertReason(error);
+  if (revert !== undefined) return { reason: 'reverts', message: revert };
+  const known = messageTexts.find(({ text }) => text.test(error.message));
+  return { reason: known?.reason ?? 'invalid', message: error.message };
+}
+
+/** Why a call reverted, including the contract's revert reason if any; undefined when it did not revert. */
+export function revertReason({ code, message, data }: NodeError): string | undefined {
+  if (code !== 3 && !saysReverted(message.toLowerCase())) return undefined;
+  const hex = typeof data === 'string' ? data : undefined;
+  // Error(string)
+  if (hex?.startsWith('0x08c379a0') !== true) return message;
+  try {
+    const [reason] = AbiParameters.decode(AbiParameters.from('string'), `0x${hex.slice(10)}`);
+    return cutText(`execution reverted: ${reason}`);
+  } catch {
+    return message;
+  }
+}
+
+function saysReverted(message: string): boolean {
+  if (message.includes('execution reverted')) return true;
+  const start = message.indexOf('vm execution error');
+  return start >= 0 && message.indexOf('revert', start) >= 0;
+}
+
+// EIP-1474, and what nodes answer that know the method but do not serve it.
+const NOT_SERVED = new Set([-32601, -32004]);
+
+/**
+ * Simulates calls one after the other with `eth_simulateV1`. Where the node lacks it, only the first call is simulated,
+ * with `simulateOne`.
+ */
+export async function simulateSequence(
+  nodes: Nodes,
+  calls: readonly EvmCall[],
+  simulateOne: (call: EvmCall) => Promise<Simulation>,
+): Promise<SequenceSimulation> {
+  const [only] = calls;
+  if (only === undefined) return { succeeds: true, units: [] };
+  const answer = calls.length === 1 ? undefined : await simulateAll(nodes, calls);
+  if (answer !== undefined) return answer;
+  const first = await simulateOne(only);
+  if (!first.succeeds) return { ...first, index: 0 };
+  return { succeeds: true, units: calls.map((_, index) => (index === 0 ? first.units : undefined)) };
+}
+
+/** Undefined when the node does not serve the method. */
+async function simulateAll(nodes: Nodes, calls: readonly EvmCall[]): Promise<SequenceSimulation | undefined> {
+  let blocks: readonly unknown[];
+  try {
+    const question = { blockStateCalls: [{ calls: calls.map(toRpcCall) }], validation: false };
+    blocks = list('eth_simulateV1', await nodes.read('eth_simulateV1', question, 'latest'));
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    if (NOT_SERVED.has(error.code)) return undefined;
+    // The node refuses the whole block, for example because the sender cannot pay the value of a call.
+    return { succeeds: false, index: 0, ...classifyRefusal(error) };
+  }
+  const results = list('eth_simulateV1', record('eth_simulateV1', blocks[0]).calls);
+  const units: bigint[] = [];
+  for (const index of calls.keys()) {
+    const result = record('eth_simulateV1', results[index]);
+    if (quantity('eth_simulateV1', result.status) !== 1n) {
+      return { succeeds: false, index, ...refusalOf(result.error) };
+    }
+    units.push(limitFor(quantity('eth_simulateV1', result.gasUsed)));
+  }
+  return { succeeds: true, units };
+}
+
+/**
+ * The gas limit for the gas that a call used: refunds, at most a fifth of what was spent, are paid only after the
+ * execution (EIP-3529), and each level of calls keeps back a 64th (EIP-150). Unused gas is not paid.
+ */
+function limitFor(gasUsed: bigint): bigint {
+  return (gasUsed * 4n) / 3n;
+}
+
+function toRpcCall({ from, to, value, data }: EvmCall): object {
+  return {
+    from,
+    ...(to === undefined ? {} : { to }),
+    value: `0x${value.toString(16)}`,
+    ...(data.length === 0 ? {} : { input: bytesTo0xHex(data) }),
+  };
+}
+
+function refusalOf(error: unknown) {
+  const { code, message, data } = record('eth_simulateV1', error ?? {});
+  return classifyRefusal(new NodeError(Number(code ?? 3), String(message ?? 'execution reverted'), data));
 }

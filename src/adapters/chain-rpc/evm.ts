@@ -1,15 +1,18 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex } from '../../crypto/encoding.ts';
+import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
+import { encodeTokenCall } from '../../engine/signing/ethereum/token-calls.ts';
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
-import type { Log } from '../../ports/log.ts';
-import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import type { Log } from '../../ports/runtime.ts';
 import { dataBytes, quantity, record } from './answers.ts';
 import { NodeError } from './endpoint.ts';
-import { movementsOf } from './evm-movements.ts';
-import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
-import { simulateSequence } from './evm-sequence.ts';
-import { evmStatusOf } from './evm-status.ts';
-import { type EvmTransfersOptions, evmTransfersAfter } from './evm-transfers.ts';
+import {
+  classifyRefusal,
+  evmStatusOf,
+  isAlreadyKnown,
+  revertReason,
+  simulateSequence,
+} from './evm-status.ts';
+import { type EvmTransfersOptions, evmTransfersAfter, movementsOf } from './evm-transfers.ts';
 import {
   allEqual,
   makeNodes,

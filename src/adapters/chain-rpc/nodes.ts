@@ -8,10 +8,9 @@ import {
   type IPolicy,
   retry,
 } from 'cockatiel';
-import type { Log } from '../../ports/log.ts';
-import { ChainUnavailableError } from '../chain-unavailable-error.ts';
+import type { Log } from '../../ports/runtime.ts';
+import { ChainUnavailableError, NodesDisagreeError } from '../unavailable-errors.ts';
 import { callNode, NodeError, nameOfNode } from './endpoint.ts';
-import { NodesDisagreeError } from './nodes-disagree-error.ts';
 
 const READ_TIMEOUT_MS = 5_000;
 const SEND_TIMEOUT_MS = 10_000;

@@ -1,9 +1,79 @@
-import { bytesToBase58 } from '../../crypto/encoding.ts';
-import type { ChainStatus, Inclusion } from '../../ports/chains.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
+import { bytesToBase58 } from '../../engine/crypto/encoding.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../engine/signing/solana/wire.ts';
+import type { BroadcastRefusal, ChainStatus, Inclusion } from '../../ports/chains.ts';
 import { integer, list, record, text } from './answers.ts';
+import { cutText, type NodeError } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
-import { classifyFailure } from './solana-refusals.ts';
+
+const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+const PREFLIGHT_FAILED = -32002;
+/** SystemError::ResultWithNegativeLamports. */
+const NEGATIVE_LAMPORTS = 1;
+
+// By the name of TransactionError; all others are `invalid`. Source: solana-transaction-error.
+const reasons: Readonly<Record<string, BroadcastRefusal>> = {
+  AccountNotFound: 'insufficient_funds',
+  BlockhashNotFound: 'stale',
+  InsufficientFundsForFee: 'insufficient_funds',
+  InsufficientFundsForRent: 'reverts',
+  InvalidRentPayingAccount: 'reverts',
+  InstructionError: 'reverts',
+  ProgramAccountNotFound: 'reverts',
+};
+
+/** Whether the transaction was already processed, which counts as a successful broadcast. */
+export function isAlreadyKnown({ data, message }: NodeError): boolean {
+  return (
+    nameOf((data as { err?: unknown } | undefined)?.err) === 'AlreadyProcessed' ||
+    /already been processed/i.test(message)
+  );
+}
+
+/** Maps a node's error to the port's refusal reasons. */
+export function classifyRefusal(
+  error: NodeError,
+  wire: Uint8Array,
+): { reason: BroadcastRefusal; message: string } {
+  const { err, logs } = (error.data ?? {}) as { err?: unknown; logs?: unknown };
+  if (error.code === PREFLIGHT_FAILED && err !== undefined) return classifyFailure(err, logs, wire);
+  return { reason: 'invalid', message: error.message };
+}
+
+/** Maps a TransactionError to the port's refusal reasons; the message includes the last error line of the logs. */
+export function classifyFailure(
+  err: unknown,
+  logs: unknown,
+  wire: Uint8Array,
+): { reason: BroadcastRefusal; message: string } {
+  const name = nameOf(err) ?? 'unknown error';
+  const reason = isShortfall(err, wire) ? 'insufficient_funds' : (reasons[name] ?? 'invalid');
+  const logLine = Array.isArray(logs)
+    ? logs.map((line) => cutText(String(line))).findLast((line) => /failed|error|insufficient/i.test(line))
+    : undefined;
+  const detail =
+    name === 'InstructionError'
+      ? JSON.stringify((err as { InstructionError: unknown }).InstructionError)
+      : undefined;
+  const parts = [name, detail, logLine].filter((part) => part !== undefined);
+  return { reason, message: cutText(parts.join(': ')) };
+}
+
+/** `"Name"` or `{"Name": …}`. */
+function nameOf(err: unknown): string | undefined {
+  if (typeof err === 'string') return err;
+  return typeof err === 'object' && err !== null ? Object.keys(err)[0] : undefined;
+}
+
+/** Whether a transfer of the system program exceeded the sender's lamports. */
+function isShortfall(err: unknown, wire: Uint8Array): boolean {
+  const failure = (err as { InstructionError?: unknown } | null)?.InstructionError;
+  if (!Array.isArray(failure)) return false;
+  const [index, cause] = failure as [number, { Custom?: number } | string];
+  if (typeof cause !== 'object' || cause.Custom !== NEGATIVE_LAMPORTS) return false;
+  const { instructions, staticKeys } = decodeSolanaTransaction(wire);
+  const program = staticKeys[instructions[index]?.programIndex ?? -1];
+  return program !== undefined && bytesToBase58(program) === SYSTEM_PROGRAM;
+}
 
 /*
  * The status of a transaction. As on EVM chains, an inclusion counts only if every node that responds has the same, and
@@ -20,7 +90,7 @@ const BLOCK_LOOKS_APART = 32n;
 /** Nodes that are closer together than this lag; beyond it, they contradict each other. */
 const LAG_SLOTS = 150n;
 
-const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+const SOLANA_STATUS_SYSTEM_PROGRAM = '11111111111111111111111111111111';
 /** SystemInstruction::AdvanceNonceAccount. */
 const ADVANCE_NONCE = 4;
 /** The offset of the stored blockhash in a nonce account, which is version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
@@ -126,7 +196,9 @@ function nonceAccountOf({ instructions, staticKeys }: SolanaTransaction): string
   if (first === undefined || program === undefined || account === undefined) return undefined;
   const { data } = first;
   const isAdvance = data.length >= 4 && Buffer.from(data).readUInt32LE(0) === ADVANCE_NONCE;
-  return isAdvance && bytesToBase58(program) === SYSTEM_PROGRAM ? bytesToBase58(account) : undefined;
+  return isAdvance && bytesToBase58(program) === SOLANA_STATUS_SYSTEM_PROGRAM
+    ? bytesToBase58(account)
+    : undefined;
 }
 
 async function storedNonce(read: Read, address: string): Promise<string | undefined> {

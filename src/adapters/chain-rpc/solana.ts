@@ -1,7 +1,7 @@
-import { bytesToBase58, bytesToBase64 } from '../../crypto/encoding.ts';
+import { bytesToBase58, bytesToBase64 } from '../../engine/crypto/encoding.ts';
+import { decodeSolanaTransaction } from '../../engine/signing/solana/wire.ts';
 import type { Simulation, SolanaChain } from '../../ports/chains.ts';
-import type { Log } from '../../ports/log.ts';
-import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
+import type { Log } from '../../ports/runtime.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import {
@@ -13,8 +13,7 @@ import {
   type Read,
   WrongChainError,
 } from './nodes.ts';
-import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
-import { solanaStatusOf } from './solana-status.ts';
+import { classifyFailure, classifyRefusal, isAlreadyKnown, solanaStatusOf } from './solana-status.ts';
 import { type SolanaTransfersOptions, solanaTransfersAfter } from './solana-transfers.ts';
 
 // A supermajority of the stake has voted for the block: fast, and practically never rolled back.

@@ -1,9 +1,13 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { DatabaseConfig } from '../../config.ts';
-import { type Checkpoint, openCheckpoint, writeVerifierKey } from '../../crypto/tlog/checkpoint.ts';
-import { leafHash, rootOf } from '../../crypto/tlog/merkle-tree.ts';
+import type { DatabaseConfig } from '../../config/config.ts';
+import { makeFolder } from '../../config/make-folder.ts';
+import { StartError } from '../../config/start-error.ts';
+import { getVerifier } from '../../domain/base/audit/audit-keys.ts';
+import { getSignedCheckpoint, readEntries, tileReader } from '../../domain/base/audit/audit-tree.ts';
+import { type Checkpoint, openCheckpoint, writeVerifierKey } from '../../engine/crypto/tlog/checkpoint.ts';
+import { leafHash, rootOf } from '../../engine/crypto/tlog/merkle-tree.ts';
 import {
   HASH_BYTES,
   hashesOf,
@@ -13,11 +17,7 @@ import {
   tilePath,
   tilesAt,
   writeBundle,
-} from '../../crypto/tlog/tiles.ts';
-import { getVerifier } from '../../domain/base/audit/audit-keys.ts';
-import { getSignedCheckpoint, readEntries, tileReader } from '../../domain/base/audit/audit-tree.ts';
-import { makeFolder } from '../../make-folder.ts';
-import { StartError } from '../../start-error.ts';
+} from '../../engine/crypto/tlog/tiles.ts';
 import { requireMigrated, withDatabase } from '../administration.ts';
 import { files, readFileOf, widthOf } from './log-folder.ts';
 

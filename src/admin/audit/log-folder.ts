@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type NoteVerifier, readVerifierKey } from '../../crypto/tlog/checkpoint.ts';
+import { StartError } from '../../config/start-error.ts';
+import { type NoteVerifier, readVerifierKey } from '../../engine/crypto/tlog/checkpoint.ts';
 import {
   HASH_BYTES,
   type ReadTile,
@@ -9,8 +10,7 @@ import {
   tilePath,
   tilesAt,
   writeBundle,
-} from '../../crypto/tlog/tiles.ts';
-import { StartError } from '../../start-error.ts';
+} from '../../engine/crypto/tlog/tiles.ts';
 
 /** The files of a log besides its tiles and bundles. `log.vkey` is the key that its checkpoints are verified with. */
 export const files = { checkpoint: 'checkpoint', verifier: 'log.vkey' } as const;

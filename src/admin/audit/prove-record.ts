@@ -1,8 +1,8 @@
-import { type Checkpoint, openCheckpoint } from '../../crypto/tlog/checkpoint.ts';
-import { consistencyProof, inclusionProof } from '../../crypto/tlog/merkle-tree.ts';
-import { writeProof } from '../../crypto/tlog/proof.ts';
-import { readBundle, subtreesOf, TILE_WIDTH } from '../../crypto/tlog/tiles.ts';
-import { StartError } from '../../start-error.ts';
+import { StartError } from '../../config/start-error.ts';
+import { type Checkpoint, openCheckpoint } from '../../engine/crypto/tlog/checkpoint.ts';
+import { consistencyProof, inclusionProof } from '../../engine/crypto/tlog/merkle-tree.ts';
+import { writeProof } from '../../engine/crypto/tlog/proof.ts';
+import { readBundle, subtreesOf, TILE_WIDTH } from '../../engine/crypto/tlog/tiles.ts';
 import { files, readFileOf, readTileOf, tilesIn, verifierFor } from './log-folder.ts';
 
 /** A record with the proof that it is in the log. */

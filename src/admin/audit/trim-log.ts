@@ -1,14 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { systemClock } from '../../adapters/clock.ts';
-import type { DatabaseConfig } from '../../config.ts';
-import { TILE_WIDTH } from '../../crypto/tlog/tiles.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import type { DatabaseConfig } from '../../config/config.ts';
+import { StartError } from '../../config/start-error.ts';
 import {
   deleteRecordsBelow,
   dropRecordsBelow,
   firstRecordSince,
   writeRecord,
 } from '../../domain/base/audit/audit-log.ts';
-import { StartError } from '../../start-error.ts';
+import { TILE_WIDTH } from '../../engine/crypto/tlog/tiles.ts';
 import { isLockTimeout } from '../../storage/database-errors.ts';
 import type { Database } from '../../storage/open-database.ts';
 import { commandLine, requireMigrated, withDatabase } from '../administration.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type Checkpoint, type NoteVerifier, openCheckpoint } from '../../crypto/tlog/checkpoint.ts';
-import { leafHash, rootOf, rootOfHashes, rootOfInclusion } from '../../crypto/tlog/merkle-tree.ts';
-import { readProof } from '../../crypto/tlog/proof.ts';
-import { hashesOf, readBundle, subtreesOf, TILE_WIDTH } from '../../crypto/tlog/tiles.ts';
-import { StartError } from '../../start-error.ts';
+import { StartError } from '../../config/start-error.ts';
+import { type Checkpoint, type NoteVerifier, openCheckpoint } from '../../engine/crypto/tlog/checkpoint.ts';
+import { leafHash, rootOf, rootOfHashes, rootOfInclusion } from '../../engine/crypto/tlog/merkle-tree.ts';
+import { readProof } from '../../engine/crypto/tlog/proof.ts';
+import { hashesOf, readBundle, subtreesOf, TILE_WIDTH } from '../../engine/crypto/tlog/tiles.ts';
 import { files, readFileOf, readTileOf, verifierFor, widthOf } from './log-folder.ts';
 
 interface Verification {

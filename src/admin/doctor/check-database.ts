@@ -1,15 +1,15 @@
-import { systemClock } from '../../adapters/clock.ts';
-import { namedContracts } from '../../authorization/requested/building-settings.ts';
-import type { ServeConfig } from '../../config.ts';
-import type { VaultSettings } from '../../config-signer.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import type { ServeConfig } from '../../config/config.ts';
+import type { VaultSettings } from '../../config/signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
 import { findLostWallets } from '../../domain/wallets/wallet-authorities/lost-wallets.ts';
 import { checkMasterKey } from '../../domain/wallets/wallets/wallet-keys.ts';
+import { namedContracts } from '../../engine/authorization/requested/built-part.ts';
 import type { KeyVault } from '../../ports/key-vault.ts';
-import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
-import { findSchemaFault } from '../../storage/schema/schema-fault.ts';
+import { findSchemaFault } from '../../storage/schema/identify-database.ts';
+import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 import { withVault } from '../open-vault.ts';
 import { checkConnections } from './compare-connections.ts';
 

@@ -1,10 +1,9 @@
 import { connectChains } from '../../adapters/chain-rpc/connect.ts';
-import { systemClock } from '../../adapters/clock.ts';
 import { silentLog } from '../../adapters/log.ts';
-import { nameServerLookup } from '../../adapters/name-servers.ts';
-import { createWebhookSender, publicHttpsOnly } from '../../adapters/webhook-http.ts';
-import type { ServeConfig } from '../../config.ts';
-import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../../adapters/webhook-http.ts';
+import type { ServeConfig } from '../../config/config.ts';
+import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 
 const STALE_SECONDS = 600;
 const WEBHOOK_MS = 10_000;

@@ -3,10 +3,10 @@ import { lookup } from 'node:dns/promises';
 import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname } from 'node:path';
-import { systemClock } from '../../adapters/clock.ts';
-import type { ServeConfig } from '../../config.ts';
-import type { EcBackend } from '../../crypto/secp256k1.ts';
-import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import type { ServeConfig } from '../../config/config.ts';
+import type { EcBackend } from '../../engine/crypto/secp256k1.ts';
+import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 21;

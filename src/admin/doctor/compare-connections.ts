@@ -1,6 +1,6 @@
-import { systemEntropy } from '../../adapters/entropy.ts';
-import { type Finding, fault, ok, warning } from '../../reports/finding.ts';
+import { systemEntropy } from '../../adapters/runtime.ts';
 import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dialect.ts';
+import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 
 /*
  * Advisory locks, row locks and sequences of one node do not count on another. Behind an address that leads to several

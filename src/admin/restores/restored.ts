@@ -1,7 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { connectChains } from '../../adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../adapters/log.ts';
-import type { DatabaseConfig, NodesConfig } from '../../config.ts';
+import type { DatabaseConfig, NodesConfig } from '../../config/config.ts';
+import { StartError } from '../../config/start-error.ts';
 import { recordChange } from '../../domain/access/operators/operator.ts';
 import { skipWaitingDeliveries } from '../../domain/access/webhooks/due-deliveries.ts';
 import {
@@ -14,7 +15,6 @@ import {
 } from '../../domain/base/restores/restores.ts';
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
 import type { AnyChain } from '../../ports/chains.ts';
-import { StartError } from '../../start-error.ts';
 import { commandLine, inTransaction, requireMigrated, withDatabase } from '../administration.ts';
 import { type ComparedAccounts, compareAccounts } from './compare-accounts.ts';
 import { type InDoubt, readInDoubt } from './in-doubt.ts';

@@ -18,7 +18,7 @@ export function backupCommand(): Command {
     .option('--json', 'print JSON')
     .addHelpText('after', examples)
     .action(async (target: string, flags: { data: string; json?: boolean }) => {
-      const { backUpFolder } = await import('../../compose/backups/back-up-folder.ts');
+      const { backUpFolder } = await import('../../compose/backups.ts');
       const manifest = await backUpFolder(resolve(flags.data), resolve(target));
       const files = Object.values(manifest.files);
       const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -36,7 +36,7 @@ export function restoreCommand(): Command {
     .option('--json', 'print JSON')
     .addHelpText('after', examples)
     .action(async (backup: string, flags: { data: string; replace?: boolean; json?: boolean }) => {
-      const { restoreFolder } = await import('../../compose/backups/restore-folder.ts');
+      const { restoreFolder } = await import('../../compose/backups.ts');
       const restored = await restoreFolder(resolve(backup), resolve(flags.data), {
         replaces: flags.replace === true,
       });

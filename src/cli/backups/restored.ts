@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { RestoreReport } from '../../admin/restores/restored.ts';
-import { readDatabaseConfig, readNodesConfig } from '../../config.ts';
+import { readDatabaseConfig, readNodesConfig } from '../../config/config.ts';
 
 interface RestoredFlags {
   data?: string;
@@ -62,7 +62,7 @@ export function restoredCommand(): Command {
       .action(async (accounts: string[], flags: RestoredFlags) => {
         const config = readDatabaseConfig(flags);
         if ((flags.all === true) === accounts.length > 0) {
-          const { ConfigError } = await import('../../config.ts');
+          const { ConfigError } = await import('../../config/config.ts');
           throw new ConfigError('invalid arguments:', ['expected accounts, or --all']);
         }
         const { acceptRestored } = await import('../../admin/restores/restored.ts');

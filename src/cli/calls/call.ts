@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { CallHeaders } from '../../client/calls/build-request.ts';
-import type { SandboxPlace } from '../../client/sandbox-address.ts';
-import type { ReceivedResponse, SandboxClient, SentRequest } from '../../client/sandbox-client.ts';
-import { readDurationMs } from '../control/duration.ts';
+import type { CallHeaders } from '../../tools/client/call-operation.ts';
+import type { SandboxPlace } from '../../tools/client/sandbox-address.ts';
+import type { ReceivedResponse, SandboxClient, SentRequest } from '../../tools/client/sandbox-client.ts';
+import { readDurationMs } from '../control/clock.ts';
 import {
   addSandboxClientOptions,
   collect,
@@ -94,10 +94,10 @@ interface Called {
 
 async function requestOf(client: SandboxClient, { id, texts, flags, place }: Called): Promise<SentRequest> {
   const [{ findOperation }, { readCallInput }, { buildRequest }, keys] = await Promise.all([
-    import('../../client/calls/find-operation.ts'),
-    import('../../client/calls/call-input.ts'),
-    import('../../client/calls/build-request.ts'),
-    import('../../client/calls/signing-keys.ts'),
+    import('../../tools/client/call-operation.ts'),
+    import('../../tools/client/call-operation.ts'),
+    import('../../tools/client/call-operation.ts'),
+    import('../../tools/client/call-operation.ts'),
   ]);
   const operation = findOperation(id);
   if (flags.body !== undefined && !operation.hasBody) throw invalidOption(`--body: \`${id}\` has no body`);

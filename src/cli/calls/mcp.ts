@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { packageVersion } from '../../package-root.ts';
+import { packageVersion } from '../../config/package-root.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
 const help = `
@@ -27,8 +27,8 @@ export function mcpCommand(): Command {
     .action((flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
         const [{ serveTools }, { sandboxTools }] = await Promise.all([
-          import('../../client/mcp/serve-tools.ts'),
-          import('../../client/mcp/tools.ts'),
+          import('../../tools/mcp/serve-tools.ts'),
+          import('../../tools/mcp/tools.ts'),
         ]);
         await serveTools({
           input: process.stdin,

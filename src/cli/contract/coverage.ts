@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve, sep } from 'node:path';
 import { Command } from 'commander';
-import type { SandboxClient } from '../../client/sandbox-client.ts';
-import { ConfigError } from '../../config.ts';
-import type { Exchange } from '../../coverage/archive.ts';
-import type { Threshold } from '../../coverage/judge.ts';
-import type { Measured, Recorded } from '../../coverage/measure.ts';
-import { UnmeasurableError } from '../../start-error.ts';
+import { ConfigError } from '../../config/config.ts';
+import { UnmeasurableError } from '../../config/start-error.ts';
+import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
+import type { Exchange } from '../../tools/coverage/archive.ts';
+import type { Threshold } from '../../tools/coverage/judge.ts';
+import type { Measured, Recorded } from '../../tools/coverage/measure.ts';
 import {
   addSandboxClientOptions,
   collect,
@@ -65,9 +65,9 @@ export function coverageCommand(): Command {
         throw invalidOption('--update-baseline: expected --baseline as well');
       }
       const [{ measure }, { contractDocument, renderCoverage }, { judgeCoverage }] = await Promise.all([
-        import('../../coverage/measure.ts'),
-        import('../../coverage/render.ts'),
-        import('../../coverage/judge.ts'),
+        import('../../tools/coverage/measure.ts'),
+        import('../../tools/coverage/report.ts'),
+        import('../../tools/coverage/judge.ts'),
       ]);
       const measured = measure(contractDocument(), await record(flags));
       if (measured.requests === measured.unknownRequests) {
@@ -82,7 +82,7 @@ export function coverageCommand(): Command {
 
 /** @throws ConfigError; UnmeasurableError for everything else that goes wrong. */
 async function record(flags: CoverageFlags): Promise<Recorded> {
-  const { readArchive } = await import('../../coverage/archive.ts');
+  const { readArchive } = await import('../../tools/coverage/archive.ts');
   if (flags.har !== undefined) {
     return { exchanges: flags.har.flatMap((file) => readHar(file, readArchive)) };
   }
@@ -103,7 +103,7 @@ const MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024;
 /** Reads an archive with the bodies that are in files beside it, and says which of them could not be read. */
 function readHar(
   file: string,
-  readArchive: typeof import('../../coverage/archive.ts').readArchive,
+  readArchive: typeof import('../../tools/coverage/archive.ts').readArchive,
 ): Exchange[] {
   const absent: string[] = [];
   const exchanges = readArchive(readText(file), file, (name) => {
@@ -156,8 +156,8 @@ async function readBaseline(
   if (file === undefined) return undefined;
   if (updateBaseline !== true) return readText(file);
   const [{ baselineOf, judgeCoverage }, { withoutGaps }] = await Promise.all([
-    import('../../coverage/judge.ts'),
-    import('../../contract/listed-gaps.ts'),
+    import('../../tools/coverage/judge.ts'),
+    import('../../tools/contract/listed-gaps.ts'),
   ]);
   const before = existsSync(file) ? readText(file) : undefined;
   const { closed } = judgeCoverage(measured, { thresholds: [], baseline: before });

@@ -1,13 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { listRunningSandboxes } from '../../client/running-sandboxes.ts';
 import type { VerifyOptions } from '../../compose/verify.ts';
-import { packageRoot } from '../../package-root.ts';
-import { UnmeasurableError } from '../../start-error.ts';
-import { removeStaleReadyFile, writeReadyFile } from '../ready-file.ts';
+import { packageRoot } from '../../config/package-root.ts';
+import { UnmeasurableError } from '../../config/start-error.ts';
+import { listRunningSandboxes } from '../../tools/client/running-sandboxes.ts';
 import { collect, invalidOption, readHttpUrl } from '../sandbox-options.ts';
-import { stopSignal } from '../stop-signal.ts';
+import { removeStaleReadyFile, stopSignal, writeReadyFile } from '../serve-until-stopped.ts';
 import { readReportTargets, writeReports } from './report-options.ts';
 
 interface VerifyFlags {
@@ -70,7 +69,7 @@ async function verify(flags: VerifyFlags): Promise<void> {
   if (flags.readyFile !== undefined) removeStaleReadyFile(flags.readyFile);
   const [{ startVerifier }, { renderVerification }] = await Promise.all([
     import('../../compose/verify.ts'),
-    import('../../verify/verify-report.ts'),
+    import('../../tools/verify/verify-report.ts'),
   ]);
   const verifier = await startVerifier(options);
   console.error(

@@ -1,13 +1,33 @@
 import { Command } from 'commander';
-import { systemClock } from '../../adapters/clock.ts';
-import type { SandboxClock, SandboxUpcomingEntry, SetSandboxClockRequest } from '../../client/world.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import type { SandboxClock, SandboxUpcomingEntry, SetSandboxClockRequest } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
   invalidOption,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
-import { readDurationMs } from './duration.ts';
+
+const unitsMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/**
+ * A duration in milliseconds. A number without a unit is in seconds.
+ *
+ * @throws ConfigError
+ */
+export function readDurationMs(option: string, text: string): number {
+  const [, digits, unit = 's'] = /^(\d{1,9})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  if (digits === undefined) {
+    throw invalidOption(`${option}: expected a duration such as 500ms, 5s or 2m, got \`${text}\``);
+  }
+  return Number(digits) * unitsMs[unit]!;
+}
 
 const examples = `
 Examples:
@@ -49,7 +69,7 @@ function showCommand(): Command {
   return addSandboxClientOptions(new Command('show').description('print the time')).action(
     (flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { readClock } = await import('../../client/world.ts');
+        const { readClock } = await import('../../tools/client/world.ts');
         printClock(await readClock(client), flags);
       }),
   );
@@ -67,7 +87,7 @@ function advanceCommand(): Command {
       }
       const advanceMs = duration === undefined ? undefined : readDurationMs('advance', duration);
       return withSandbox(flags, async (client) => {
-        const { advanceToNext, changeClock } = await import('../../client/world.ts');
+        const { advanceToNext, changeClock } = await import('../../tools/client/world.ts');
         const clock =
           advanceMs === undefined
             ? await advanceToNext(client)
@@ -82,7 +102,7 @@ function nextCommand(): Command {
   const command = new Command('next').description('print what becomes due next, earliest first');
   return addSandboxClientOptions(command).action((flags: SandboxClientFlags) =>
     withSandbox(flags, async (client) => {
-      const { listUpcoming } = await import('../../client/world.ts');
+      const { listUpcoming } = await import('../../tools/client/world.ts');
       const upcoming = await listUpcoming(client);
       for (const entry of upcoming) printUpcoming(entry, flags);
       if (upcoming.length === 0) console.error('custos: nothing becomes due');
@@ -102,7 +122,7 @@ function changing(
     const flags = given[argument === undefined ? 0 : 1] as SandboxClientFlags;
     const change = changeOf(argument === undefined ? '' : String(given[0]));
     return withSandbox(flags, async (client) => {
-      const { changeClock } = await import('../../client/world.ts');
+      const { changeClock } = await import('../../tools/client/world.ts');
       printClock(await changeClock(client, change), flags);
     });
   });

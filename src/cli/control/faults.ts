@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import type { AddSandboxFaultRequest, SandboxFault } from '../../client/faults.ts';
+import type { AddSandboxFaultRequest, SandboxFault } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
   invalidOption,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
-import { readDurationMs } from './duration.ts';
+import { readDurationMs } from './clock.ts';
 
 const examples = `
 Examples:
@@ -90,7 +90,7 @@ function addCommand(): Command {
     .action((effect: string, flags: AddFlags) => {
       const body = ruleOf(effect, flags);
       return withSandbox(flags, async (client) => {
-        const { addFault } = await import('../../client/faults.ts');
+        const { addFault } = await import('../../tools/client/world.ts');
         printFault(await addFault(client, body), flags);
       });
     });
@@ -103,7 +103,7 @@ function listCommand(): Command {
     .addHelpText('after', examples)
     .action((flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { listFaults } = await import('../../client/faults.ts');
+        const { listFaults } = await import('../../tools/client/world.ts');
         for (const fault of await listFaults(client)) printFault(fault, flags);
       }),
     );
@@ -116,7 +116,7 @@ function clearCommand(): Command {
     .addHelpText('after', examples)
     .action((ids: string[], flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { removeFaults } = await import('../../client/faults.ts');
+        const { removeFaults } = await import('../../tools/client/world.ts');
         const removed = await removeFaults(client, ids);
         console.log(
           flags.json === true

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import type { PlayedDocument, PlayedStep } from '../../client/arazzo/run-document.ts';
-import type { SandboxClient } from '../../client/sandbox-client.ts';
-import type { SandboxScenarioRun } from '../../client/scenarios.ts';
+import type { PlayedDocument, PlayedStep } from '../../tools/client/arazzo/run-document.ts';
+import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
+import type { SandboxScenarioRun } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
   collect,
@@ -44,7 +44,7 @@ function listCommand(): Command {
     .addHelpText('after', examples)
     .action((flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { listScenarios } = await import('../../client/scenarios.ts');
+        const { listScenarios } = await import('../../tools/client/world.ts');
         for (const scenario of await listScenarios(client)) {
           const { name, summary } = scenario;
           console.log(flags.json === true ? JSON.stringify(scenario) : `${name.padEnd(20)}  ${summary}`);
@@ -64,11 +64,11 @@ function runCommand(): Command {
     .addHelpText('after', `${filesHelp}${examples}`)
     .action((name: string, flags: RunFlags) =>
       withSandbox(flags, async (client) => {
-        const { isArazzoFile } = await import('../../client/arazzo/run-document.ts');
+        const { isArazzoFile } = await import('../../tools/client/arazzo/run-document.ts');
         if (isArazzoFile(name)) return runFile(client, name, flags);
         if (flags.input !== undefined || flags.workflow !== undefined)
           throw invalidOption(`--input and --workflow: \`${name}\` is not a file`);
-        const { runScenario } = await import('../../client/scenarios.ts');
+        const { runScenario } = await import('../../tools/client/world.ts');
         const played = await runScenario(client, name);
         console.log(flags.json === true ? JSON.stringify(played) : report(played));
       }),
@@ -93,8 +93,8 @@ function report({ summary, resources, steps, try_next: commands }: SandboxScenar
 
 async function runFile(client: SandboxClient, file: string, flags: RunFlags): Promise<void> {
   const [{ readArazzoFile }, { runDocument }] = await Promise.all([
-    import('../../client/arazzo/read-document.ts'),
-    import('../../client/arazzo/run-document.ts'),
+    import('../../tools/client/arazzo/document.ts'),
+    import('../../tools/client/arazzo/run-document.ts'),
   ]);
   const isJson = flags.json === true;
   const inputs = Object.fromEntries((flags.input ?? []).map(readInput));

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { SandboxSnapshot } from '../../client/world.ts';
+import type { SandboxSnapshot } from '../../tools/client/world.ts';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
 const examples = `
@@ -39,7 +39,7 @@ function saveCommand(): Command {
     .addHelpText('after', examples)
     .action((name: string, flags: FileFlags) =>
       withSandbox(flags, async (client) => {
-        const { saveSnapshot } = await import('../../client/world.ts');
+        const { saveSnapshot } = await import('../../tools/client/world.ts');
         printSnapshot(await saveSnapshot(client, name, flags.file), flags);
       }),
     );
@@ -55,7 +55,7 @@ function loadCommand(): Command {
     .addHelpText('after', examples)
     .action((name: string, flags: FileFlags) =>
       withSandbox(flags, async (client) => {
-        const { loadSnapshot } = await import('../../client/world.ts');
+        const { loadSnapshot } = await import('../../tools/client/world.ts');
         const loaded = await loadSnapshot(client, name, flags.file);
         const now = new Date(loaded.now_ms).toISOString();
         console.log(flags.json === true ? JSON.stringify(loaded) : `loaded ${name}; the clock shows ${now}`);
@@ -68,7 +68,7 @@ function listCommand(): Command {
     .addHelpText('after', examples)
     .action((flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { listSnapshots } = await import('../../client/world.ts');
+        const { listSnapshots } = await import('../../tools/client/world.ts');
         for (const snapshot of await listSnapshots(client)) printSnapshot(snapshot, flags);
       }),
     );
@@ -81,7 +81,7 @@ function removeCommand(): Command {
     .addHelpText('after', examples)
     .action((names: string[], flags: SandboxClientFlags) =>
       withSandbox(flags, async (client) => {
-        const { removeSnapshot } = await import('../../client/world.ts');
+        const { removeSnapshot } = await import('../../tools/client/world.ts');
         for (const name of names) {
           await removeSnapshot(client, name);
           console.log(flags.json === true ? JSON.stringify({ removed: name }) : `removed ${name}`);

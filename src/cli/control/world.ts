@@ -12,7 +12,7 @@ export function resetCommand(): Command {
     new Command('reset').description('return a running sandbox to the state after its start'),
   ).action((flags: SandboxClientFlags) =>
     withSandbox(flags, async (client) => {
-      const { resetSandbox } = await import('../../client/world.ts');
+      const { resetSandbox } = await import('../../tools/client/world.ts');
       const reset = await resetSandbox(client);
       const now = new Date(reset.now_ms).toISOString();
       console.log(flags.json === true ? JSON.stringify(reset) : `reset; the clock shows ${now}`);
@@ -47,7 +47,7 @@ export function faucetCommand(): Command {
     .addHelpText('after', faucetExamples)
     .action((recipient: string, amount: string, flags: FaucetFlags) =>
       withSandbox(flags, async (client) => {
-        const { fund } = await import('../../client/world.ts');
+        const { fund } = await import('../../tools/client/world.ts');
         const { chain, asset, token } = flags;
         const deposit = await fund(client, recipient, {
           ...{ chain, amount },
@@ -87,7 +87,7 @@ export function mineCommand(): Command {
     }
     const body = { count: Number(count), ...(flags.chain === undefined ? {} : { chain: flags.chain }) };
     return withSandbox(flags, async (client) => {
-      const { mineBlocks } = await import('../../client/world.ts');
+      const { mineBlocks } = await import('../../tools/client/world.ts');
       const mined = await mineBlocks(client, body);
       if (flags.json === true) console.log(JSON.stringify(mined));
       else for (const { caip2, block_number: block } of mined.data) console.log(`${caip2}  block ${block}`);

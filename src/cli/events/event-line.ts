@@ -1,5 +1,5 @@
-import type { SandboxEvent } from '../../client/event-feed.ts';
-import type { Forwarded } from '../../client/forward-event.ts';
+import type { SandboxEvent } from '../../tools/client/feeds.ts';
+import type { Forwarded } from '../../tools/client/forward-event.ts';
 
 /** Formats an event as one readable line. */
 export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import type { SandboxEvent } from '../../client/event-feed.ts';
-import { StartError } from '../../start-error.ts';
-import { readDurationMs } from '../control/duration.ts';
+import { StartError } from '../../config/start-error.ts';
+import type { SandboxEvent } from '../../tools/client/feeds.ts';
+import { readDurationMs } from '../control/clock.ts';
 import {
   addSandboxClientOptions,
   collect,
@@ -11,9 +11,9 @@ import {
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
-import { stopSignal } from '../stop-signal.ts';
+import { stopSignal } from '../serve-until-stopped.ts';
 import { eventLine, forwardLine, isAccepted, printEvent } from './event-line.ts';
-import { readListenSecret } from './read-listen-secret.ts';
+import { readListenSecret } from './listen.ts';
 
 interface EventsFlags extends SandboxClientFlags {
   after?: string;
@@ -63,7 +63,7 @@ function waitCommand(): Command {
     .action(async (type: string, flags: EventsFlags) => {
       const timeoutMs = readDurationMs('--timeout', flags.timeout ?? '');
       await withSandbox(flags, async (client) => {
-        const { awaitEvent } = await import('../../client/event-feed.ts');
+        const { awaitEvent } = await import('../../tools/client/feeds.ts');
         const { after = 'start', app: appId, where } = flags;
         const query = { after, types: [type], appId, where };
         const onStart = () =>
@@ -88,7 +88,7 @@ function listCommand(): Command {
     .addHelpText('after', examples)
     .action(async (flags: EventsFlags) => {
       await withSandbox(flags, async (client) => {
-        const { listFeed } = await import('../../client/event-feed.ts');
+        const { listFeed } = await import('../../tools/client/feeds.ts');
         const { after = 'start', app: appId, events: types, where } = flags;
         for await (const event of listFeed(client, { after, types, appId, where })) printEvent(event, flags);
       });
@@ -131,8 +131,8 @@ function replayCommand(): Command {
 
 async function post(event: SandboxEvent, target: URL, { data, secret, json }: ReplayFlags): Promise<void> {
   const [{ forwardEvent, signEvent }, { listenSecret }] = await Promise.all([
-    import('../../client/forward-event.ts'),
-    import('../../client/listen-secret.ts'),
+    import('../../tools/client/forward-event.ts'),
+    import('../../tools/client/forward-event.ts'),
   ]);
   const signed = signEvent(event, secret === undefined ? listenSecret(data) : readListenSecret(secret));
   const forwarded = await forwardEvent(target, signed, stopSignal());

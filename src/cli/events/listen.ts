@@ -1,18 +1,31 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { SandboxEvent } from '../../client/event-feed.ts';
-import type { FeedObserver } from '../../client/follow-pages.ts';
-import type { Forwarded, SignedEvent } from '../../client/forward-event.ts';
-import type { SandboxClient } from '../../client/sandbox-client.ts';
+import { InvalidWebhookSecretError, parseWebhookSecret } from '../../engine/crypto/webhook-signature.ts';
+import type { FeedObserver, SandboxEvent } from '../../tools/client/feeds.ts';
+import type { Forwarded, SignedEvent } from '../../tools/client/forward-event.ts';
+import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
 import {
   addSandboxClientOptions,
   collectNames,
+  invalidOption,
   readHttpUrl,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
-import { stopSignal } from '../stop-signal.ts';
+import { stopSignal } from '../serve-until-stopped.ts';
 import { eventLine, forwardLine } from './event-line.ts';
-import { readListenSecret } from './read-listen-secret.ts';
+
+/** The secret of a `--secret` option, or of the file after its `@`. Throws ConfigError. */
+export function readListenSecret(text: string): string {
+  try {
+    const secret = text.startsWith('@') ? readFileSync(text.slice(1), 'utf8').trim() : text;
+    parseWebhookSecret(secret);
+    return secret;
+  } catch (error) {
+    if (error instanceof InvalidWebhookSecretError) throw invalidOption(`--secret: ${error.message}`);
+    throw invalidOption(`--secret: \`${text.slice(1)}\` cannot be read`);
+  }
+}
 
 interface ListenFlags extends SandboxClientFlags {
   forwardTo?: string;
@@ -51,7 +64,7 @@ export function listenCommand(): Command {
     .action(async (flags: ListenFlags) => {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
       const given = flags.secret === undefined ? undefined : readListenSecret(flags.secret);
-      const { listenSecret } = await import('../../client/listen-secret.ts');
+      const { listenSecret } = await import('../../tools/client/forward-event.ts');
       const secret = given ?? listenSecret(flags.data);
       if (flags.printSecret === true) console.log(secret);
       else await withSandbox(flags, (client) => listen(client, { flags, target, secret }));
@@ -67,8 +80,8 @@ interface Listening {
 async function listen(client: SandboxClient, listening: Listening): Promise<void> {
   const { flags, target, secret } = listening;
   const [{ followFeed }, { forwardEvent, signEvent }] = await Promise.all([
-    import('../../client/event-feed.ts'),
-    import('../../client/forward-event.ts'),
+    import('../../tools/client/feeds.ts'),
+    import('../../tools/client/forward-event.ts'),
   ]);
   const signal = stopSignal();
   const query = { after: flags.after ?? 'now', types: flags.events, appId: flags.app };

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { SandboxEvent } from '../../client/event-feed.ts';
+import type { SandboxEvent } from '../../tools/client/feeds.ts';
 import {
   addSandboxClientOptions,
   collect,

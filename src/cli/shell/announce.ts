@@ -1,7 +1,7 @@
-import { announceSandbox } from '../../client/running-sandboxes.ts';
-import type { RunningSandbox } from '../../compose/local.ts';
-import type { SandboxConfig } from '../../config.ts';
-import { packageVersion } from '../../package-root.ts';
+import type { RunningSandbox } from '../../compose/listen.ts';
+import type { SandboxConfig } from '../../config/config.ts';
+import { packageVersion } from '../../config/package-root.ts';
+import { announceSandbox } from '../../tools/client/running-sandboxes.ts';
 
 /**
  * Announces a sandbox to the other commands of this user. Returns a function that withdraws it. Without a place to

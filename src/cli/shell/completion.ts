@@ -26,7 +26,7 @@ export function completeCommand(program: () => Command): Command {
   return new Command('complete').argument('[words...]').action(async (words: string[]) => {
     const [{ RootCommand }, { listOperations }] = await Promise.all([
       import('@bomb.sh/tab'),
-      import('../../client/calls/find-operation.ts'),
+      import('../../tools/client/call-operation.ts'),
     ]);
     const completions = new RootCommand();
     const operations = listOperations().map(({ id }) => id);

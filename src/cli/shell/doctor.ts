@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { readKeysConfig, readSandboxConfig, readServeConfig } from '../../config.ts';
-import { packageVersion } from '../../package-root.ts';
-import type { Finding } from '../../reports/finding.ts';
-import { UnmeasurableError } from '../../start-error.ts';
+import { readKeysConfig, readSandboxConfig, readServeConfig } from '../../config/config.ts';
+import { packageVersion } from '../../config/package-root.ts';
+import { UnmeasurableError } from '../../config/start-error.ts';
+import type { Finding } from '../../tools/reports.ts';
 
 interface DoctorFlags {
   host: string;
@@ -48,7 +48,7 @@ async function examineServe({ webhookUrl }: DoctorFlags): Promise<Finding[]> {
   const { vault } = readKeysConfig();
   const { env, execArgv } = process;
   const [{ checkNode }, { examineProduction }] = await Promise.all([
-    import('../../client/doctor/check-machine.ts'),
+    import('../../tools/client/doctor.ts'),
     import('../../admin/doctor/examine-production.ts'),
   ]);
   try {
@@ -62,9 +62,9 @@ async function examineServe({ webhookUrl }: DoctorFlags): Promise<Finding[]> {
 async function examine(flags: DoctorFlags): Promise<Finding[]> {
   const { host, port, dataFolder } = readSandboxConfig(flags);
   const [machine, { checkSandboxes }, { listRunningSandboxes }] = await Promise.all([
-    import('../../client/doctor/check-machine.ts'),
-    import('../../client/doctor/check-sandboxes.ts'),
-    import('../../client/running-sandboxes.ts'),
+    import('../../tools/client/doctor.ts'),
+    import('../../tools/client/doctor.ts'),
+    import('../../tools/client/running-sandboxes.ts'),
   ]);
   const running = listRunningSandboxes();
   return [
@@ -81,8 +81,8 @@ async function examine(flags: DoctorFlags): Promise<Finding[]> {
 
 async function checkSchema(folder: string): Promise<Finding[]> {
   const [{ readSchemaState }, { fault, ok }] = await Promise.all([
-    import('../../admin/schema-state.ts'),
-    import('../../reports/finding.ts'),
+    import('../../admin/plan-migrations.ts'),
+    import('../../tools/reports.ts'),
   ]);
   try {
     const state = await readSchemaState(folder);

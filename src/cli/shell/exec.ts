@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { Command } from 'commander';
-import { readSandboxConfig, type SandboxFlags } from '../../config.ts';
-import { environmentFor } from '../../config-client.ts';
+import { environmentFor } from '../../config/client.ts';
+import { readSandboxConfig, type SandboxFlags } from '../../config/config.ts';
 import { addSandboxOptions } from '../sandbox.ts';
 import { announce } from './announce.ts';
 
@@ -30,7 +30,7 @@ export function execCommand(): Command {
       const config = readSandboxConfig({ quiet: true, ...flags });
       const [{ startSandbox }, { clientEnvironment }] = await Promise.all([
         import('../../compose/sandbox.ts'),
-        import('../../client/client-environment.ts'),
+        import('../../tools/client/client-environment.ts'),
       ]);
       const sandbox = await startSandbox(config);
       const withdraw = announce(sandbox, config);

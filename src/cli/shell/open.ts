@@ -1,5 +1,5 @@
 import { Argument, Command } from 'commander';
-import { hasDesktop } from '../../config-client.ts';
+import { hasDesktop } from '../../config/client.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
 /** Pages of the inspector, by the first segment of their addresses. */

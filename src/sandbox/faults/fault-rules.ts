@@ -1,5 +1,9 @@
-import type { Entropy } from '../../ports/entropy.ts';
-import type { SandboxFault, SandboxFaultEffect } from '../generated/schemas.ts';
+import { WalletEntity } from '../../domain/wallets/wallets/wallet.entity.ts';
+import { type ErrorCode, invalidField, notFound } from '../../errors.ts';
+import type { Entropy } from '../../ports/runtime.ts';
+import type { ControlContext } from '../control-plane.ts';
+import type { AddSandboxFaultRequest, SandboxFault, SandboxFaultEffect } from '../generated/schemas.ts';
+import { requireSimulated } from '../views.ts';
 
 /** CHOICE: the most rules. */
 export const MAX_FAULTS = 100;
@@ -103,4 +107,108 @@ export function createFaultRules(entropy: Entropy): FaultRules {
       return { rule, delayMs: delayOf(rule) };
     },
   };
+}
+
+type SelectionContext = Pick<ControlContext, 'chains' | 'events' | 'read' | 'appId'>;
+
+/**
+ * What a rule selects by. Rules for requests compare what clients send, so their wallet need not exist yet.
+ *
+ * @throws ApiError not_found for an unknown wallet; invalid_data for an unknown chain or event type.
+ */
+export async function selectionOf(
+  { effect, chain, event_type: type, wallet_id: walletId }: AddSandboxFaultRequest,
+  context: SelectionContext,
+): Promise<Selection> {
+  const isRequest = !/^(transaction|webhook)_/.test(effect);
+  const found = walletId === undefined ? null : await findAnyWallet(walletId, context);
+  if (isRequest) return walletId === undefined ? {} : { walletNames: namesOf(walletId, found) };
+  if (walletId !== undefined && found === null) throw notFound('Wallet');
+  const wallet = found ?? undefined;
+  return {
+    chain: chain === undefined ? undefined : requireSimulated(context.chains, chain),
+    walletId: wallet?.id,
+    address: wallet?.address.startsWith('0x') === true ? wallet.address.toLowerCase() : wallet?.address,
+    eventType: type === undefined ? undefined : await knownType(type, context),
+  };
+}
+
+const EXTERNAL_PREFIX = 'ext_wal_';
+
+/** A wallet of any app by its id; by an external id only of the app that the sandbox was started with. */
+async function findAnyWallet(walletId: string, { read, appId }: SelectionContext) {
+  const where = walletId.startsWith(EXTERNAL_PREFIX)
+    ? { appId, externalId: walletId.slice(EXTERNAL_PREFIX.length) }
+    : { id: walletId };
+  return read((em) => em.findOne(WalletEntity, where));
+}
+
+function namesOf(
+  given: string,
+  wallet: { readonly id: string; readonly externalId?: string | null | undefined } | null,
+): readonly string[] {
+  const { id = given, externalId } = wallet ?? {};
+  const external = externalId == null ? [] : [`${EXTERNAL_PREFIX}${externalId}`];
+  return [...new Set([given, id, ...external])];
+}
+
+async function knownType(named: string, { events }: SelectionContext): Promise<string> {
+  const type = events.readType(named);
+  if ((await events.types()).includes(type)) return type;
+  throw invalidField('/event_type', await events.unknownType(named));
+}
+
+/** An error as the example of the document shows it. */
+interface DocumentedError {
+  readonly message: string | undefined;
+  readonly data: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The errors of each operation. */
+export type DocumentedErrors = ReadonlyMap<string, ReadonlyMap<ErrorCode, DocumentedError>>;
+
+/** As much of an OpenAPI document as its errors need. */
+interface ErrorsDocument {
+  readonly paths: Readonly<
+    Record<
+      string,
+      Readonly<
+        Record<
+          string,
+          { readonly operationId: string; readonly responses: Readonly<Record<string, Response>> }
+        >
+      >
+    >
+  >;
+}
+
+interface Response {
+  readonly content?: Readonly<Record<string, { readonly examples?: Readonly<Record<string, Example>> }>>;
+}
+
+interface Example {
+  readonly value: { readonly error?: string; readonly data?: Readonly<Record<string, unknown>> };
+}
+
+/** The document has one example for each error code of a response, under the name of the code. */
+export function documentedErrorsOf({ paths }: ErrorsDocument): DocumentedErrors {
+  return new Map(
+    Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .map(({ operationId, responses }) => [operationId, errorsOf(responses)]),
+  );
+}
+
+function errorsOf(responses: Readonly<Record<string, Response>>): Map<ErrorCode, DocumentedError> {
+  const refusals = Object.entries(responses).filter(([status]) => Number(status) >= 400);
+  const examples = refusals.flatMap(([, { content }]) =>
+    Object.entries(content?.['application/json']?.examples ?? {}),
+  );
+  return new Map(
+    examples.map(([code, { value }]) => [
+      code as ErrorCode,
+      // `error` of an OAuth error (RFC 6749) is not a message.
+      { message: 'error_description' in value ? undefined : value.error, data: value.data },
+    ]),
+  );
 }

@@ -1,10 +1,9 @@
 import { type ErrorCode, invalidField } from '../../errors.ts';
 import type { AddSandboxFaultRequest } from '../generated/schemas.ts';
 import { nearestName } from '../why/nearest.ts';
-import type { DocumentedErrors } from './documented-errors.ts';
 import { fieldsOf } from './effect-fields.ts';
-import type { FaultRule } from './fault-rules.ts';
-import { codeOf, requestEffects } from './request-faults.ts';
+import type { DocumentedErrors, FaultRule } from './fault-rules.ts';
+import { codeOf, requestEffects } from './faults.ts';
 
 /** CHOICE: what a rule uses if it is not given. */
 const DEFAULT_DELAY_MS = 1_000;

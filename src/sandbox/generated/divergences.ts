@@ -193,11 +193,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
-    "path": "src/authorization/user-vouchers.ts",
-    "symbol": "userIdIn"
-   },
-   {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
@@ -216,6 +211,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "authenticateWallets"
+   },
+   {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/engine/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
    }
   ]
  },
@@ -224,11 +224,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
-    "path": "src/authorization/user-vouchers.ts",
-    "symbol": "userIdIn"
-   },
-   {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
@@ -242,6 +237,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
+   },
+   {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/engine/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
    }
   ]
  },
@@ -249,11 +249,6 @@ export const divergences: readonly OperationDivergences[] = [
   "operation": "authenticateWallets",
   "simulated": [],
   "decisions": [
-   {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
-    "path": "src/authorization/user-vouchers.ts",
-    "symbol": "userIdIn"
-   },
    {
     "text": "the wire prefix with a top-level domain, which branded clients expect.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
@@ -273,6 +268,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "authenticateWallets"
+   },
+   {
+    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "path": "src/engine/authorization/user-vouchers.ts",
+    "symbol": "userIdIn"
    }
   ]
  },
@@ -613,21 +613,6 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
-    "text": "a fee has at most 18 decimals.",
-    "path": "src/actions/payout-terms.ts",
-    "symbol": "DEVELOPER_FEE"
-   },
-   {
-    "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
-    "path": "src/actions/payout-terms.ts",
-    "symbol": "payoutAction"
-   },
-   {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
     "path": "src/domain/money/fiat-accounts/wallet-asset.ts",
     "symbol": "requireWalletEntity"
@@ -656,6 +641,21 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "a fee has at most 18 decimals.",
+    "path": "src/engine/actions/payout-terms.ts",
+    "symbol": "DEVELOPER_FEE"
+   },
+   {
+    "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
+    "path": "src/engine/actions/payout-terms.ts",
+    "symbol": "payoutAction"
    }
   ]
  },
@@ -663,11 +663,6 @@ export const divergences: readonly OperationDivergences[] = [
   "operation": "createKeyQuorum",
   "simulated": [],
   "decisions": [
-   {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
-    "path": "src/authorization/request-signatures.ts",
-    "symbol": "MAX_SIGNATURES"
-   },
    {
     "text": "no limit is published; a request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
@@ -677,6 +672,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicates"
+   },
+   {
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "path": "src/engine/authorization/request-signatures.ts",
+    "symbol": "MAX_SIGNATURES"
    }
   ]
  },
@@ -887,11 +887,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
-    "path": "src/authorization/request-signatures.ts",
-    "symbol": "MAX_SIGNATURES"
-   },
-   {
     "text": "no limit is published; a request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
@@ -930,6 +925,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
+   },
+   {
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "path": "src/engine/authorization/request-signatures.ts",
+    "symbol": "MAX_SIGNATURES"
    }
   ]
  },
@@ -1051,11 +1051,6 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
-    "path": "src/actions/earn-terms.ts",
-    "symbol": "earnAction"
-   },
-   {
     "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
@@ -1069,6 +1064,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
+   },
+   {
+    "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
+    "path": "src/engine/actions/earn-terms.ts",
+    "symbol": "earnAction"
    }
   ]
  },
@@ -1120,26 +1120,6 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
-    "text": "half a percent, unless the request says otherwise.",
-    "path": "src/actions/swap-terms.ts",
-    "symbol": "DEFAULT_SLIPPAGE_BPS"
-   },
-   {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
-    "path": "src/actions/swap-terms.ts",
-    "symbol": "readRecipient"
-   },
-   {
-    "text": "the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.",
-    "path": "src/actions/swap-terms.ts",
-    "symbol": "swapAction"
-   },
-   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
@@ -1178,6 +1158,26 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "half a percent, unless the request says otherwise.",
+    "path": "src/engine/actions/swap-terms.ts",
+    "symbol": "DEFAULT_SLIPPAGE_BPS"
+   },
+   {
+    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "path": "src/engine/actions/swap-terms.ts",
+    "symbol": "readRecipient"
+   },
+   {
+    "text": "the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.",
+    "path": "src/engine/actions/swap-terms.ts",
+    "symbol": "swapAction"
    }
   ]
  },
@@ -1992,21 +1992,6 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
-    "text": "half a percent, unless the request says otherwise.",
-    "path": "src/actions/swap-terms.ts",
-    "symbol": "DEFAULT_SLIPPAGE_BPS"
-   },
-   {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
-    "path": "src/actions/swap-terms.ts",
-    "symbol": "readRecipient"
-   },
-   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
@@ -2035,6 +2020,21 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "half a percent, unless the request says otherwise.",
+    "path": "src/engine/actions/swap-terms.ts",
+    "symbol": "DEFAULT_SLIPPAGE_BPS"
+   },
+   {
+    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "path": "src/engine/actions/swap-terms.ts",
+    "symbol": "readRecipient"
    }
   ]
  },
@@ -2047,11 +2047,6 @@ export const divergences: readonly OperationDivergences[] = [
    "feePayer"
   ],
   "decisions": [
-   {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
    {
     "text": "one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/send-tron.ts",
@@ -2066,6 +2061,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "an upper bound that assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-senders.ts",
     "symbol": "sendOnTron"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
    }
   ]
  },
@@ -2075,17 +2075,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only conditions on time can hold: permission to sign messages must not allow signing a transaction by its hash.",
-    "path": "src/actions/decode-raw-bytes.ts",
+    "path": "src/engine/actions/decode-raw-bytes.ts",
     "symbol": "decodeRawSignAction"
    },
    {
     "text": "account numbers start at 1, the default of the public SDK on mainnet.",
-    "path": "src/signing/chains.ts",
+    "path": "src/engine/signing/chains.ts",
     "symbol": "chains"
    },
    {
     "text": "no `raw_sign` for Spark, in line with the published client types.",
-    "path": "src/signing/chains.ts",
+    "path": "src/engine/signing/chains.ts",
     "symbol": "chains"
    }
   ]
@@ -2334,16 +2334,6 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
-    "text": "the amount appears as `amount` and `source.amount`, the source by name and by address, and the destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is what is spent, because that is what rules on amounts limit.",
-    "path": "src/actions/transfer-terms.ts",
-    "symbol": "transferAction"
-   },
-   {
     "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
@@ -2382,6 +2372,16 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "fees are deducted from what an exchange delivers; a plain transfer arrives in full.",
     "path": "src/domain/money/wallet-actions/transfer.ts",
     "symbol": "readTransferBody"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/build-transfer.ts",
+    "symbol": "FEE_LIMIT_SUN"
+   },
+   {
+    "text": "the amount appears as `amount` and `source.amount`, the source by name and by address, and the destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is what is spent, because that is what rules on amounts limit.",
+    "path": "src/engine/actions/transfer-terms.ts",
+    "symbol": "transferAction"
    }
   ]
  },
@@ -2478,11 +2478,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
-    "path": "src/authorization/request-signatures.ts",
-    "symbol": "MAX_SIGNATURES"
-   },
-   {
     "text": "no limit is published; a request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
@@ -2496,6 +2491,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "how often a key quorum can be changed before another one has to take its place. Each use of a wallet carries all changes of its key quorums, and the vault verifies them when it sees them for the first time.",
     "path": "src/domain/access/key-quorums/quorum-records.ts",
     "symbol": "MAX_CHANGES"
+   },
+   {
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "path": "src/engine/authorization/request-signatures.ts",
+    "symbol": "MAX_SIGNATURES"
    }
   ]
  },
@@ -2670,11 +2670,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
-    "text": "a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move money.",
-    "path": "src/actions/decode-action.ts",
-    "symbol": "decodeRpcAction"
-   },
-   {
     "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
@@ -2755,18 +2750,23 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "decodeQuestion"
    },
    {
+    "text": "a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move money.",
+    "path": "src/engine/actions/decode-action.ts",
+    "symbol": "decodeRpcAction"
+   },
+   {
     "text": "account numbers start at 1, the default of the public SDK on mainnet.",
-    "path": "src/signing/chains.ts",
+    "path": "src/engine/signing/chains.ts",
     "symbol": "chains"
    },
    {
     "text": "no `raw_sign` for Spark, in line with the published client types.",
-    "path": "src/signing/chains.ts",
+    "path": "src/engine/signing/chains.ts",
     "symbol": "chains"
    },
    {
     "text": "real operators return an address of a key shared with the owner. Here it is the Taproot output of the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.",
-    "path": "src/signing/spark.ts",
+    "path": "src/engine/signing/spark.ts",
     "symbol": "sparkDepositAddress"
    }
   ]
@@ -2779,11 +2779,6 @@ export const divergences: readonly OperationDivergences[] = [
    "prices"
   ],
   "decisions": [
-   {
-    "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
-    "path": "src/actions/earn-terms.ts",
-    "symbol": "earnAction"
-   },
    {
     "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
@@ -2798,6 +2793,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
+   },
+   {
+    "text": "`amount` is written without superfluous zeros, whichever spelling was sent.",
+    "path": "src/engine/actions/earn-terms.ts",
+    "symbol": "earnAction"
    }
   ]
  }
@@ -2809,36 +2809,6 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "every array of a request has `maxItems`, which codegen requires, so that no body of the permitted size holds tens of thousands of items. Where no limit is published, it is well above what a request needs.",
   "path": "openapi/common.yaml",
   "symbol": "TypedDataTypesInputParams"
- },
- {
-  "text": "functions ignore bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is code of a new contract, is judged as what it is.",
-  "path": "src/actions/account-calls.ts",
-  "symbol": "withoutSuffix"
- },
- {
-  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer reads bodies that no server has validated.",
-  "path": "src/assets/decimal.ts",
-  "symbol": "MOST_CHARACTERS"
- },
- {
-  "text": "only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.",
-  "path": "src/assets/known-assets.ts",
-  "symbol": "tokens"
- },
- {
-  "text": "it counts also when the key has expired since: members sign at different times. Where the vault vouches for users' keys it does not, because the vault counts no expired key; the user signs again with another one.",
-  "path": "src/authorization/quorum.ts",
-  "symbol": "countsInAgreement"
- },
- {
-  "text": "text with two public keys is refused, although OpenSSL takes the first: a caller who sends two does not know which one becomes the owner.",
-  "path": "src/crypto/p256.ts",
-  "symbol": "decodePem"
- },
- {
-  "text": "zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request always yields the same signature.",
-  "path": "src/crypto/schnorr.ts",
-  "symbol": "AUXILIARY"
  },
  {
   "text": "no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
@@ -3026,73 +2996,103 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "resolveWalletOwner"
  },
  {
+  "text": "functions ignore bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is code of a new contract, is judged as what it is.",
+  "path": "src/engine/actions/account-calls.ts",
+  "symbol": "withoutSuffix"
+ },
+ {
+  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer reads bodies that no server has validated.",
+  "path": "src/engine/assets/decimal.ts",
+  "symbol": "MOST_CHARACTERS"
+ },
+ {
+  "text": "only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.",
+  "path": "src/engine/assets/known-assets.ts",
+  "symbol": "tokens"
+ },
+ {
+  "text": "it counts also when the key has expired since: members sign at different times. Where the vault vouches for users' keys it does not, because the vault counts no expired key; the user signs again with another one.",
+  "path": "src/engine/authorization/quorum.ts",
+  "symbol": "countsInAgreement"
+ },
+ {
+  "text": "text with two public keys is refused, although OpenSSL takes the first: a caller who sends two does not know which one becomes the owner.",
+  "path": "src/engine/crypto/p256.ts",
+  "symbol": "decodePem"
+ },
+ {
+  "text": "zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request always yields the same signature.",
+  "path": "src/engine/crypto/schnorr.ts",
+  "symbol": "AUXILIARY"
+ },
+ {
   "text": "refused, because no `bytesN` value could equal it, and a DENY with it would never match.",
-  "path": "src/policy/compile.ts",
+  "path": "src/engine/policy/compile.ts",
   "symbol": "requireFieldValue"
  },
  {
   "text": "nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.",
-  "path": "src/policy/conditions/abi-calldata.ts",
+  "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "MAX_DEPTH"
  },
  {
   "text": "canonical type names only, as compilers emit them: with `uint` in place of `uint256` the computed selector would differ from that of the calls.",
-  "path": "src/policy/conditions/abi-calldata.ts",
+  "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "ELEMENTARY"
  },
  {
   "text": "nesting of arrays within arrays.",
-  "path": "src/policy/conditions/ethereum-typed-data.ts",
+  "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "MAX_ARRAY_DEPTH"
  },
  {
   "text": "refuses types that signing refuses as well: a condition on them could never be true.",
-  "path": "src/policy/conditions/ethereum-typed-data.ts",
+  "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "assertTypes"
  },
  {
   "text": "on chains with only raw_sign, requests are evaluated as signRawMessageBytes.",
-  "path": "src/policy/methods.ts",
+  "path": "src/engine/policy/methods.ts",
   "symbol": "ruleMethodsOf"
  },
  {
   "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long.",
-  "path": "src/policy/work.ts",
+  "path": "src/engine/policy/work.ts",
   "symbol": "MAX_COMPARISONS"
  },
  {
   "text": "the specification does not name a contract for batches. This one has no owner and no state and is deployed at the same address on the large chains. Simulated chains support it everywhere.",
-  "path": "src/signing/ethereum/batch-executor.ts",
+  "path": "src/engine/signing/ethereum/batch-executor.ts",
   "symbol": "BATCH_EXECUTOR_ADDRESS"
  },
  {
   "text": "the specification does not name an account contract for sponsored gas. This one has no owner other than the account's key, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.",
-  "path": "src/signing/ethereum/simple-account.ts",
+  "path": "src/engine/signing/ethereum/simple-account.ts",
   "symbol": "SIMPLE_ACCOUNT_ADDRESS"
  },
  {
   "text": "the type defaults to 2, unless the transaction has a field of another type.",
-  "path": "src/signing/ethereum/transaction.ts",
+  "path": "src/engine/signing/ethereum/transaction.ts",
   "symbol": "typeOf"
  },
  {
-  "text": "far above the types of real applications. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
-  "path": "src/signing/ethereum/typed-data-types.ts",
-  "symbol": "MAX_TYPES"
- },
- {
   "text": "`uint` and `int` without a size mean 256 bits, as in published clients.",
-  "path": "src/signing/ethereum/typed-data-values.ts",
+  "path": "src/engine/signing/ethereum/typed-data-types.ts",
   "symbol": "isIntegerSize"
  },
  {
+  "text": "far above the types of real applications. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
+  "path": "src/engine/signing/ethereum/typed-data-types.ts",
+  "symbol": "MAX_TYPES"
+ },
+ {
   "text": "accounts of ERC-7821 take address 0 as themselves, others as that address, so nothing is known of the call.",
-  "path": "src/signing/ethereum/user-operation-calls.ts",
+  "path": "src/engine/signing/ethereum/user-operation-calls.ts",
   "symbol": "decodeAccountCalls"
  },
  {
   "text": "refused, because the entry point replaces the marker by the delegate, which the request does not name.",
-  "path": "src/signing/ethereum/user-operation.ts",
+  "path": "src/engine/signing/ethereum/user-operation.ts",
   "symbol": "refuseDelegateMarker"
  }
 ];

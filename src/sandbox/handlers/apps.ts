@@ -4,8 +4,8 @@ import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
 import * as findApp from '../../domain/access/apps/find-app.ts';
 import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
 import * as wallets from '../../domain/wallets/wallets/update-wallet.ts';
-import { appView } from '../app-view.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
+import { appView } from '../views.ts';
 
 export const listApps: Handler<'listApps'> = async (_input, context) => {
   const apps = await context.read(findApp.listApps);

@@ -3,7 +3,7 @@ import { checkStepsNow, getPayoutOfAction } from '../../domain/money/wallet-acti
 import { payoutOfStep } from '../../domain/money/wallet-actions/external-steps.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { decideFiatDeposit } from '../decide-fiat-deposit.ts';
+import { decideFiatDeposit } from '../steering.ts';
 
 export const receiveFiatDeposit: Handler<'receiveFiatDeposit'> = async (
   { body },

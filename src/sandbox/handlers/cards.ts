@@ -1,7 +1,7 @@
 import { getCard } from '../../domain/money/cards/card.ts';
 import { notFound } from '../../errors.ts';
-import { centsOf, paymentView } from '../card-payment.ts';
 import type { Handler } from '../control-plane.ts';
+import { centsOf, paymentView } from '../steering.ts';
 
 export const authorizeCardPayment: Handler<'authorizeCardPayment'> = async ({ body }, context) => {
   const { amount, reference, pin, merchant_name: merchant = null, outcome } = body;

@@ -3,9 +3,7 @@ import { TransactionEntity } from '../../domain/money/transactions/transaction.e
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
-import { rawAmountOf } from '../raw-amount.ts';
-import { requireSimulated } from '../require-simulated.ts';
-import { tokenAddressOf } from '../token-address.ts';
+import { rawAmountOf, requireSimulated, tokenAddressOf } from '../views.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 

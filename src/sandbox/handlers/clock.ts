@@ -1,9 +1,8 @@
 import { invalidField } from '../../errors.ts';
-import { bringDueTimesTo } from '../bring-due-times.ts';
-import { clockView, LAST_MS } from '../clock-view.ts';
+import { bringDueTimesTo, passTimeTo } from '../clock.ts';
 import type { Handler } from '../control-plane.ts';
 import { findUpcoming } from '../find-upcoming.ts';
-import { passTimeTo } from '../pass-time.ts';
+import { clockView, LAST_MS } from '../views.ts';
 
 const DEFAULT_LIMIT = 50;
 

@@ -1,12 +1,11 @@
-import { readChainAddress } from '../../assets/chain-address.ts';
-import { assetNamed } from '../../assets/known-assets.ts';
-import { chainOfCaip2 } from '../../assets/known-chains.ts';
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { addVault, adminAddressOf, getVault } from '../../domain/money/earn/earn-vault.ts';
+import { readChainAddress } from '../../engine/assets/addresses.ts';
+import { assetNamed } from '../../engine/assets/known-assets.ts';
+import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { earnVaultView } from '../earn-vault-view.ts';
-import { requireSimulatedEvm } from '../require-simulated.ts';
+import { earnVaultView, requireSimulatedEvm } from '../views.ts';
 
 /** Decimals of the shares of `morpho` vaults. */
 const MORPHO_DECIMALS = 18;

@@ -2,9 +2,8 @@ import { findApp } from '../../domain/access/apps/find-app.ts';
 import * as webhooks from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { findEvent, recordEvent } from '../../domain/base/events/events.ts';
 import type { Handler } from '../control-plane.ts';
-import { eventView } from '../event-view.ts';
-import { followEvents } from '../follow-events.ts';
-import { payloadOf } from '../trigger-event.ts';
+import { followEvents, payloadOf } from '../events.ts';
+import { eventView } from '../views.ts';
 
 export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);
 

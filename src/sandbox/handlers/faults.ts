@@ -1,8 +1,7 @@
 import { ApiError, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { MAX_FAULTS } from '../faults/fault-rules.ts';
+import { MAX_FAULTS, selectionOf } from '../faults/fault-rules.ts';
 import { readFault } from '../faults/read-fault.ts';
-import { selectionOf } from '../faults/select-by.ts';
 
 export const listFaults: Handler<'listFaults'> = async (_input, { faults }) => ({ data: [...faults.all()] });
 

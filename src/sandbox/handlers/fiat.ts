@@ -3,8 +3,8 @@ import { type FiatEntity, getCustomerById } from '../../domain/money/fiat-custom
 import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
 import { ApiError, invalidField } from '../../errors.ts';
 import type { ControlInput, Handler } from '../control-plane.ts';
-import { refreshCustomer } from '../refresh-customer.ts';
-import { findVerificationPage, verificationPageView } from '../verification-page-view.ts';
+import { refreshCustomer } from '../steering.ts';
+import { findVerificationPage, verificationPageView } from '../views.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 

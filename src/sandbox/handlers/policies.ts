@@ -6,7 +6,7 @@ import type { ReplayInput } from '../../domain/requests/policy-analysis/replay-p
 import * as replayPolicyVerbs from '../../domain/requests/policy-analysis/replay-policy.ts';
 import type { AnalysisHandler } from '../control-plane.ts';
 import type { PolicyExplanation, PolicyLint, PolicyReplay } from '../generated/schemas.ts';
-import { policyTrace } from '../policy-trace.ts';
+import { policyTrace } from '../views.ts';
 
 export const explainPolicy: AnalysisHandler<'explainPolicy'> = ({ body }, { analyze }) =>
   // The domain's types are the read-only versions of the contract's types.

@@ -2,14 +2,16 @@ import { countEvents } from '../../domain/access/webhooks/webhook-deliveries.ts'
 import { ApiError, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';
-import { policyTrace } from '../policy-trace.ts';
-import { eventsOf } from '../requests/caused-events.ts';
 import { followRequests, latestRequests } from '../requests/follow-requests.ts';
 import { httpArchiveOf } from '../requests/http-archive.ts';
-import type { MeasuredCoverage } from '../requests/measured-coverage.ts';
-import { requestDetails } from '../requests/request-view.ts';
-import { requireLog } from '../requests/require-log.ts';
-import { sentRequest } from '../requests/sent-request.ts';
+import {
+  eventsOf,
+  type MeasuredCoverage,
+  requestDetails,
+  requireLog,
+  sentRequest,
+} from '../requests/request-view.ts';
+import { policyTrace } from '../views.ts';
 
 export const listRequests: Handler<'listRequests'> = ({ query }, context) =>
   followRequests(query, { log: requireLog(context.requests), signal: context.signal });

@@ -1,7 +1,6 @@
 import { ApiError } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { scenarios } from '../scenarios/scenarios.ts';
-import { openStage } from '../scenarios/stage.ts';
+import { openStage, scenarios } from '../scenarios.ts';
 
 export const listScenarios: Handler<'listScenarios'> = async () => ({
   data: scenarios.map(({ name, summary }) => ({ name, summary })),

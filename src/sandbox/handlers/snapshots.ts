@@ -1,8 +1,6 @@
 import { invalidField } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { packFile, unpackFile } from '../snapshots/pack-file.ts';
-import { InvalidSnapshotError } from '../snapshots/snapshot-file.ts';
-import { snapshotView } from '../snapshots/snapshot-view.ts';
+import { InvalidSnapshotError, packFile, snapshotView, unpackFile } from '../snapshot-file.ts';
 
 export const listSnapshots: Handler<'listSnapshots'> = async (_input, { snapshots }) => ({
   data: (await snapshots.list()).map(snapshotView),

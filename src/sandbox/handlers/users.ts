@@ -7,7 +7,7 @@ import { changeUserState } from '../../domain/wallets/users/user.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import { invalidField } from '../../errors.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
-import { deviceCodeView } from '../device-code-view.ts';
+import { deviceCodeView } from '../views.ts';
 
 export const configureUser: Handler<'configureUser'> = async ({ path, body }, context) => {
   const { clock, ids } = context;

@@ -1,5 +1,5 @@
 import { invalidQuery, notFound } from '../../errors.ts';
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { ControlInput } from '../control-plane.ts';
 import type { RecordedRequests } from '../generated/schemas.ts';
 import type { RequestLog } from './request-log.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { HttpArchive } from '../generated/schemas.ts';
 import type { Header, Redaction } from './redact.ts';
 

@@ -1,4 +1,4 @@
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { SandboxSigner } from '../generated/schemas.ts';
 
 /** A key of the seed data. */

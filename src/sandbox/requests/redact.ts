@@ -1,4 +1,4 @@
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
 
 /** The names of the secret properties in the bodies of each operation, as the contract marks them. */
 export type SecretProperties = Readonly<

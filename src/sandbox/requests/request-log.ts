@@ -1,6 +1,5 @@
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
-import { createByteQueue } from './byte-queue.ts';
-import { packRequest, unpackRequest } from './packed-request.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
+import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts';
 
 /** How much a log keeps. */
 interface RequestLogLimits {

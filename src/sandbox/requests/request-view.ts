@@ -1,6 +1,11 @@
-import type { AnsweredRequest } from '../../ports/request-recorder.ts';
-import type { RecordedExchange, RecordedRequest } from '../generated/schemas.ts';
+import { listEventsAbout } from '../../domain/base/events/events.ts';
+import { ApiError } from '../../errors.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
+import type { ControlContext } from '../control-plane.ts';
+import type { RecordedExchange, RecordedRequest, SentRequest } from '../generated/schemas.ts';
+import type { ApiResponse } from './own-api.ts';
 import type { Redaction } from './redact.ts';
+import type { RequestLog } from './request-log.ts';
 
 /** A request without its headers and bodies. */
 export function requestSummary(answered: AnsweredRequest): RecordedRequest {
@@ -62,4 +67,86 @@ export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, 
     responseText?.includes(walletId) === true ||
     (rawBody.length > 0 && Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.length).includes(walletId))
   );
+}
+
+/** How often events of a type were recorded and acknowledged. */
+interface EventCount {
+  readonly type: string;
+  readonly recorded: number;
+  readonly acknowledged: number;
+}
+
+/** What requests used of everything that the contract offers. */
+export interface MeasuredCoverage {
+  readonly requests: number;
+  /** To no operation of the contract. */
+  readonly unknownRequests: number;
+  /** Answers that the contract does not document. */
+  readonly undocumented: readonly { readonly name: string; readonly count: number }[];
+  readonly figures: readonly {
+    readonly dimension: string;
+    readonly title: string;
+    readonly covered: number;
+    readonly total: number;
+  }[];
+  /** `operation`: undefined for events and decisions. */
+  readonly rows: readonly {
+    readonly dimension: string;
+    readonly name: string;
+    readonly operation: string | undefined;
+    readonly count: number;
+  }[];
+}
+
+/** `entries`: of an HTTP Archive. */
+export type MeasureCoverage = (
+  entries: readonly unknown[],
+  eventCounts: readonly EventCount[],
+) => Promise<MeasuredCoverage>;
+
+/** More than a transfer of many steps records. */
+const MAX_LATER_EVENTS = 100;
+
+/** The events that a request recorded, and those that its transactions and its wallet action recorded later. */
+export async function eventsOf(
+  answered: AnsweredRequest,
+  own: RecordedExchange['events'],
+  context: Pick<ControlContext, 'read'>,
+): Promise<RecordedExchange['events']> {
+  const ids = [...answered.effects.flatMap(({ transactions }) => transactions), ...actionOf(answered, own)];
+  const range = { ids, sinceMs: answered.receivedAtMs, limit: MAX_LATER_EVENTS };
+  const later = await context.read((em) => listEventsAbout(em, range));
+  const known = new Set(own.map(({ id }) => id));
+  return [...own, ...later.filter(({ id }) => !known.has(id)).map(({ id, type }) => ({ id, type }))];
+}
+
+/** The id of the wallet action that the request began. */
+function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['events']): string[] {
+  if (responseText === undefined || !own.some(({ type }) => type.startsWith('wallet_action.'))) return [];
+  const { id } = JSON.parse(responseText) as { id?: unknown };
+  return typeof id === 'string' && /^[A-Za-z0-9-]+$/.test(id) ? [id] : [];
+}
+
+/**
+ * The log of requests.
+ *
+ * @throws ApiError invalid_state if the sandbox records none.
+ */
+export function requireLog(requests: RequestLog | undefined): RequestLog {
+  if (requests !== undefined) return requests;
+  throw new ApiError('invalid_state', 'this sandbox records no requests; start it without `--record off`');
+}
+
+/** The response to a request of the control plane, without its secrets. */
+export function sentRequest(
+  { status, requestId, text }: ApiResponse,
+  operation: string | undefined,
+  redaction: Redaction,
+): SentRequest {
+  const responseText = text === '' ? undefined : text;
+  return {
+    request_id: requestId ?? null,
+    status,
+    body: redaction.responseBody({ responseText, status, operation }),
+  };
 }

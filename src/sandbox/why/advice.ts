@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../errors.ts';
-import type { Why } from '../../ports/request-recorder.ts';
+import type { Why } from '../../ports/requests.ts';
 
 type Advice = readonly [Why['kind'], string];
 

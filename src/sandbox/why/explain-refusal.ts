@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../errors.ts';
-import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/requests.ts';
 import { adviceFor } from './advice.ts';
 import { whyCredentials } from './credentials.ts';
 import { whyPolicy } from './policy.ts';

@@ -1,5 +1,5 @@
-import type { PolicyDecision, RuleTrace, UnitTrace } from '../../policy/evaluate.ts';
-import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
+import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
 /** A policy that denied the request: the rule and the condition that decided. */
 export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {

@@ -1,6 +1,6 @@
-import { assetsOf } from '../../assets/known-assets.ts';
-import { chainOfCaip2 } from '../../assets/known-chains.ts';
-import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import { assetsOf } from '../../engine/assets/known-assets.ts';
+import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
+import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
 /** `data` of `insufficient_funds`, as `insufficientFunds` writes it. */
 interface Shortfall {

@@ -1,4 +1,4 @@
-import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
 /** `data.signature_check` of a refusal, as `diagnoseSignatures` writes it. */
 interface SignatureCheck {

@@ -1,4 +1,4 @@
-import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { RefusedRequest, Why } from '../../ports/requests.ts';
 import { editsBetween } from './nearest.ts';
 
 /** An operation as far as its path is concerned. */

@@ -1,4 +1,4 @@
-import type { RefusedRequest, Why } from '../../ports/request-recorder.ts';
+import type { RefusedRequest, Why } from '../../ports/requests.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 interface Facts {

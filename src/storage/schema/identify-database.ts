@@ -1,8 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
+import { MIGRATIONS_TABLE } from '../migrations/migrations-table.ts';
+import type { Orm } from '../open-database.ts';
+import { leastKnownBy } from './migration-statements.ts';
 
 /** What changes when a database is restored, copied or promoted. */
-export interface IdentifiedDatabase {
+interface IdentifiedDatabase {
   readonly cluster: string;
   readonly timeline: number;
   /** Whether the cluster was recovered to a point in time, which is kept in its settings. */
@@ -33,4 +36,50 @@ export async function identifyDatabase(em: SqlEntityManager): Promise<Identified
     (typeof rows)[number],
   ];
   return { cluster, timeline, hasTarget, startedAt };
+}
+
+export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
+
+/**
+ * Why this version cannot use a PostgreSQL database: missing migrations, those of a newer version that removed what this
+ * version uses, or tables that differ from the migrations. Undefined if it can.
+ */
+export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
+  const { migrations } = await import('../migrations/migrations.ts');
+  const known = migrations.map(({ name }) => name);
+  const run = await runMigrations(ask);
+  const missing = known.filter((name) => !run.includes(name));
+  if (missing.length > 0) {
+    return `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`;
+  }
+  // Those that only add to the schema leave this version what it uses.
+  const unknown = run.filter((name) => !known.includes(name) && (leastKnownBy(name) ?? 0) > known.length);
+  if (unknown.length > 0) {
+    return `a newer version has removed from the database what this version uses (\`${unknown.join('`, `')}\`); run that version`;
+  }
+  const columns = await missingColumns(orm, ask);
+  if (columns.length === 0) return undefined;
+  const listed = columns.slice(0, 5).join('`, `');
+  return `the database lacks columns that its migrations made: \`${listed}\`; restore them from a backup`;
+}
+
+async function runMigrations(ask: AskDatabase): Promise<readonly string[]> {
+  const [{ made } = { made: false }] = await ask<{ made: boolean }>(
+    `select to_regclass('${MIGRATIONS_TABLE}') is not null as made`,
+  );
+  if (!made) return [];
+  return (await ask<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`)).map(
+    ({ name }) => name,
+  );
+}
+
+async function missingColumns(orm: Orm, ask: AskDatabase): Promise<string[]> {
+  const rows = await ask<{ name: string }>(
+    "select table_name || '.' || column_name as name from information_schema.columns where table_schema = current_schema()",
+  );
+  const present = new Set(rows.map(({ name }) => name));
+  const expected = [...orm.getMetadata().getAll().values()].flatMap(({ tableName, props }) =>
+    props.flatMap(({ fieldNames = [] }) => fieldNames.map((column) => `${tableName}.${column}`)),
+  );
+  return expected.filter((name) => !present.has(name)).sort();
 }

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type RawBuilder, sql } from 'kysely';
-import { isPostgres } from '../is-postgres.ts';
+import { isPostgres } from '../sql-functions.ts';
 
 // Tables that only grow are partitioned on PostgreSQL, so that old rows are dropped with their partition instead of
 // being deleted one by one. A partition is a range of the key that increases with every row, not of the time: primary

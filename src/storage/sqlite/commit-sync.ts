@@ -1,6 +1,6 @@
 import { close, fdatasync, open } from 'node:fs';
 import { promisify } from 'node:util';
-import { loadOnce } from '../../load-once.ts';
+import { loadOnce } from '../../engine/load-once.ts';
 
 /** Makes what was committed to a SQLite file survive a power loss. */
 export interface CommitSync {

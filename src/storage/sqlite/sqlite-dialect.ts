@@ -7,9 +7,9 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
 } from 'kysely';
-import { addExactSum } from '../exact-sum.ts';
 import { heldQuestion } from '../held-connection.ts';
 import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
+import { addExactSum } from '../sql-functions.ts';
 import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
 import { makeTurnstile, type Turnstile } from '../turnstile.ts';
 import { markUnavailable } from '../unavailable.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { call, refusal } from '../../support/call.ts';
 import {
   approve,

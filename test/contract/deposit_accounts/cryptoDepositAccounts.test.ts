@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { chainOfCaip2 } from '../../../src/assets/known-chains.ts';
+import { chainOfCaip2 } from '../../../src/engine/assets/known-chains.ts';
 import { call, refusal } from '../../support/call.ts';
 import { askControl, asOtherApp, configureApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noFiatProviders } from '../../../src/adapters/fiat-providers-none.ts';
+import { noFiatProviders } from '../../../src/adapters/absent.ts';
 import { call, refusal } from '../../support/call.ts';
 import { verifiedOrganization, verifiedUser, walletOf } from '../../support/fiat/customers.ts';
 import { startSandbox } from '../../support/sandbox.ts';

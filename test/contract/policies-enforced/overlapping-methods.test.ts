@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bytesTo0xHex } from '../../../src/crypto/encoding.ts';
 import { triedXrplTypes } from '../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
+import { bytesTo0xHex } from '../../../src/engine/crypto/encoding.ts';
+import { hashTypedData } from '../../../src/engine/signing/ethereum/typed-data.ts';
 import type { CreatePolicyRequest, WalletChainType } from '../../../src/generated/schemas.ts';
-import { hashTypedData } from '../../../src/signing/ethereum/typed-data.ts';
 import { call } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import { configureApp } from '../../support/other-app.ts';

@@ -2,7 +2,7 @@ import { messageWithIntent } from '@mysten/sui/cryptography';
 import { Transaction } from '@mysten/sui/transactions';
 import { TronWeb } from 'tronweb';
 import { expect, test } from 'vitest';
-import { encodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
+import { encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, allowed, denied, deny, makeWallet, outcome, type Rule } from './policies.ts';
 

@@ -1,6 +1,6 @@
 import { verifyTypedData } from 'ethers';
 import { expect, test } from 'vitest';
-import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
+import { p256KeyPairFromSeed } from '../../../src/engine/crypto/p256.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

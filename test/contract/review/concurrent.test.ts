@@ -5,7 +5,7 @@ import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts'
 import type { Tables } from '../../../src/domain/tables.ts';
 import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';
 import { updateWallet } from '../../../src/domain/wallets/wallets/update-wallet.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { contextOf, inTransaction } from '../../integration/contexts.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';

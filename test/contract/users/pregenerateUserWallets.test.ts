@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chains } from '../../../src/signing/chains.ts';
+import { chains } from '../../../src/engine/signing/chains.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 

@@ -5,7 +5,7 @@ import { generateMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { accountOf, ethereumAddressOf } from './foreign-wallets.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { scenarios } from '../../../src/sandbox/scenarios/scenarios.ts';
+import { scenarios } from '../../../src/sandbox/scenarios.ts';
 import { call } from '../../support/call.ts';
 import { cardHolder } from '../../support/cards/holders.ts';
 import { fund } from '../../support/fund.ts';

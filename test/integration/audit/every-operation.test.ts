@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
-import { canonicalJson } from '../../../src/crypto/canonical-json.ts';
 import { createAuditTrail } from '../../../src/domain/base/audit/audit-log.ts';
 import { noteChange } from '../../../src/domain/base/events/events.ts';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { canonicalJson } from '../../../src/engine/crypto/canonical-json.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import type { Operation } from '../../../src/http/operation.ts';
-import { createRunOperation } from '../../../src/http/run-operation.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { Operation } from '../../../src/server/route-index.ts';
+import { createRunOperation } from '../../../src/server/run-operation.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
 

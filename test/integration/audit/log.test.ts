@@ -1,6 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
 import { ensureAuditKeys, getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import {
@@ -11,6 +10,7 @@ import {
   sequenceRecords,
   signCheckpoint,
 } from '../../../src/domain/base/audit/audit-tree.ts';
+import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { naiveRoot } from './naive-merkle.ts';

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { openCheckpoint } from '../../../src/crypto/tlog/checkpoint.ts';
 import { getVerifier } from '../../../src/domain/base/audit/audit-keys.ts';
 import { getSignedCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
+import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
 import { ApiError } from '../../../src/errors.ts';
-import { recordDenials } from '../../../src/http/audit/record-denials.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import type { AuditRecord, AuditTrail } from '../../../src/ports/audit/audit-trail.ts';
+import type { AuditRecord, AuditTrail } from '../../../src/ports/audit.ts';
+import { recordDenials } from '../../../src/server/audit.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { attempt, call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noCardIssuers } from '../../../src/adapters/fiat-providers-none.ts';
-import { ProviderUnavailableError } from '../../../src/adapters/provider-unavailable-error.ts';
+import { noCardIssuers } from '../../../src/adapters/absent.ts';
+import { ProviderUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
 import { CardEntity } from '../../../src/domain/money/cards/card.entity.ts';
 import { storeReport } from '../../../src/domain/money/cards/update-card.ts';
 import { FiatCustomerEntity } from '../../../src/domain/money/fiat-customers/fiat-customer.entity.ts';
 import type { Card, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { keepCards } from '../../../src/jobs/keep-cards.ts';
-import type { CardIssuer, CardPayment } from '../../../src/ports/card-issuers.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import type { FiatControls } from '../../../src/simulated/fiat/providers.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import type { CardIssuer, CardPayment } from '../../../src/ports/cards.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../../../src/sandbox/simulated/fiat/providers.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import type { ChainTransfer } from '../../../src/ports/chain-transfers.ts';
-import type { SolanaChain } from '../../../src/ports/chains.ts';
+import type { ChainTransfer, SolanaChain } from '../../../src/ports/chains.ts';
 import { genesisHash } from '../../support/litesvm-node.ts';
 import { type Scripted, type ScriptedNode, startScriptedNode } from '../../support/scripted-node.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
-import { chainOfCaip2 } from '../../../src/assets/known-chains.ts';
 import { findToken } from '../../../src/domain/access/chains/chains.ts';
 import { callChain } from '../../../src/domain/money/sending/call-chain.ts';
 import { planEthereum } from '../../../src/domain/money/sending/plan-ethereum.ts';
+import type { EvmCeilings } from '../../../src/engine/assets/fee-ceilings.ts';
+import { chainOfCaip2 } from '../../../src/engine/assets/known-chains.ts';
 import type { UnsignedEthereumTransaction } from '../../../src/generated/schemas.ts';
 import { type Scripted, type ScriptedNode, startScriptedNode } from '../../support/scripted-node.ts';
 

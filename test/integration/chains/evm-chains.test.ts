@@ -2,12 +2,12 @@ import { hexToBytes, keccak256, toHex } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
+import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../../src/engine/signing/ethereum/batch-executor.ts';
+import { encodeTokenCall } from '../../../src/engine/signing/ethereum/token-calls.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
-import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../../src/signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../../../src/signing/ethereum/token-calls.ts';
-import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { startAnvil } from '../../support/anvil.ts';
 import { executorCode, tokenCode } from '../../support/evm-assembly.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { type Scripted, startScriptedNode } from '../../support/scripted-node.ts';
 
 const address = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';

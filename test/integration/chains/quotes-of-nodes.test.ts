@@ -2,9 +2,9 @@ import { decodeFunctionData, encodeFunctionResult, type Hex, parseAbi } from 'vi
 import { describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { routersOnChain } from '../../../src/adapters/swap-routers/uniswap-v2.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
 import { callChain } from '../../../src/domain/money/sending/call-chain.ts';
-import type { SwapOrder } from '../../../src/ports/swap-routes.ts';
+import type { SwapOrder } from '../../../src/ports/chains.ts';
 import { type ScriptedNode, startScriptedNode } from '../../support/scripted-node.ts';
 
 // What one node says about a swap must not decide what a wallet gives or gets.

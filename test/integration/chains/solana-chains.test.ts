@@ -12,10 +12,10 @@ import {
 } from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
 import type { SolanaChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { genesisHash, startLiteSvmNode } from '../../support/litesvm-node.ts';
 
 const SOL = 1_000_000_000n;

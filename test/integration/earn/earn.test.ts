@@ -2,13 +2,16 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, erc4626Abi, type Hex, hexToBytes } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { chainNamed } from '../../../src/assets/known-chains.ts';
 import { addVault, type EarnVault } from '../../../src/domain/money/earn/earn-vault.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import { chainNamed } from '../../../src/engine/assets/known-chains.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { Wallet, WalletActionResponse } from '../../../src/generated/schemas.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

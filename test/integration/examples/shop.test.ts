@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payOut, type ShopSettings } from '../../../examples/shop/pay-out.ts';
 import { startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
-import { renderVerification } from '../../../src/verify/verify-report.ts';
+import { renderVerification } from '../../../src/tools/verify/verify-report.ts';
 import { readDocument } from '../../ledger/documented.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { runCommand } from '../../support/run-custos.ts';

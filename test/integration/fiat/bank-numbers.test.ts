@@ -3,7 +3,7 @@ import type {
   ExternalFiatAccountResponse,
   FiatDepositAccountResponse,
 } from '../../../src/generated/schemas.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { at, type FiatWorld, ibanAccount, openFiatWorld } from './fiat-world.ts';
 

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { connectBridge } from '../../../src/adapters/bridge/connect.ts';
 import { isUnavailable } from '../../../src/errors.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { openBankWorld, openBridgeWorld } from '../../support/fiat/bank-world.ts';
 import type { Mishap } from '../../support/fiat/bridge-service.ts';
 

@@ -14,11 +14,11 @@ import type {
   PayoutResponse,
   Wallet,
 } from '../../../src/generated/schemas.ts';
-import { providerHints } from '../../../src/http/hints/provider-hints.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import { followFiatCustomers } from '../../../src/jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../../../src/jobs/follow-fiat-deposits.ts';
+import { providerHints } from '../../../src/server/provider-hints.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
 import { openBankWorld } from '../../support/fiat/bank-world.ts';
 import { testUsdc } from '../../support/fiat/bridge-handlers.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { recordFiatDeposits } from '../../../src/domain/money/fiat-deposits/record-fiat-deposits.ts';
 import type { FiatDepositAccount, Wallet } from '../../../src/generated/schemas.ts';
-import type { FiatDepositReport } from '../../../src/ports/fiat-providers.ts';
+import type { FiatDepositReport } from '../../../src/ports/fiat.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { at, type FiatWorld, million, openFiatWorld, usdc } from './fiat-world.ts';
 

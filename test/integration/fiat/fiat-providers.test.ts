@@ -5,7 +5,7 @@ import type {
   FiatDepositReport,
   FiatProvider,
   FiatRefusal,
-} from '../../../src/ports/fiat-providers.ts';
+} from '../../../src/ports/fiat.ts';
 import { type BankWorld, openBankWorld, openBridgeWorld } from '../../support/fiat/bank-world.ts';
 import { testUsdc } from '../../support/fiat/bridge-handlers.ts';
 

@@ -3,22 +3,24 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
-import { ProviderUnavailableError } from '../../../src/adapters/provider-unavailable-error.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { makeIds, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { ProviderUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { PayoutResponse, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import { followFiatCustomers } from '../../../src/jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../../../src/jobs/follow-fiat-deposits.ts';
 import type { Job } from '../../../src/jobs/runner.ts';
-import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../../src/ports/fiat-providers.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import type { FiatControls } from '../../../src/simulated/fiat/providers.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../../src/ports/fiat.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../../../src/sandbox/simulated/fiat/providers.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { type DatabaseKind, reopenTestDatabase } from '../../support/databases.ts';
 import { verify } from '../../support/fiat/customers.ts';
 import { openOperations, operationsOn, type TestOperations } from '../../support/run-operations.ts';

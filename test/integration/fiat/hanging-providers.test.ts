@@ -4,16 +4,19 @@ import { CardEntity } from '../../../src/domain/money/cards/card.entity.ts';
 import { FiatCustomerEntity } from '../../../src/domain/money/fiat-customers/fiat-customer.entity.ts';
 import { FiatDepositEntity } from '../../../src/domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import type { Card, FiatDepositAccount, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followFiatCustomers } from '../../../src/jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../../../src/jobs/follow-fiat-deposits.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import { keepCards } from '../../../src/jobs/keep-cards.ts';
 import type { Job } from '../../../src/jobs/runner.ts';
-import type { FiatEnvironment } from '../../../src/ports/fiat-providers.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import type { FiatControls } from '../../../src/simulated/fiat/providers.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import type { FiatEnvironment } from '../../../src/ports/fiat.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../../../src/sandbox/simulated/fiat/providers.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ProviderUnavailableError } from '../../../src/adapters/provider-unavailable-error.ts';
+import { ProviderUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
 import type { KYBStatusResponse, KYCStatusResponse } from '../../../src/generated/schemas.ts';
-import type { FiatProvider, Submission } from '../../../src/ports/fiat-providers.ts';
+import type { FiatProvider, Submission } from '../../../src/ports/fiat.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { at, type FiatWorld, openFiatWorld } from './fiat-world.ts';
 

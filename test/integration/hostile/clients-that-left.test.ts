@@ -5,12 +5,11 @@ import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
 import { ApiError } from '../../../src/errors.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { type Admission, createAdmission } from '../../../src/http/overload/admission.ts';
-import { measureLoopDelay } from '../../../src/http/overload/loop-delay.ts';
-import { createRunOperation } from '../../../src/http/run-operation.ts';
-import { unitsOf } from '../../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../../src/operation-context.ts';
+import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
+import { type Admission, createAdmission, measureLoopDelay } from '../../../src/server/admission.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import { createRunOperation } from '../../../src/server/run-operation.ts';
+import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/http/toy-server.ts';
 

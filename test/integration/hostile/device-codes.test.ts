@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { updateApp } from '../../../src/domain/access/apps/app.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
 import { openOperations } from '../../support/run-operations.ts';
 

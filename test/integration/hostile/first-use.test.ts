@@ -4,15 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { makeIds, systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { adminOperations } from '../../../src/admin/admin-operations.ts';
-import { loadOnce } from '../../../src/load-once.ts';
-import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import { loadOnce } from '../../../src/engine/load-once.ts';
+import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
 
 // What is loaded on first use may fail to load, e.g. while the process has no file descriptors left.
 

@@ -5,8 +5,8 @@ import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { startMock } from '../../../src/compose/mock.ts';
-import { filesOf } from '../../../src/init/templates.ts';
 import { alice, startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
+import { filesOf } from '../../../src/tools/init/templates.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { runCommand } from '../../support/run-custos.ts';
 

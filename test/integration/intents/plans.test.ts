@@ -8,7 +8,7 @@ import {
 } from '../../../src/domain/requests/intents/execute-intent.ts';
 import { listIntents } from '../../../src/domain/requests/intents/list-intents.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf } from '../contexts.ts';
 import { planOf } from '../plans.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { administerApps } from '../../../src/admin/administration.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/config/package-root.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { startScriptedNode } from '../../support/scripted-node.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { startProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/config/package-root.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 
 // The program beside a cache that cannot be used, under a user without rights. No cache may matter.

@@ -9,8 +9,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 
 // Builds the image and runs it as the documentation and the compose file say, where there is a container engine:

@@ -17,9 +17,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { readServeConfig } from '../../../src/config.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { readServeConfig } from '../../../src/config/config.ts';
 import { runCommand } from '../../support/run-custos.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { announceSandbox } from '../../../src/client/running-sandboxes.ts';
+import { announceSandbox } from '../../../src/tools/client/running-sandboxes.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startSandbox } from '../../support/sandbox.ts';

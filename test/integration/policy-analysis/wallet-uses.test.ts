@@ -9,10 +9,10 @@ import {
 } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
 import type { CreateWalletRequest } from '../../../src/generated/schemas.ts';
-import { createBodyCheck } from '../../../src/http/body-check.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { UseRecord } from '../../../src/ports/use-log.ts';
+import type { UseRecord } from '../../../src/ports/requests.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
+import { createBodyCheck } from '../../../src/server/validation-issues.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { services, startMs } from '../contexts.ts';

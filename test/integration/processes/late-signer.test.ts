@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openSigner } from '../../../src/compose/ports/open-signer.ts';
-import { readServeConfig } from '../../../src/config.ts';
-import { StartError } from '../../../src/start-error.ts';
+import { openSigner } from '../../../src/compose/open-signer.ts';
+import { readServeConfig } from '../../../src/config/config.ts';
+import { StartError } from '../../../src/config/start-error.ts';
 import { serveSettings } from '../../support/postgres/serve-settings.ts';
 import { startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 

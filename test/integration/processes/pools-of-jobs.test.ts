@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { entities } from '../../../src/domain/tables.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { services } from '../contexts.ts';

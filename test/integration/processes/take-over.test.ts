@@ -7,9 +7,9 @@ import { advanceTransaction } from '../../../src/domain/money/transactions/follo
 import { claimTransfers } from '../../../src/domain/money/transactions/record-funds.ts';
 import { recordTransaction } from '../../../src/domain/money/transactions/record-transaction.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import { type StayAlive, stayAlive } from '../../../src/jobs/stay-alive.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf, inTransaction, services, startMs } from '../contexts.ts';

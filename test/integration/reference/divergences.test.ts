@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
-import type { Services } from '../../../src/operation-context.ts';
+import type { Services } from '../../../src/ports/operation-context.ts';
 import type { SandboxDivergences } from '../../../src/sandbox/generated/schemas.ts';
 import { call, control } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';

@@ -1,10 +1,10 @@
 import { gunzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { composeRequest, firstValue, withIds } from '../../../src/docs/compose-request.ts';
-import { findSections, type Section } from '../../../src/docs/navigation.ts';
-import type { OperationDocument, Settings } from '../../../src/docs/operation-document.ts';
-import { signPayload } from '../../../src/docs/sign-payload.ts';
+import { composeRequest, firstValue, withIds } from '../../../src/web/docs/compose-request.ts';
+import { findSections, type Section } from '../../../src/web/docs/navigation.ts';
+import type { OperationDocument, Settings } from '../../../src/web/docs/operation-document.ts';
+import { signPayload } from '../../../src/web/docs/sign-payload.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 let sandbox: TestSandbox;

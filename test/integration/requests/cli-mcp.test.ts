@@ -5,9 +5,9 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { EmptyResultSchema, InitializeResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { verifyMessage } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { serveTools } from '../../../src/client/mcp/serve-tools.ts';
-import { sandboxTools } from '../../../src/client/mcp/tools.ts';
-import { openSandboxClient, type SandboxClient } from '../../../src/client/sandbox-client.ts';
+import { openSandboxClient, type SandboxClient } from '../../../src/tools/client/sandbox-client.ts';
+import { serveTools } from '../../../src/tools/mcp/serve-tools.ts';
+import { sandboxTools } from '../../../src/tools/mcp/tools.ts';
 import { call } from '../../support/call.ts';
 import { startCustos } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runCommandLine } from '../../../src/cli/program.ts';
-import { followRequests } from '../../../src/client/request-feed.ts';
-import { announceSandbox, findRunningSandbox } from '../../../src/client/running-sandboxes.ts';
-import { openSandboxClient } from '../../../src/client/sandbox-client.ts';
+import { followRequests } from '../../../src/tools/client/feeds.ts';
+import { announceSandbox, findRunningSandbox } from '../../../src/tools/client/running-sandboxes.ts';
+import { openSandboxClient } from '../../../src/tools/client/sandbox-client.ts';
 import { attempt, call, control } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { announceSandbox } from '../../../src/client/running-sandboxes.ts';
+import { announceSandbox } from '../../../src/tools/client/running-sandboxes.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 

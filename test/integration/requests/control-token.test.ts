@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Caller, requireLocalCaller } from '../../../src/http/origins/local-caller.ts';
+import { type Caller, requireLocalCaller } from '../../../src/server/origins.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const token = 'the-token-of-this-test';

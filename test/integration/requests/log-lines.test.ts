@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { control, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

@@ -9,9 +9,9 @@ import {
   releaseChanges,
   reportRestore,
 } from '../../../src/admin/restores/restored.ts';
-import { readNodesConfig } from '../../../src/config.ts';
+import { readNodesConfig } from '../../../src/config/config.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';

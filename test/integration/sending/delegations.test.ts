@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations } from '../../support/run-operations.ts';
 

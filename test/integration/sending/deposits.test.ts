@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import type { AnyChain, Chains } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

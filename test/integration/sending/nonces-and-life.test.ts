@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { encodeFunctionData, erc20Abi, type Hex, parseGwei } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ChainUnavailableError } from '../../../src/adapters/chain-unavailable-error.ts';
+import { ChainUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { EthereumSendTransactionRpcResponseData, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
 import { pullBack } from '../../../src/jobs/pull-back-checks.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { caip2, type ScriptedChain, scriptChain } from '../../support/scripted-chain.ts';

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import { readEvidence } from '../../../src/authorization/signed-evidence.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { agreementOf } from '../../../src/domain/requests/intents/intent-view.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import { readEvidence } from '../../../src/engine/authorization/signed-evidence.ts';
 import type { IntentResponse } from '../../../src/generated/schemas.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { messagePolicy } from '../../contract/policies/rules.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import type { TestOperations } from '../../support/run-operations.ts';

@@ -1,11 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chainNamed } from '../../../src/assets/known-chains.ts';
 import { addVault } from '../../../src/domain/money/earn/earn-vault.ts';
+import { chainNamed } from '../../../src/engine/assets/known-chains.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';

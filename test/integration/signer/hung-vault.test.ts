@@ -1,10 +1,10 @@
 import { recoverMessageAddress } from 'viem/utils';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { SignerUnavailableError } from '../../../src/adapters/signer/signer-errors.ts';
 import { isUnavailable } from '../../../src/errors.ts';
-import { createAdmission } from '../../../src/http/overload/admission.ts';
+import { SignerUnavailableError } from '../../../src/keys/signer-errors.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import { createAdmission } from '../../../src/server/admission.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

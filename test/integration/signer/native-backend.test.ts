@@ -7,7 +7,7 @@ import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { openSignerVault, type SignerVault } from '../../../src/adapters/signer/signer-vault.ts';
+import { openSignerVault, type SignerVault } from '../../../src/keys/signer-client.ts';
 import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
 import { figureSize } from '../../figures/figure.ts';
 import { readVectors } from '../../unit/signing/vectors.ts';
@@ -30,7 +30,7 @@ async function startSigner(mayLoadAddons: boolean): Promise<RunningSigner> {
       ...permissions,
       ...(mayLoadAddons ? ['--allow-addons'] : []),
       '--disable-warning=PERM0001',
-      join(root, 'src', 'signer', 'main.ts'),
+      join(root, 'src', 'keys', 'signer-main.ts'),
     ],
     { env: { CUSTOS_MASTER_KEY: masterKey }, stdio: ['ignore', 'ignore', 'inherit', 'pipe'] },
   );

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 import { newOwner, type Owner } from '../../support/signer/owner.ts';

@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 import { newOwner } from '../../support/signer/owner.ts';

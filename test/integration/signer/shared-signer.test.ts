@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
+import { makeIds, systemEntropy } from '../../../src/adapters/runtime.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

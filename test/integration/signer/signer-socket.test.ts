@@ -5,10 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { recoverMessageAddress } from 'viem/utils';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { connectToSocket } from '../../../src/adapters/signer/connect-socket.ts';
-import { openSignerVault, type SignerVault } from '../../../src/adapters/signer/signer-vault.ts';
 import { isUnavailable } from '../../../src/errors.ts';
-import { claimSocket } from '../../../src/signer/serve-socket.ts';
+import { claimSocket } from '../../../src/keys/serve-signer.ts';
+import { openSignerVault, type SignerVault } from '../../../src/keys/signer-client.ts';
+import { connectToSocket } from '../../../src/keys/signer-connection.ts';
 import { type StartedCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

@@ -5,10 +5,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { exactSum } from '../../../src/storage/exact-sum.ts';
-import { prepareInsertPair } from '../../../src/storage/insert-pair.ts';
+import { prepareInsertPair } from '../../../src/storage/insertions.ts';
 import { lockName, lockNames, tryLockName } from '../../../src/storage/locks.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { exactSum } from '../../../src/storage/sql-functions.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordStatements } from '../plans.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { insertedId, insertionOfMany, insertionWithId, standApart } from '../../../src/storage/insertions.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 

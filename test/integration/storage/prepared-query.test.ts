@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
-import { unitsOf } from '../../../src/http/unit-of-work.ts';
+import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { holdsConnection } from '../../../src/storage/held-connection.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 

@@ -5,11 +5,11 @@ import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once
 import { ApiError } from '../../../src/errors.ts';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { createReplicaReads } from '../../../src/http/run/replica-reads.ts';
-import { createRunOperation } from '../../../src/http/run-operation.ts';
-import { unitsOf } from '../../../src/http/unit-of-work.ts';
-import { watchReplica } from '../../../src/storage/replicas/replica-lag.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import { createReplicaReads } from '../../../src/server/replica-reads.ts';
+import { createRunOperation } from '../../../src/server/run-operation.ts';
+import { unitsOf } from '../../../src/server/unit-of-work.ts';
+import { watchReplica } from '../../../src/storage/replica-lag.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 import { waitFor } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
-import { unitsOf } from '../../../src/http/unit-of-work.ts';
+import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { inSavepoint } from '../../../src/storage/savepoint.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 

@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Tables } from '../../../src/domain/tables.ts';
-import { entities } from '../../../src/domain/tables.ts';
+import { entities, type Tables } from '../../../src/domain/tables.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { migrate, pendingMigrations } from '../../../src/storage/migrate.ts';

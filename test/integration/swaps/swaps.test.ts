@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { decodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
+import { connectRouters } from '../../../src/adapters/load-adapters.ts';
 import { planCalls } from '../../../src/domain/money/sending/plan-calls.ts';
 import { offerSwap, routeApprovals } from '../../../src/domain/money/swaps/plan-swap.ts';
 import { readSwap } from '../../../src/domain/money/swaps/swap.ts';
@@ -12,7 +12,10 @@ import type { Tables } from '../../../src/domain/tables.ts';
 import { findWallet } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

@@ -5,7 +5,7 @@ import type { Tables } from '../../../src/domain/tables.ts';
 import { dropExpiredOauth } from '../../../src/domain/wallets/oauth/device-codes.ts';
 import { changeUserState } from '../../../src/domain/wallets/users/user.ts';
 import type { OAuthTokenSuccessResponse } from '../../../src/generated/schemas.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

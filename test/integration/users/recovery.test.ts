@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { issueAccessToken } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import type { CreateWalletsWithRecoveryResponse, Wallet } from '../../../src/generated/schemas.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

@@ -4,10 +4,10 @@ import type {
   WalletActionResponse,
   WalletAutomationExecutionResponse,
 } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import { runAutomations } from '../../../src/jobs/run-automations.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import type { RunInput, TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from './run-jobs.ts';
 

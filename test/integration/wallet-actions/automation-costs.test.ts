@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
-import { ceilingsOf } from '../../../src/assets/fee-ceilings.ts';
+import { connectRouters } from '../../../src/adapters/load-adapters.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import { ceilingsOf } from '../../../src/engine/assets/fee-ceilings.ts';
 import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { automated } from './automated.ts';
 

@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import type { Wallet, WalletAutomationExecutionResponse } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import { runAutomations } from '../../../src/jobs/run-automations.ts';
 import type { Chains } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

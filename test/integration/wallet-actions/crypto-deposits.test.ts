@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
+import { connectRouters } from '../../../src/adapters/load-adapters.ts';
 import type {
   CreateCryptoDepositAccountResponse,
   CryptoDepositAddressRoute,
@@ -13,8 +13,11 @@ import type {
   Wallet,
 } from '../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { automated } from './automated.ts';

@@ -8,8 +8,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Exchange } from '../../../src/ports/exchange.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { askExchange, finish, follow, runJobs } from './run-jobs.ts';

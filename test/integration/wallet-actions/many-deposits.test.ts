@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemClock } from '../../../src/adapters/runtime.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
 // The process is killed while executions run, again and again, on the same folder.

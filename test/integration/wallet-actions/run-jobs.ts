@@ -1,8 +1,8 @@
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followExternalSteps } from '../../../src/jobs/follow-external-steps.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
 import { readEffects } from '../../../src/jobs/read-effects.ts';
 import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import type { TestOperations } from '../../support/run-operations.ts';
 
 const contextOf = ({ services, database }: TestOperations) => ({

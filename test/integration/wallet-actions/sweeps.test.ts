@@ -2,9 +2,9 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
-import { chainNamed } from '../../../src/assets/known-chains.ts';
+import { connectRouters } from '../../../src/adapters/load-adapters.ts';
 import { addVault } from '../../../src/domain/money/earn/earn-vault.ts';
+import { chainNamed } from '../../../src/engine/assets/known-chains.ts';
 import type {
   CreateCryptoDepositAccountResponse,
   EarnDepositActionResponse,
@@ -13,7 +13,10 @@ import type {
 } from '../../../src/generated/schemas.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { automated } from './automated.ts';

@@ -6,8 +6,11 @@ import { getAppGasSpend } from '../../../src/domain/money/gas-spend/gas-spend.ts
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { AnyChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { finish, follow, runJobs } from './run-jobs.ts';

@@ -1,16 +1,19 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { chainNamed } from '../../../src/assets/known-chains.ts';
 import { createApp } from '../../../src/domain/access/apps/app.ts';
 import { addVault, type EarnVault } from '../../../src/domain/money/earn/earn-vault.ts';
+import { chainNamed } from '../../../src/engine/assets/known-chains.ts';
 import type {
   EarnDepositActionResponse,
   Wallet,
   WalletAutomationReindexResponse,
 } from '../../../src/generated/schemas.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { automated } from './automated.ts';

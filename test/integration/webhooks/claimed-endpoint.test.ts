@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../../src/domain/access/webhooks/due-deliveries.ts';
 import { claimEndpoints, LEASE_MS } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import {
@@ -9,9 +9,9 @@ import {
   updateWebhookEndpoint,
 } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { inTransaction, services, startMs } from '../contexts.ts';

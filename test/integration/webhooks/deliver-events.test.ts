@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
 import { LEASE_MS } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import { replayWebhookDelivery } from '../../../src/domain/access/webhooks/webhook-deliveries.ts';
 import {
@@ -12,13 +12,13 @@ import {
 } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/events.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { OperationContext, Services } from '../../../src/operation-context.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/ports/webhooks.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';

@@ -1,8 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { createApp } from '../../../src/domain/access/apps/app.ts';
@@ -10,9 +8,11 @@ import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webho
 import { entities, type Tables } from '../../../src/domain/tables.ts';
 import { linkAccount, unlinkAccount } from '../../../src/domain/wallets/users/linked-accounts.ts';
 import { createUser, deleteUser } from '../../../src/domain/wallets/users/user.ts';
-import { inUnitOf, type OpenUnit, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { JobRunner } from '../../../src/jobs/runner.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
+import { inUnitOf, type OpenUnit, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { contextOf, services as others } from '../contexts.ts';
 

@@ -1,12 +1,12 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemClock } from '../../../src/adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import { recordEvent } from '../../../src/domain/base/events/events.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { figureSize, noteFigure } from '../../figures/figure.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';

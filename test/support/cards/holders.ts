@@ -4,7 +4,7 @@ import { CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 import { encodeFunctionData, erc20Abi } from 'viem';
 import { issueAccessToken } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card, IntegrationEnvironment, Wallet } from '../../../src/generated/schemas.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { type CallOptions, call } from '../call.ts';
 import { fund } from '../fund.ts';
 import { control } from '../other-app.ts';

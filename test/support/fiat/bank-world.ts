@@ -1,9 +1,12 @@
 import { connectBridge } from '../../../src/adapters/bridge/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import type { FiatProvider } from '../../../src/ports/fiat-providers.ts';
-import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
-import type { FiatControls } from '../../../src/simulated/fiat/providers.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
+import type { FiatProvider } from '../../../src/ports/fiat.ts';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../../../src/sandbox/simulated/fiat/providers.ts';
+import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
 import { testUsdc } from './bridge-handlers.ts';
 import { type BridgeService, openBridgeService } from './bridge-service.ts';
 

@@ -9,7 +9,7 @@ import type {
   FiatProvider,
   FiatRefusal,
   VirtualAccount,
-} from '../../../src/ports/fiat-providers.ts';
+} from '../../../src/ports/fiat.ts';
 
 export interface BridgeReply {
   readonly status: number;

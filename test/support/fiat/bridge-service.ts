@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { CustomerKind, FiatProvider } from '../../../src/ports/fiat-providers.ts';
+import type { CustomerKind, FiatProvider } from '../../../src/ports/fiat.ts';
 import { type BridgeOperation, readBridgeDocument } from './bridge-document.ts';
 import { type BridgeReply, bridgeHandlers, type HandlerInput, refused } from './bridge-handlers.ts';
 

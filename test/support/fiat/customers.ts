@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { storedSnapshot } from '../../../src/domain/money/fiat-customers/customer-snapshot.ts';
 import { FiatCustomerEntity } from '../../../src/domain/money/fiat-customers/fiat-customer.entity.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import type { Services } from '../../../src/operation-context.ts';
+import type { Services } from '../../../src/ports/operation-context.ts';
 import type { Database } from '../../../src/storage/open-database.ts';
 import { call } from '../call.ts';
 import type { TestSandbox } from '../sandbox.ts';

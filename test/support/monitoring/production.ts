@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { productionVault } from '../../../src/adapters/vault/production-vault.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import type { Listening } from '../../../src/compose/listen.ts';
-import { startProduction as composeProduction } from '../../../src/compose/production.ts';
-import { readServeConfig, readSignerConfig } from '../../../src/config.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import { startProduction as composeProduction } from '../../../src/compose/serve.ts';
+import { readServeConfig, readSignerConfig } from '../../../src/config/config.ts';
+import { productionVault } from '../../../src/keys/production-keys.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { freshPostgres } from '../postgres/borrow-database.ts';
 
 export type TestProduction = Listening &

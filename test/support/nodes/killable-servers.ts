@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { Agent } from 'undici';
-import type { DatabaseConfig } from '../../../src/config.ts';
+import type { DatabaseConfig } from '../../../src/config/config.ts';
 import { serveSettings } from '../postgres/serve-settings.ts';
 import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
 import type { Trap } from '../treacherous-node.ts';

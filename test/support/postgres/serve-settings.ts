@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { temporaryFolder } from '../run-custos.ts';
 import { freshPostgres } from './borrow-database.ts';
 

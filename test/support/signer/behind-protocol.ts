@@ -1,7 +1,7 @@
 import { duplexPair } from 'node:stream';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { openSignerVault } from '../../../src/adapters/signer/signer-vault.ts';
+import { serveConnection } from '../../../src/keys/serve-connection.ts';
+import { openSignerVault } from '../../../src/keys/signer-client.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 
 export type Task = Parameters<KeyVault['signWithWallet']>[2];

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { duplexPair } from 'node:stream';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { type answers, operationNames } from '../../../src/adapters/signer/operations.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo, type SignerConnection } from '../../../src/adapters/signer/signer-connection.ts';
-import type { UserLogin } from '../../../src/adapters/vault/login-token.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import {
   baseOfKey,
   type QuorumBase,
   type QuorumChange,
   type QuorumRecord,
   quorumReference,
-} from '../../../src/authorization/quorum-records.ts';
-import type { ConfiguredCeilings } from '../../../src/authorization/requested/requested-fees.ts';
-import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
-import type { WalletPolicies } from '../../../src/authorization/wallet-policies.ts';
+} from '../../../src/engine/authorization/quorum-records.ts';
+import type { ConfiguredCeilings } from '../../../src/engine/authorization/requested/requested-fees.ts';
+import type { WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
+import type { WalletPolicies } from '../../../src/engine/authorization/wallet-policies.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import { type answers, operationNames } from '../../../src/keys/protocol.ts';
+import { serveConnection } from '../../../src/keys/serve-connection.ts';
+import { connectTo, type SignerConnection } from '../../../src/keys/signer-connection.ts';
+import type { UserLogin } from '../../../src/keys/voucher-operations.ts';
 import type { Owner } from './owner.ts';
 
 // A server under an attacker's control: it speaks the protocol of the signer, has every row of the database, and sees

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import type { IntentResponse } from '../../../src/generated/schemas.ts';
-import type { OperationContext } from '../../../src/operation-context.ts';
+import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import type { databaseKinds } from '../databases.ts';
 import { signIntent } from '../intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../run-operations.ts';

@@ -1,4 +1,4 @@
-import { SignerUnavailableError } from '../../../src/adapters/signer/signer-errors.ts';
+import { SignerUnavailableError } from '../../../src/keys/signer-errors.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 
 /** A vault that signs, and whose answers are lost as often as the test says. */

@@ -1,11 +1,7 @@
 import { entropyToMnemonic, mnemonicToSeedSync } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { Client } from 'pg';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
-import { policyDigest } from '../../../src/authorization/policy-seals.ts';
-import { authorityDigest } from '../../../src/authorization/wallet-authority.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import {
   auditKeyBinding,
   fingerprintKeyBinding,
@@ -15,8 +11,11 @@ import {
   walletImportBinding,
   walletKeyBinding,
 } from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
+import { policyDigest } from '../../../src/engine/authorization/policy-seals.ts';
+import { authorityDigest } from '../../../src/engine/authorization/wallet-authority.ts';
+import { decodeWalletSecret } from '../../../src/engine/signing/wallet-key.ts';
+import { createMasterKeyVault, localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { SealBinding } from '../../../src/ports/key-vault.ts';
-import { decodeWalletSecret } from '../../../src/signing/wallet-secret.ts';
 
 interface SealedRow {
   readonly id: string;

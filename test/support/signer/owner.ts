@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { Evidence } from '../../../src/authorization/signed-evidence.ts';
+import type { Evidence } from '../../../src/engine/authorization/signed-evidence.ts';
 
 /** Someone with a P-256 key who signs requests, as a client does. */
 export interface Owner {

@@ -3,8 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { freshPostgres } from '../postgres/borrow-database.ts';
 import { runCommand, type StartedCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
 

@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { readBridgeHint } from '../../../src/adapters/bridge/hints.ts';
+import { readBridgeHint } from '../../../src/adapters/bridge/customers.ts';
 
 // The test data of the provider's page "Webhook Event Signature Verification", read on 2026-11-22.
 const published = {

@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadOrCreateCertificate, type StoredCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
 
 function machineAt(startMs: number) {
   let nowMs = startMs;

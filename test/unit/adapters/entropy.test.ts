@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
+import { seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 

@@ -7,7 +7,7 @@ import {
   rateOfInput,
   rateOfOutput,
   rawAmountWorth,
-} from '../../../src/simulated/exchange/rates.ts';
+} from '../../../src/sandbox/simulated/exchange/rates.ts';
 
 const usdc = { price: '1', decimals: 6 };
 const ether = { price: '3000', decimals: 18 };

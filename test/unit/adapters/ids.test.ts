@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
+import { makeIds, seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
 
 test('each kind of id has its format', () => {
   const ids = makeIds(systemEntropy);

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
+import { adjustableClock } from '../../../src/adapters/runtime.ts';
 
 const minuteMs = 60_000;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keepRunning, type StartedProcess } from '../../../src/adapters/processes/keep-running.ts';
+import { keepRunning, type StartedProcess } from '../../../src/adapters/processes.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { measuredVault } from '../../../src/adapters/measured/measured-vault.ts';
-import { sandboxVault } from '../../../src/adapters/vault/sandbox-vault.ts';
+import { sandboxVault } from '../../../src/keys/sandbox-keys.ts';
+import { measuredVault } from '../../../src/observability/measured.ts';
 
 const binding = { purpose: 'webhook-secret', rowId: 'row', appId: 'app' };
 

@@ -9,7 +9,7 @@ import {
 } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { merklRewards } from '../../../src/adapters/rewards/merkl.ts';
+import { merklRewards } from '../../../src/adapters/rewards.ts';
 import type { AnyChain } from '../../../src/ports/chains.ts';
 import {
   answerAbout,

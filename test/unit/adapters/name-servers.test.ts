@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { nameServerLookup } from '../../../src/adapters/name-servers.ts';
+import { nameServerLookup } from '../../../src/adapters/webhook-http.ts';
 
 const records: Record<string, { readonly 1?: number[]; readonly 28?: number[] }> = {
   'four.acme.example': { 1: [192, 0, 2, 7] },

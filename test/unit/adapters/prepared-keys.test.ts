@@ -3,14 +3,14 @@ import { entropyToMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { mnemonicToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
+import { seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { newWalletKey } from '../../../src/engine/signing/wallet-key.ts';
 import {
   type PhraseEntropy,
+  preparedKeys,
   randomPhrases,
   seededPhrases,
-} from '../../../src/adapters/vault/phrase-entropy.ts';
-import { preparedKeys } from '../../../src/adapters/vault/prepared-keys.ts';
-import { newWalletKey } from '../../../src/signing/wallet-key.ts';
+} from '../../../src/keys/sandbox-keys.ts';
 
 /** Phrases that remember what was looked at in advance. */
 function watched(phrases: PhraseEntropy) {

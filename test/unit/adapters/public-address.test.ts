@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, test } from 'vitest';
-import { isPublicAddress } from '../../../src/adapters/public-address.ts';
+import { isPublicAddress } from '../../../src/adapters/webhook-http.ts';
 
 describe('the first, the last and one other address of every block that is not public', () => {
   test.each([

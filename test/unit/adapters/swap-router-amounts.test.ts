@@ -1,8 +1,7 @@
 import { decodeFunctionData, encodeFunctionResult, parseAbi, toHex } from 'viem';
 import { expect, test } from 'vitest';
-import { routersOnChain } from '../../../src/adapters/swap-routers/uniswap-v2.ts';
-import type { Chains } from '../../../src/ports/chains.ts';
-import type { SwapOrder } from '../../../src/ports/swap-routes.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
+import type { Chains, SwapOrder } from '../../../src/ports/chains.ts';
 
 const abi = parseAbi([
   'function WETH() view returns (address)',

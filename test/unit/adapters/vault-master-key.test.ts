@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { VaultError } from '../../../src/adapters/vault/vault-error.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
+import { seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { createMasterKeyVault, localMasterKey, VaultError } from '../../../src/keys/master-keys.ts';
 
 const current = { id: 'k2', key: randomBytes(32) };
 const former = { id: 'k1', key: randomBytes(32) };

@@ -2,13 +2,12 @@ import { createVerify, randomBytes } from 'node:crypto';
 import { p256 } from '@noble/curves/nist.js';
 import { privateKeyToAddress } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import { hpkeRecipientFromSeed, sealHpke } from '../../../src/crypto/hpke.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import * as bindings from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
-import type { SigningMethod, SigningTask } from '../../../src/signing/sign-with-key.ts';
+import { hpkeRecipientFromSeed, sealHpke } from '../../../src/engine/crypto/hpke.ts';
+import type { SigningMethod, SigningTask } from '../../../src/engine/signing/sign-with-key.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createMasterKeyVault, localMasterKey } from '../../../src/keys/master-keys.ts';
 
 const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
 const vault = createKeyVault({ masterKeys: [masterKey], entropy: systemEntropy });

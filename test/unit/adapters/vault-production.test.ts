@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { productionVault } from '../../../src/adapters/vault/production-vault.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import { productionVault } from '../../../src/keys/production-keys.ts';
 
 const binding = { purpose: 'webhook-secret', rowId: 'w', appId: 'a' };
 const [current, former] = [randomBytes(32), randomBytes(32)];

@@ -4,14 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { fromSentError, toSentError } from '../../../src/adapters/signer/signer-errors.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { transitMasterKey } from '../../../src/adapters/vault/master-key-transit.ts';
-import { keepTokenAlive, transitClient } from '../../../src/adapters/vault/transit-client.ts';
-import { MasterKeyUnavailableError, VaultError } from '../../../src/adapters/vault/vault-error.ts';
-import { createMasterKeyVault } from '../../../src/adapters/vault/vault-master-key.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { isUnavailable } from '../../../src/errors.ts';
+import {
+  createMasterKeyVault,
+  localMasterKey,
+  MasterKeyUnavailableError,
+  VaultError,
+} from '../../../src/keys/master-keys.ts';
+import { fromSentError, toSentError } from '../../../src/keys/signer-errors.ts';
+import { keepTokenAlive, transitClient, transitMasterKey } from '../../../src/keys/transit.ts';
 import { startTransitService, type TransitService } from '../../support/transit-service.ts';
 
 const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };

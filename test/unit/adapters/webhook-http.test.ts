@@ -10,8 +10,7 @@ import {
 } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import {
   anyAddress,
   createWebhookSender,

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import type { Handlers, PlannedHandler } from '../../../src/operation-context.ts';
-import { keepPlan, unwrapPlan } from '../../../src/planned.ts';
+import {
+  type Handlers,
+  keepPlan,
+  type PlannedHandler,
+  unwrapPlan,
+} from '../../../src/ports/operation-context.ts';
 
 // The types that the registry requires of a handler, checked by the compiler with valid and invalid ones: an expected
 // error that is missing is an error itself.

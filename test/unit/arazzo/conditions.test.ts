@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { InvalidConditionError, parseCondition } from '../../../src/client/arazzo/condition.ts';
-import { evaluate, fill, NoValueError, type Scope } from '../../../src/client/arazzo/expression.ts';
+import {
+  evaluate,
+  fill,
+  InvalidConditionError,
+  NoValueError,
+  parseCondition,
+  type Scope,
+} from '../../../src/tools/client/arazzo/expression.ts';
 
 const scope: Scope = {
   inputs: { username: 'ada', 'with.dot': 1, list: [{ id: 'first' }] },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { readArazzo } from '../../../src/client/arazzo/read-document.ts';
-import { runDocument } from '../../../src/client/arazzo/run-document.ts';
-import type { SandboxClient, SentRequest } from '../../../src/client/sandbox-client.ts';
+import { readArazzo } from '../../../src/tools/client/arazzo/document.ts';
+import { runDocument } from '../../../src/tools/client/arazzo/run-document.ts';
+import type { SandboxClient, SentRequest } from '../../../src/tools/client/sandbox-client.ts';
 
 /** Answers `GET /_sandbox/clock` with a count that grows with each request, and 404 to everything else. */
 function countingClient(sent: SentRequest[] = []): SandboxClient {

@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { comparedOperations, requireRequested } from '../../../src/authorization/requested/requested-task.ts';
-import { automatingPaths } from '../../../src/authorization/wallet-authority.ts';
-import { type ChainType, chains, rpcMethodsOf } from '../../../src/signing/chains.ts';
+import {
+  comparedOperations,
+  requireRequested,
+} from '../../../src/engine/authorization/requested/requested-task.ts';
+import { automatingPaths } from '../../../src/engine/authorization/wallet-authority.ts';
+import { type ChainType, chains, rpcMethodsOf } from '../../../src/engine/signing/chains.ts';
 
 // The table of SECURITY.md says for each operation what the signer compares with the signed request.
 

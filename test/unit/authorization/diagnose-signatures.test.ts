@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { diagnoseSignatures } from '../../../src/authorization/diagnose-signatures.ts';
+import { diagnoseSignatures } from '../../../src/engine/authorization/diagnose-signatures.ts';
 
 const verified = { keys: new Set<string>(), keyOfSignature: [], payloadIndices: new Set<number>() };
 

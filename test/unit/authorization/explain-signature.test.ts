@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { explainSignature, payloadVariants } from '../../../src/authorization/explain-signature.ts';
 import { reportSignature } from '../../../src/cli/sig-explain.ts';
+import { explainSignature, payloadVariants } from '../../../src/engine/authorization/explain-signature.ts';
 
 const pair = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 const key = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');

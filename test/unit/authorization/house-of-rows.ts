@@ -1,21 +1,23 @@
 import { createPrivateKey, sign } from 'node:crypto';
-import { noChains, noPrices } from '../../../src/adapters/chains-none.ts';
-import { adjustableClock } from '../../../src/adapters/clock.ts';
-import { noCustodians } from '../../../src/adapters/custodians-none.ts';
-import { seededEntropy } from '../../../src/adapters/entropy.ts';
-import { noCardIssuers, noFiatProviders } from '../../../src/adapters/fiat-providers-none.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
+import {
+  noCardIssuers,
+  noChains,
+  noCustodians,
+  noFiatProviders,
+  noPrices,
+} from '../../../src/adapters/absent.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { adjustableClock, makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
-import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
 import { createApp } from '../../../src/domain/access/apps/app.ts';
 import { createUser } from '../../../src/domain/wallets/users/user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../../src/operation-context.ts';
+import { p256KeyPairFromSeed } from '../../../src/engine/crypto/p256.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
 import { noWebhooks } from '../../support/no-webhooks.ts';

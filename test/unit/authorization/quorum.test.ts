@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { countQuorum, fewestSignatures, type Quorum } from '../../../src/authorization/quorum.ts';
+import { countQuorum, fewestSignatures, type Quorum } from '../../../src/engine/authorization/quorum.ts';
 
 function quorum(parts: Partial<Quorum>): Quorum {
   return { id: 'q', threshold: null, publicKeys: [], users: [], quorums: [], ...parts };

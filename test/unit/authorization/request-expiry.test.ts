@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
-import { readRequestExpiry } from '../../../src/http/request-expiry.ts';
+import { readRequestExpiry } from '../../../src/server/request-proof.ts';
 
 const nowMs = 1_763_719_200_000;
 

@@ -4,7 +4,7 @@ import {
   MAX_SIGNATURES,
   parseSignatureHeader,
   TooManySignaturesError,
-} from '../../../src/authorization/request-signatures.ts';
+} from '../../../src/engine/authorization/request-signatures.ts';
 import { costOf, verify } from '../../support/verify.ts';
 
 describe('parseSignatureHeader', () => {

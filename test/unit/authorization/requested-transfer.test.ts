@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, parseUnits } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { assetsOf, type KnownAsset } from '../../../src/assets/known-assets.ts';
-import { type KnownChain, knownChains } from '../../../src/assets/known-chains.ts';
-import { isTransferOf } from '../../../src/authorization/requested/requested-transfer.ts';
-import { encodeSolanaTransfer } from '../../../src/signing/solana/encode-transfer.ts';
+import { assetsOf, type KnownAsset } from '../../../src/engine/assets/known-assets.ts';
+import { type KnownChain, knownChains } from '../../../src/engine/assets/known-chains.ts';
+import { isTransferOf } from '../../../src/engine/authorization/requested/requested-transfer.ts';
+import { encodeSolanaTransfer } from '../../../src/engine/signing/solana/encode-transfer.ts';
 
 // What the signer compares, for each asset that has a name: all that it needs to know of them is in its tables.
 

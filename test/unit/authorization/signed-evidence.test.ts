@@ -1,9 +1,9 @@
 import crypto, { generateKeyPairSync, verify as nodeVerify, sign } from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { describe, expect, test, vi } from 'vitest';
-import type { Quorum } from '../../../src/authorization/quorum.ts';
-import { isSignedBy } from '../../../src/authorization/signed-evidence.ts';
-import { parseP256PublicKey } from '../../../src/crypto/p256.ts';
+import type { Quorum } from '../../../src/engine/authorization/quorum.ts';
+import { isSignedBy } from '../../../src/engine/authorization/signed-evidence.ts';
+import { parseP256PublicKey } from '../../../src/engine/crypto/p256.ts';
 
 /** How many signatures `work` verifies, those that it has verified before not counted. */
 function verificationsOf(work: () => void): number {

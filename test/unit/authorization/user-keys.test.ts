@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLocalJWKSet, exportJWK, jwtVerify, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
 import { updateApp } from '../../../src/domain/access/apps/app.ts';
 import { checkAppSettings } from '../../../src/domain/access/apps/app-settings.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
@@ -18,8 +17,9 @@ import {
   verifyAccessToken,
 } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import { authenticateUser, authenticateWallets } from '../../../src/domain/wallets/user-keys/user-key.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../../src/engine/crypto/hpke.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
-import { keepPlan } from '../../../src/planned.ts';
+import { keepPlan } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, payloads, signWith, startMs } from './house-of-rows.ts';
 

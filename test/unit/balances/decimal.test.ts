@@ -11,7 +11,7 @@ import {
   readDecimal,
   round,
   toRaw,
-} from '../../../src/assets/decimal.ts';
+} from '../../../src/engine/assets/decimal.ts';
 
 const raw = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
 const decimals = fc.integer({ min: 0, max: 77 });

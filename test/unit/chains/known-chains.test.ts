@@ -3,8 +3,8 @@ import { Address } from 'ox';
 import * as viemChains from 'viem/chains';
 import * as viemTokens from 'viem/tokens';
 import { expect, test } from 'vitest';
-import { assetAtAddress, assetNamed, assetsOf, parseToken } from '../../../src/assets/known-assets.ts';
-import { chainNamed, chainOfCaip2, knownChains } from '../../../src/assets/known-chains.ts';
+import { assetAtAddress, assetNamed, assetsOf, parseToken } from '../../../src/engine/assets/known-assets.ts';
+import { chainNamed, chainOfCaip2, knownChains } from '../../../src/engine/assets/known-chains.ts';
 
 const all = [...knownChains({ isTestnet: false }), ...knownChains({ isTestnet: true })];
 

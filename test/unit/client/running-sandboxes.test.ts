@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { announceSandbox, findRunningSandbox } from '../../../src/client/running-sandboxes.ts';
+import { announceSandbox, findRunningSandbox } from '../../../src/tools/client/running-sandboxes.ts';
 
 let folder: string;
 beforeEach(() => {

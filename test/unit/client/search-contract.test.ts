@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openContract } from '../../../src/client/mcp/search-contract.ts';
+import { openContract } from '../../../src/tools/mcp/search-contract.ts';
 
 test.each([
   ['spending limit per day', 'createAggregation', /Operator/],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { branchesIn, branchesOf } from '../../../src/contract/branches.ts';
-import type { ContractDocument, Schema } from '../../../src/contract/contract-document.ts';
+import { branchesIn, branchesOf } from '../../../src/tools/contract/branches.ts';
+import type { ContractDocument, Schema } from '../../../src/tools/contract/contract-document.ts';
 import { readDocument } from '../../ledger/documented.ts';
 
 const tagged = (type: string, properties: object = {}) => ({

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { type Exchange, readArchive } from '../../../src/coverage/archive.ts';
-import { coverageHtml } from '../../../src/coverage/coverage-html.ts';
-import { coverageMarkdown, coverageReport, coverageText } from '../../../src/coverage/coverage-report.ts';
-import { baselineOf, figuresOf, judgeCoverage } from '../../../src/coverage/judge.ts';
-import { measure } from '../../../src/coverage/measure.ts';
-import { junitOf } from '../../../src/reports/junit.ts';
-import { sarifOf } from '../../../src/reports/sarif.ts';
+import { type Exchange, readArchive } from '../../../src/tools/coverage/archive.ts';
+import { baselineOf, figuresOf, judgeCoverage } from '../../../src/tools/coverage/judge.ts';
+import { measure } from '../../../src/tools/coverage/measure.ts';
+import {
+  coverageHtml,
+  coverageMarkdown,
+  coverageReport,
+  coverageText,
+} from '../../../src/tools/coverage/report.ts';
+import { junitOf, sarifOf } from '../../../src/tools/reports.ts';
 import { readDocument } from '../../ledger/documented.ts';
 
 const document = readDocument();

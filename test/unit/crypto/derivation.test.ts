@@ -8,14 +8,14 @@ import {
   InvalidMnemonicError,
   mnemonicToEntropy,
   mnemonicToSeed,
-} from '../../../src/crypto/bip39.ts';
-import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
+} from '../../../src/engine/crypto/bip39.ts';
+import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import {
   deriveEd25519,
   deriveSecp256k1,
   InvalidHdPathError,
   parseHdPath,
-} from '../../../src/crypto/hd-path.ts';
+} from '../../../src/engine/crypto/hd-path.ts';
 import { readVectors } from '../signing/vectors.ts';
 
 describe('BIP-39', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createByteReader, InvalidBytesError } from '../../../src/crypto/byte-reader.ts';
+import { createByteReader, InvalidBytesError } from '../../../src/engine/crypto/byte-reader.ts';
 import {
   base58ToBytes,
   base64ToBytes,
@@ -16,7 +16,7 @@ import {
   looseHexToBytes,
   prefixedHexToBytes,
   utf8ToBytes,
-} from '../../../src/crypto/encoding.ts';
+} from '../../../src/engine/crypto/encoding.ts';
 
 describe('text encodings of bytes', () => {
   test('decode to the original bytes', async () => {

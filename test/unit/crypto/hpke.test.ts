@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HpkeError, hpkeRecipientFromSeed, openHpke, sealHpke } from '../../../src/crypto/hpke.ts';
+import { HpkeError, hpkeRecipientFromSeed, openHpke, sealHpke } from '../../../src/engine/crypto/hpke.ts';
 import vectors from '../../vectors/rfc9180.json' with { type: 'json' };
 
 const bytes = (hex: string) => new Uint8Array(Buffer.from(hex, 'hex'));

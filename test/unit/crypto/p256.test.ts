@@ -9,7 +9,7 @@ import {
   p256PublicKeyPoint,
   parseP256PublicKey,
   verifyP256,
-} from '../../../src/crypto/p256.ts';
+} from '../../../src/engine/crypto/p256.ts';
 
 const pair = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 const spki = pair.publicKey.export({ format: 'der', type: 'spki' });

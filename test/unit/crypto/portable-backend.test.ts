@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { bytesToHex } from '../../../src/crypto/encoding.ts';
-import { ecBackend } from '../../../src/crypto/secp256k1.ts';
+import { bytesToHex } from '../../../src/engine/crypto/encoding.ts';
+import { ecBackend } from '../../../src/engine/crypto/secp256k1.ts';
 
 const run = promisify(execFile);
 const urlOf = (path: string): string => new URL(`../../../src/${path}`, import.meta.url).toString();

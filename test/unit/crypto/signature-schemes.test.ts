@@ -4,16 +4,16 @@ import { secp256k1 } from '@noble/curves/secp256k1.js';
 import * as fc from 'fast-check';
 import * as wasm from 'tiny-secp256k1';
 import { describe, expect, test } from 'vitest';
-import { ed25519PublicKey, ed25519Sign, ed25519Verify } from '../../../src/crypto/ed25519.ts';
-import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { type SchnorrCurve, schnorrSign, taggedHash } from '../../../src/crypto/schnorr.ts';
+import { ed25519PublicKey, ed25519Sign, ed25519Verify } from '../../../src/engine/crypto/ed25519.ts';
+import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { type SchnorrCurve, schnorrSign, taggedHash } from '../../../src/engine/crypto/schnorr.ts';
 import {
   assertBackendsAgree,
   type EcBackend,
   knownAnswers,
   nativeBackend,
   nobleBackend,
-} from '../../../src/crypto/secp256k1.ts';
+} from '../../../src/engine/crypto/secp256k1.ts';
 import { readVectors } from '../signing/vectors.ts';
 
 const runs = process.env.TEST_LONG === '1' ? 10_000 : 300;

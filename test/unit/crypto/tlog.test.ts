@@ -10,7 +10,7 @@ import {
   readVerifierKey,
   signedNote,
   writeVerifierKey,
-} from '../../../src/crypto/tlog/checkpoint.ts';
+} from '../../../src/engine/crypto/tlog/checkpoint.ts';
 import {
   consistencyProof,
   inclusionProof,
@@ -18,8 +18,8 @@ import {
   leafHash,
   rootOf,
   rootOfInclusion,
-} from '../../../src/crypto/tlog/merkle-tree.ts';
-import { readProof, writeProof } from '../../../src/crypto/tlog/proof.ts';
+} from '../../../src/engine/crypto/tlog/merkle-tree.ts';
+import { readProof, writeProof } from '../../../src/engine/crypto/tlog/proof.ts';
 import {
   appendToTiles,
   hashesOf,
@@ -28,7 +28,7 @@ import {
   tilePath,
   tilesAt,
   writeBundle,
-} from '../../../src/crypto/tlog/tiles.ts';
+} from '../../../src/engine/crypto/tlog/tiles.ts';
 import { naiveConsistency, naivePath, naiveRoot } from '../../integration/audit/naive-merkle.ts';
 
 const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('hex');

@@ -8,7 +8,7 @@ import {
   InvalidWebhookSecretError,
   parseWebhookSecret,
   signWebhook,
-} from '../../../src/crypto/webhook-signature.ts';
+} from '../../../src/engine/crypto/webhook-signature.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const otherSecret = formatWebhookSecret(new Uint8Array(32).fill(7));

@@ -1,10 +1,10 @@
 import canonicalize from 'canonicalize';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canonicalJson } from '../../../src/docs/canonical-json.ts';
-import { asCurl, composeRequest, firstValue, withIds } from '../../../src/docs/compose-request.ts';
-import { matches, operationIn } from '../../../src/docs/navigation.ts';
-import type { OperationDocument } from '../../../src/docs/operation-document.ts';
+import { asCurl, composeRequest, firstValue, withIds } from '../../../src/web/docs/compose-request.ts';
+import { matches, operationIn } from '../../../src/web/docs/navigation.ts';
+import type { OperationDocument } from '../../../src/web/docs/operation-document.ts';
+import { canonicalJson } from '../../../src/web/docs/sign-payload.ts';
 
 test('canonical JSON equals that of a library', () => {
   fc.assert(fc.property(fc.jsonValue(), (value) => canonicalJson(value) === canonicalize(value)));

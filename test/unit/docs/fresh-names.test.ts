@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newSuffix, withFreshNames } from '../../../src/docs/fresh-names.ts';
+import { newSuffix, withFreshNames } from '../../../src/web/docs/sign-payload.ts';
 
 test('external ids and the accounts of new users are fresh; other values stay', () => {
   const example = {

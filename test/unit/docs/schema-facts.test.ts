@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Schemas } from '../../../src/docs/operation-document.ts';
-import { kindOf, rowsOf, rulesOf } from '../../../src/docs/schema-facts.ts';
+import type { Schemas } from '../../../src/web/docs/operation-document.ts';
+import { kindOf, rowsOf, rulesOf } from '../../../src/web/docs/schema-facts.ts';
 
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 

@@ -1,8 +1,8 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { startAdminServer } from '../../../src/admin/admin-server.ts';
-import { inFlight } from '../../../src/metrics/gauges.ts';
-import { createServerMetrics } from '../../../src/metrics/server-metrics.ts';
+import { inFlight } from '../../../src/observability/gauges.ts';
+import { createServerMetrics } from '../../../src/observability/server-metrics.ts';
 import { keptLog } from './toy-server.ts';
 
 async function start(checkReady: () => Promise<void> = async () => undefined) {

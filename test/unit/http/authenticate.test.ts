@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import type { Operation } from '../../../src/http/operation.ts';
-import { createFailureLimit, type FailureLimit } from '../../../src/http/rate-limit.ts';
+import { createAuthenticate } from '../../../src/server/authenticate.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import { createFailureLimit, type FailureLimit } from '../../../src/server/rate-limit.ts';
+import type { Operation } from '../../../src/server/route-index.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
 
 const app = { id: toyApp.id };

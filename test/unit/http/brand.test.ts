@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { brandedProperties, brandedValues } from '../../../src/generated/brand.ts';
-import { createBrand } from '../../../src/http/brand.ts';
-import { brandDocument } from '../../../src/http/pages/brand-document.ts';
+import { createBrand } from '../../../src/server/brand.ts';
+import { brandDocument } from '../../../src/server/reference-document.ts';
 import { appHeaders, startToyServer, toyApp } from './toy-server.ts';
 
 const acme = createBrand('acme')!;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createContract } from '../../../src/http/contract.ts';
-import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
+import { createContract } from '../../../src/server/contract.ts';
+import type { HttpExchange, RunOperation } from '../../../src/server/http-exchange.ts';
 import { appHeaders, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
 
 // Each test covers a part of openapi-backend 5.21 that is replaced or must be provided: its default would let a

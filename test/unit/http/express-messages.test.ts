@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/adapters/clock.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { createApp } from '../../../src/http/app.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { systemClock } from '../../../src/adapters/runtime.ts';
+import { packageRoot } from '../../../src/config/package-root.ts';
+import { createApp } from '../../../src/server/app.ts';
 
 test('express leaves the prototypes of requests and responses as the server made them', async () => {
   const { handler, messages } = await createApp({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { findJsonFault } from '../../../src/http/find-json-fault.ts';
+import { findJsonFault } from '../../../src/server/parse-body.ts';
 
 const faults: [text: string, column: number, expected: string][] = [
   ['', 1, 'a value'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ApiError, invalidField, invalidQuery } from '../../../src/errors.ts';
-import { bodyFault } from '../../../src/http/validation-issues.ts';
+import { bodyFault } from '../../../src/server/validation-issues.ts';
 
 // A refusal that repeats a megabyte of its request takes as long to write as the request takes to read.
 const long = 'a'.repeat(1_000_000);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseBody } from '../../../src/http/parse-body.ts';
+import { parseBody } from '../../../src/server/parse-body.ts';
 import { toyOperations } from './toy-server.ts';
 
 const byId = new Map(toyOperations.map((operation) => [operation.id, operation]));

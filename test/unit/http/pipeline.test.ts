@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { MAX_BODY_BYTES } from '../../../src/http/read-body.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import { MAX_BODY_BYTES } from '../../../src/server/read-body.ts';
 import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
 
 const app = { id: toyApp.id };

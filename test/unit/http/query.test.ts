@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseQuery } from '../../../src/http/query.ts';
+import { parseQuery } from '../../../src/server/route-index.ts';
 
 test.each([
   ['/v1/toys', {}],

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { createBrand } from '../../../src/http/brand.ts';
-import { createReferencePages, type Page } from '../../../src/http/pages/reference-pages.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/config/package-root.ts';
+import { createBrand } from '../../../src/server/brand.ts';
+import { createReferencePages, type Page } from '../../../src/server/reference-pages.ts';
 
 const find = createReferencePages(packageRoot(), undefined);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { requestIdsFrom } from '../../../src/http/request-ids.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import { requestIdsFrom } from '../../../src/server/transport-guards.ts';
 
 test('every id is a unique UUID of version 4', () => {
   const next = requestIdsFrom(systemEntropy);

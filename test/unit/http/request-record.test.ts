@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { operations } from '../../../src/generated/operations.ts';
-import { requestRecord } from '../../../src/http/audit/request-record.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
+import { requestRecord } from '../../../src/server/audit.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 
 const walletId = 'fmfdj6yqly31huorjqzq38zc';
 const exchange = {

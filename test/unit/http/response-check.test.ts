@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { createResponseCheck, type ResponseCheckMode } from '../../../src/http/response-check.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import { createResponseCheck, type ResponseCheckMode } from '../../../src/server/validation-issues.ts';
 import { compile, keptLog, toyOperations } from './toy-server.ts';
 
 const exchange = {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import createRouter from 'find-my-way';
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../../src/generated/operations.ts';
-import { createRouteIndex } from '../../../src/http/route-index.ts';
+import { createRouteIndex } from '../../../src/server/route-index.ts';
 
 const routes = createRouteIndex(Object.values(operations));
 

@@ -5,9 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate, type ServerCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { type RunningServer, startServer } from '../../../src/http/server.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { keptLog } from './toy-server.ts';
 
 let certificate: ServerCertificate;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
-import { createRunOperation } from '../../../src/http/run-operation.ts';
-import type { Services } from '../../../src/operation-context.ts';
+import type { Services } from '../../../src/ports/operation-context.ts';
+import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { appHeaders, startToyServer, toyOperations } from './toy-server.ts';
 
 test.each([

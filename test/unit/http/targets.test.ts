@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isPlainTarget } from '../../../src/http/app.ts';
+import { isPlainTarget } from '../../../src/server/app.ts';
 
 // Node warns of `url.parse` (DEP0169), which express calls for these targets (`fastparse` of the package `parseurl`).
 test.each([

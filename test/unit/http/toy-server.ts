@@ -4,14 +4,13 @@ import type { Readable } from 'node:stream';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import supertest from 'supertest';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
-import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
-import type { Operation, RequestValidators } from '../../../src/http/operation.ts';
-import { createPipeline, type PipelineOptions } from '../../../src/http/pipeline.ts';
-import { startServer } from '../../../src/http/server.ts';
-import type { AppCredentials, AppDirectory } from '../../../src/ports/app-directory.ts';
-import type { Clock } from '../../../src/ports/clock.ts';
-import type { Log } from '../../../src/ports/log.ts';
+import type { AppCredentials, AppDirectory } from '../../../src/ports/requests.ts';
+import type { Clock, Log } from '../../../src/ports/runtime.ts';
+import { createAuthenticate } from '../../../src/server/authenticate.ts';
+import type { HttpExchange, RunOperation } from '../../../src/server/http-exchange.ts';
+import { createPipeline, type PipelineOptions } from '../../../src/server/pipeline.ts';
+import type { Operation, RequestValidators } from '../../../src/server/route-index.ts';
+import { startServer } from '../../../src/server/server.ts';
 
 /** A toy shop with five operations that use every feature of the pipeline. */
 export const toyOperations: readonly Operation[] = [

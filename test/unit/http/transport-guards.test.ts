@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
-import { createTransportGuard } from '../../../src/http/transport-guards.ts';
+import { createTransportGuard } from '../../../src/server/transport-guards.ts';
 
 function from(
   remoteAddress: string,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ApiError } from '../../../src/errors.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
-import { bodyFault, parametersFault } from '../../../src/http/validation-issues.ts';
+import { bodyFault, parametersFault } from '../../../src/server/validation-issues.ts';
 import { compile } from './toy-server.ts';
 
 /** The refusal of `value` by `schema`, as sent to the caller. */

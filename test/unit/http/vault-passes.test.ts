@@ -1,10 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { seededEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
-import { createTurns } from '../../../src/http/overload/turns.ts';
+import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/keys/replay.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
-import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/vault-passes.ts';
+import { createTurns } from '../../../src/server/keyed-mutex.ts';
 
 /** A unit of work that holds its connection. */
 const holding = {

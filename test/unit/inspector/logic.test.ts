@@ -1,15 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fillPath, queryText } from '../../../src/inspector/control.ts';
-import { durationText, timeOfDay } from '../../../src/inspector/parts/time-text.ts';
-import { rowAfterKey, topShowing, visibleRows } from '../../../src/inspector/parts/visible-rows.ts';
-import { curlCommand, testOf } from '../../../src/inspector/requests/as-curl.ts';
-import { filterRequests, filtersIn, withNewer } from '../../../src/inspector/requests/filters.ts';
-import { observedText } from '../../../src/inspector/requests/policy-texts.ts';
-import { markedPayload, signatureCheckIn } from '../../../src/inspector/requests/signature-check.ts';
-import { hrefOf, parseRoute } from '../../../src/inspector/routes.ts';
 import type { RecordedRequest } from '../../../src/sandbox/generated/schemas.ts';
+import { fillPath, queryText } from '../../../src/web/inspector/control.ts';
+import { rowAfterKey, topShowing, visibleRows } from '../../../src/web/inspector/parts/visible-rows.ts';
+import { curlCommand, testOf } from '../../../src/web/inspector/requests/as-curl.ts';
+import { filterRequests, filtersIn, withNewer } from '../../../src/web/inspector/requests/filters.ts';
+import { markedPayload, signatureCheckIn } from '../../../src/web/inspector/requests/signature-check.ts';
+import { hrefOf, parseRoute } from '../../../src/web/inspector/routes.ts';
+import { durationText, observedText, timeOfDay } from '../../../src/web/inspector/texts.ts';
 
 const request = (change: Partial<RecordedRequest>): RecordedRequest => ({
   id: 'id',

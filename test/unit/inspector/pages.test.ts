@@ -4,19 +4,19 @@ import { describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { inspectorPages } from '../../../src/cli/shell/open.ts';
 import { operations } from '../../../src/generated/operations.ts';
+import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
 import {
   type ApiDocument,
   draftRequest,
   matchingOperations,
   operationsOf,
   readDraft,
-} from '../../../src/inspector/api-reference/document.ts';
-import { appendEvents, filterEvents } from '../../../src/inspector/events/event-list.ts';
-import { memberText } from '../../../src/inspector/intents/member-text.ts';
-import { readJson, replayDraft } from '../../../src/inspector/policies/draft.ts';
-import { transactionsIn } from '../../../src/inspector/transactions/timeline.ts';
-import { allPages, balanceQueries } from '../../../src/inspector/wallets/wallet-facts.ts';
-import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
+} from '../../../src/web/inspector/api-reference/document.ts';
+import { appendEvents, filterEvents } from '../../../src/web/inspector/event-list.ts';
+import { readJson, replayDraft } from '../../../src/web/inspector/policy-draft.ts';
+import { memberText } from '../../../src/web/inspector/texts.ts';
+import { transactionsIn } from '../../../src/web/inspector/timeline.ts';
+import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-facts.ts';
 
 describe('the page of operations', () => {
   const all = operationsOf(document as unknown as ApiDocument);
@@ -106,6 +106,6 @@ test('a draft of a policy that is no JSON object is refused with what was expect
 
 test('custos open knows every page', () => {
   // Its components run in browsers only.
-  const source = readFileSync(join(import.meta.dirname, '../../../src/inspector/pages.ts'), 'utf8');
+  const source = readFileSync(join(import.meta.dirname, '../../../src/web/inspector/pages.ts'), 'utf8');
   expect(inspectorPages).toEqual([...source.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id));
 });

@@ -1,14 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkedAccount, WalletActionStep } from '../../../src/generated/schemas.ts';
-import { actionsIn, knownActions, stepText } from '../../../src/inspector/actions/known-actions.ts';
-import { markText } from '../../../src/inspector/clock/mark-text.ts';
-import { shareText, shownOperations } from '../../../src/inspector/coverage/coverage-text.ts';
-import { faultRequest, formFields, hitsText, selectionText } from '../../../src/inspector/faults/draft.ts';
-import { matching } from '../../../src/inspector/parts/matching.ts';
-import { resourceHref } from '../../../src/inspector/scenarios/resource-href.ts';
-import { nameOfFile, savedText, sizeText } from '../../../src/inspector/snapshots/snapshot-text.ts';
-import { accountText, userText } from '../../../src/inspector/users/account-text.ts';
 import type { SandboxEvent, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
+import { faultRequest, formFields, hitsText, selectionText } from '../../../src/web/inspector/fault-draft.ts';
+import { actionsIn, knownActions, stepText } from '../../../src/web/inspector/known-actions.ts';
+import { matching } from '../../../src/web/inspector/parts/matching.ts';
+import {
+  accountText,
+  markText,
+  nameOfFile,
+  resourceHref,
+  savedText,
+  shareText,
+  shownOperations,
+  sizeText,
+  userText,
+} from '../../../src/web/inspector/texts.ts';
 
 describe('a fault rule', () => {
   test('is what was typed for its effect; texts of other effects are left out', () => {

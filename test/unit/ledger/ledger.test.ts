@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { combinationsOf } from '../../../src/contract/combinations.ts';
-import type { ContractDocument } from '../../../src/contract/contract-document.ts';
-import { parseGaps } from '../../../src/contract/listed-gaps.ts';
+import { combinationsOf } from '../../../src/tools/contract/combinations.ts';
+import type { ContractDocument } from '../../../src/tools/contract/contract-document.ts';
+import { parseGaps } from '../../../src/tools/contract/listed-gaps.ts';
 import { faultsOf, figures, filesByCombination, judge } from '../../ledger/ledger.ts';
 
 const refusals = (...codes: [code: string, isSent: boolean][]) => ({

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { Counter, Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { counterOf, histogramOf } from '../../../src/metrics/instruments.ts';
-import { prometheusText } from '../../../src/metrics/prometheus-text.ts';
-import { sampled } from '../../../src/metrics/sampler.ts';
+import { sampled } from '../../../src/observability/gauges.ts';
+import { counterOf, histogramOf, prometheusText } from '../../../src/observability/instruments.ts';
 
 const bounds = [0.1, 1, 5];
 const label = fc.constantFrom('a', 'b', 'with "quotes"', 'back\\slash', 'new\nline');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { heads, inFlight } from '../../../src/metrics/gauges.ts';
-import { mergedText } from '../../../src/metrics/merge.ts';
-import { createServerMetrics } from '../../../src/metrics/server-metrics.ts';
+import { heads, inFlight } from '../../../src/observability/gauges.ts';
+import { mergedText } from '../../../src/observability/instruments.ts';
+import { createServerMetrics } from '../../../src/observability/server-metrics.ts';
 
 /** A worker that has answered `count` requests in 3 ms each. */
 async function worker(count: number, headAge: number) {

@@ -11,22 +11,25 @@ import * as system from '@solana-program/system';
 import * as token from '@solana-program/token';
 import { utils } from 'tronweb';
 import { describe, expect, test } from 'vitest';
-import { decodeRawSignAction } from '../../../src/actions/decode-raw-bytes.ts';
-import { decodeSolanaUnits } from '../../../src/actions/decode-solana-units.ts';
-import { ed25519PublicKey } from '../../../src/crypto/ed25519.ts';
-import { bytesTo0xHex, bytesToHex, concatBytes, utf8ToBytes } from '../../../src/crypto/encoding.ts';
-import type { PolicyAction } from '../../../src/policy/action.ts';
-import { compilePolicy } from '../../../src/policy/compile.ts';
-import { allowsAction, evaluatePolicy } from '../../../src/policy/evaluate.ts';
-import type { ConditionInput } from '../../../src/policy/source.ts';
-import { aptosAccount } from '../../../src/signing/aptos/signer.ts';
-import { type ChainType, chains, rpcMethodsOf } from '../../../src/signing/chains.ts';
-import { signOffline } from '../../../src/signing/offline-rpc.ts';
-import { encodeSolanaInstructions } from '../../../src/signing/solana/encode-transfer.ts';
-import { solanaInstructionNames, unreadTokenInstructions } from '../../../src/signing/solana/instructions.ts';
-import { decodeSuiIntentMessage, suiCommandNames } from '../../../src/signing/sui/transaction.ts';
-import { bytesField, int64Field } from '../../../src/signing/tron/protobuf.ts';
-import { decodeTronRawData, tronContractTypes } from '../../../src/signing/tron/raw-data.ts';
+import { decodeRawSignAction } from '../../../src/engine/actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../../src/engine/actions/decode-solana-units.ts';
+import { ed25519PublicKey } from '../../../src/engine/crypto/ed25519.ts';
+import { bytesTo0xHex, bytesToHex, concatBytes, utf8ToBytes } from '../../../src/engine/crypto/encoding.ts';
+import type { PolicyAction } from '../../../src/engine/policy/action.ts';
+import { compilePolicy } from '../../../src/engine/policy/compile.ts';
+import { allowsAction, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
+import type { ConditionInput } from '../../../src/engine/policy/source.ts';
+import { aptosAccount } from '../../../src/engine/signing/aptos/signer.ts';
+import { type ChainType, chains, rpcMethodsOf } from '../../../src/engine/signing/chains.ts';
+import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { encodeSolanaInstructions } from '../../../src/engine/signing/solana/encode-transfer.ts';
+import {
+  solanaInstructionNames,
+  unreadTokenInstructions,
+} from '../../../src/engine/signing/solana/instructions.ts';
+import { decodeSuiIntentMessage, suiCommandNames } from '../../../src/engine/signing/sui/transaction.ts';
+import { bytesField, int64Field } from '../../../src/engine/signing/tron/protobuf.ts';
+import { decodeTronRawData, tronContractTypes } from '../../../src/engine/signing/tron/raw-data.ts';
 
 // Chains add forms. What the reference library of each chain knows is compared with what is known here: a form that no
 // rule reads is signed, one that a rule has to read is denied, and the denial names it.

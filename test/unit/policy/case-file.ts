@@ -1,8 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseAbi, parseAbiItem } from 'viem';
 import { parse } from 'yaml';
-import type { ActionUnit, PolicyAction, SolanaAccount, SuiCommand } from '../../../src/policy/action.ts';
-import type { RuleInput } from '../../../src/policy/compile.ts';
+import type {
+  ActionUnit,
+  PolicyAction,
+  SolanaAccount,
+  SuiCommand,
+} from '../../../src/engine/policy/action.ts';
+import type { RuleInput } from '../../../src/engine/policy/compile.ts';
 import type { World } from './oracle.ts';
 
 const folder = new URL('./cases/', import.meta.url);

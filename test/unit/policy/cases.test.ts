@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { compilePolicy } from '../../../src/policy/compile.ts';
-import { conditionSources } from '../../../src/policy/conditions.ts';
-import { allowsAction, decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
-import type { Observation } from '../../../src/policy/values.ts';
+import { compilePolicy } from '../../../src/engine/policy/compile.ts';
+import { conditionSources } from '../../../src/engine/policy/conditions.ts';
+import { allowsAction, decisionOf, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
+import type { Observation } from '../../../src/engine/policy/values.ts';
 import { factsOf } from '../../property/policy-requests.ts';
 import { calldataText, caseFiles, readCaseFile } from './case-file.ts';
 import { makeCalldata } from './make-calldata.ts';

@@ -1,7 +1,7 @@
 import { type AbiFunction, parseAbi } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { type CompiledPolicy, compilePolicy } from '../../../src/policy/compile.ts';
-import { PolicyFormatError } from '../../../src/policy/policy-format-error.ts';
+import { type CompiledPolicy, compilePolicy } from '../../../src/engine/policy/compile.ts';
+import { PolicyFormatError } from '../../../src/engine/policy/policy-format-error.ts';
 
 const transfer = parseAbi(['function transfer(address to, uint256 amount)'])[0];
 const note = { primary_type: 'Note', types: { Note: [{ name: 'text', type: 'string' }] } };

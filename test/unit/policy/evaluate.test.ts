@@ -1,9 +1,9 @@
 import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
-import type { PolicyAction, PolicyFacts } from '../../../src/policy/action.ts';
-import { compilePolicy } from '../../../src/policy/compile.ts';
-import { collectLookups, decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
-import { setCandidateKey } from '../../../src/policy/operators.ts';
+import type { PolicyAction, PolicyFacts } from '../../../src/engine/policy/action.ts';
+import { compilePolicy } from '../../../src/engine/policy/compile.ts';
+import { collectLookups, decisionOf, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
+import { setCandidateKey } from '../../../src/engine/policy/operators.ts';
 
 const alice = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045';
 const friends = 'friends00000000000000000';

@@ -1,9 +1,9 @@
 import { TronWeb } from 'tronweb';
 import { type AbiFunction, decodeFunctionData, encodeFunctionData, toFunctionSelector, toHex } from 'viem';
 import { isValidXAddress, xAddressToClassicAddress } from 'xrpl';
-import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/policy/action.ts';
-import type { AggregationDefinition } from '../../../src/policy/aggregation.ts';
-import type { RuleInput } from '../../../src/policy/compile.ts';
+import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/engine/policy/action.ts';
+import type { AggregationDefinition } from '../../../src/engine/policy/aggregation.ts';
+import type { RuleInput } from '../../../src/engine/policy/compile.ts';
 
 /** External facts: the existing condition sets and running totals, by id. */
 export interface World {
@@ -36,7 +36,7 @@ interface Parameter {
 }
 
 /**
- * An independent implementation of src/policy/README.md, simple and slow: it parses everything for every evaluation
+ * An independent implementation of src/engine/policy/README.md, simple and slow: it parses everything for every evaluation
  * and shares only types with the engine. It assumes that the rules compile.
  */
 export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, world: World): boolean {

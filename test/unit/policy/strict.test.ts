@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { ActionUnit, PolicyAction } from '../../../src/policy/action.ts';
-import { compilePolicy, type RuleInput } from '../../../src/policy/compile.ts';
-import { allowsAction, evaluatePolicy } from '../../../src/policy/evaluate.ts';
-import { strictly } from '../../../src/policy/strict.ts';
+import type { ActionUnit, PolicyAction } from '../../../src/engine/policy/action.ts';
+import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
+import { allowsAction, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
+import { strictly } from '../../../src/engine/policy/strict.ts';
 
 const facts = { nowMs: 0, inConditionSet: () => undefined, aggregation: () => undefined };
 const short = { field_source: 'message', field: 'byte_length', operator: 'lte', value: '100' } as const;

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import type {
-  ConditionTrace,
-  PolicyDecision,
-  RuleTrace,
-  Truth,
-  UnitTrace,
-} from '../../../src/policy/evaluate.ts';
-import { decisionOf } from '../../../src/policy/evaluate.ts';
-import { shortenTrace, traceLength } from '../../../src/policy/trace-length.ts';
-import { present, presentAll, unreadable } from '../../../src/policy/values.ts';
+import {
+  type ConditionTrace,
+  decisionOf,
+  type PolicyDecision,
+  type RuleTrace,
+  type Truth,
+  type UnitTrace,
+} from '../../../src/engine/policy/evaluate.ts';
+import { shortenTrace, traceLength } from '../../../src/engine/policy/trace-length.ts';
+import { present, presentAll, unreadable } from '../../../src/engine/policy/values.ts';
 
 const condition = (result: Truth, more: Partial<ConditionTrace> = {}): ConditionTrace => ({
   field_source: 'message',

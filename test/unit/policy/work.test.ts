@@ -1,9 +1,9 @@
 import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { expect, test } from 'vitest';
-import type { ActionUnit } from '../../../src/policy/action.ts';
-import { compilePolicy, type RuleInput } from '../../../src/policy/compile.ts';
-import type { ConditionInput } from '../../../src/policy/source.ts';
-import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/policy/work.ts';
+import type { ActionUnit } from '../../../src/engine/policy/action.ts';
+import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
+import type { ConditionInput } from '../../../src/engine/policy/source.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/engine/policy/work.ts';
 
 const rule = (method: string, condition: ConditionInput, count: number): RuleInput => ({
   id: 'rule',

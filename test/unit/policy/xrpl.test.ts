@@ -2,13 +2,13 @@ import { decode, encode } from 'ripple-binary-codec';
 import definitions from 'ripple-binary-codec/dist/enums/definitions.json' with { type: 'json' };
 import { describe, expect, test } from 'vitest';
 import { classicAddressToXAddress } from 'xrpl';
-import { decodeRpcAction } from '../../../src/actions/decode-action.ts';
 import { triedXrplTypes, xrplEffects } from '../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
-import { compilePolicy, compileRule, refuseUnseenValues } from '../../../src/policy/compile.ts';
-import { xrplTransactionTypes } from '../../../src/policy/conditions/xrpl-transaction.ts';
-import { allowsAction, collectLookups } from '../../../src/policy/evaluate.ts';
-import type { ConditionInput } from '../../../src/policy/source.ts';
-import { decodeXrplTransaction } from '../../../src/signing/xrpl/transaction.ts';
+import { decodeRpcAction } from '../../../src/engine/actions/decode-action.ts';
+import { compilePolicy, compileRule, refuseUnseenValues } from '../../../src/engine/policy/compile.ts';
+import { xrplTransactionTypes } from '../../../src/engine/policy/conditions/xrpl-transaction.ts';
+import { allowsAction, collectLookups } from '../../../src/engine/policy/evaluate.ts';
+import type { ConditionInput } from '../../../src/engine/policy/source.ts';
+import { decodeXrplTransaction } from '../../../src/engine/signing/xrpl/transaction.ts';
 
 const [owner, friend, evil] = [
   'rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh',

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { escapeXml, junitOf } from '../../../src/reports/junit.ts';
-import type { Report } from '../../../src/reports/report.ts';
-import { sarifOf } from '../../../src/reports/sarif.ts';
+import { escapeXml, junitOf, type Report, sarifOf } from '../../../src/tools/reports.ts';
 
 const report: Report = {
   tool: 'custos test',

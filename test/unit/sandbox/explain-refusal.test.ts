@@ -5,7 +5,7 @@ import control from '../../../openapi/control-plane.json' with { type: 'json' };
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { errorCatalogue } from '../../../src/generated/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
-import type { RefusedRequest } from '../../../src/ports/request-recorder.ts';
+import type { RefusedRequest } from '../../../src/ports/requests.ts';
 import { adviceFor } from '../../../src/sandbox/why/advice.ts';
 import { explainRefusals } from '../../../src/sandbox/why/explain-refusal.ts';
 import { nearestName } from '../../../src/sandbox/why/nearest.ts';

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { AnsweredRequest } from '../../../src/ports/request-recorder.ts';
-import { createByteQueue } from '../../../src/sandbox/requests/byte-queue.ts';
+import type { AnsweredRequest } from '../../../src/ports/requests.ts';
+import { createByteQueue } from '../../../src/sandbox/requests/packed-request.ts';
 import { createRequestLog } from '../../../src/sandbox/requests/request-log.ts';
 
 const word = fc.stringMatching(/^[a-z0-9-]{1,12}$/);

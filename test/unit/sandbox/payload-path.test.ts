@@ -7,7 +7,7 @@ import {
   readText,
   valueAt,
   withValueAt,
-} from '../../../src/sandbox/payload-path.ts';
+} from '../../../src/sandbox/events.ts';
 
 const payload = { a: { b: [1, { c: 'text' }] }, 'd.e': null, 'f/g~h': true };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { secretProperties } from '../../../src/generated/secrets.ts';
-import type { AnsweredRequest } from '../../../src/ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../../src/ports/requests.ts';
 import { redactionFor } from '../../../src/sandbox/requests/redact.ts';
 
 const redaction = redactionFor(secretProperties, 'service');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AnsweredRequest } from '../../../src/ports/request-recorder.ts';
+import type { AnsweredRequest } from '../../../src/ports/requests.ts';
 import { createRequestLog } from '../../../src/sandbox/requests/request-log.ts';
 
 function answered(id: string, bytes: number): AnsweredRequest {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSpentRequests, SpentRequestError } from '../../../src/authorization/spent-requests.ts';
+import { createSpentRequests, SpentRequestError } from '../../../src/engine/authorization/spent-requests.ts';
 
 // Random requests are signed for random nonces, in any order, and compared with what may be: each nonce takes effect once,
 // for one of the requests that were signed for it.

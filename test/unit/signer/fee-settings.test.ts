@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { duplexPair } from 'node:stream';
 import { afterEach, expect, test } from 'vitest';
-import { operationNames } from '../../../src/adapters/signer/operations.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo, type SignerConnection } from '../../../src/adapters/signer/signer-connection.ts';
-import { quorumReference } from '../../../src/authorization/quorum-records.ts';
-import { readSignerConfig } from '../../../src/config.ts';
-import { servedVault } from '../../../src/signer/serve-channel.ts';
+import { readSignerConfig } from '../../../src/config/config.ts';
+import { quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
+import { operationNames } from '../../../src/keys/protocol.ts';
+import { serveConnection } from '../../../src/keys/serve-connection.ts';
+import { servedVault } from '../../../src/keys/serve-signer.ts';
+import { connectTo, type SignerConnection } from '../../../src/keys/signer-connection.ts';
 import { ofKey } from '../../support/signer/compromised-server.ts';
 import { newOwner, signedBy } from '../../support/signer/owner.ts';
 

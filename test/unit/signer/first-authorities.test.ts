@@ -1,6 +1,6 @@
 import { recoverMessageAddress } from 'viem/utils';
 import { beforeEach, expect, test } from 'vitest';
-import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
+import { type QuorumRecord, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
 import {
   type CompromisedServer,
   compromisedServer,

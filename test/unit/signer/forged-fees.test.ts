@@ -1,6 +1,6 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
+import type { EvmCeilings } from '../../../src/engine/assets/fee-ceilings.ts';
 import { smallSwap } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,

@@ -1,8 +1,8 @@
 import { constants, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
-import type { QuorumChange, QuorumRecord } from '../../../src/authorization/quorum-records.ts';
-import type { StoredVoucherKey, Voucher } from '../../../src/authorization/user-vouchers.ts';
-import { hpkeRecipientFromSeed } from '../../../src/crypto/hpke.ts';
+import type { QuorumChange, QuorumRecord } from '../../../src/engine/authorization/quorum-records.ts';
+import type { StoredVoucherKey, Voucher } from '../../../src/engine/authorization/user-vouchers.ts';
+import { hpkeRecipientFromSeed } from '../../../src/engine/crypto/hpke.ts';
 import {
   type CompromisedServer,
   compromisedServer,

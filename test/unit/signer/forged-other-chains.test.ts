@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chains } from '../../../src/signing/chains.ts';
+import { chains } from '../../../src/engine/signing/chains.ts';
 import {
   type CompromisedServer,
   compromisedServer,

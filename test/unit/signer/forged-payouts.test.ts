@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import canonicalize from 'canonicalize';
 import { beforeEach, expect, test } from 'vitest';
-import { encodeSolanaTransfer } from '../../../src/signing/solana/encode-transfer.ts';
+import { encodeSolanaTransfer } from '../../../src/engine/signing/solana/encode-transfer.ts';
 import { tokenCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,

@@ -3,7 +3,7 @@ import {
   changeDigests,
   type QuorumChange,
   type QuorumRecord,
-} from '../../../src/authorization/quorum-records.ts';
+} from '../../../src/engine/authorization/quorum-records.ts';
 import {
   type CompromisedServer,
   compromisedServer,

@@ -1,6 +1,6 @@
 import { bech32m } from '@scure/base';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { sparkDepositAddress } from '../../../src/signing/spark.ts';
+import { sparkDepositAddress } from '../../../src/engine/signing/spark.ts';
 import {
   type CompromisedServer,
   compromisedServer,

@@ -3,12 +3,15 @@ import { TronWeb } from 'tronweb';
 import { encodeFunctionData, erc20Abi, parseTransaction } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
 import { beforeEach, expect, test } from 'vitest';
-import { associatedTokenAddress, TOKEN_2022_PROGRAM } from '../../../src/signing/solana/associated-token.ts';
+import {
+  associatedTokenAddress,
+  TOKEN_2022_PROGRAM,
+} from '../../../src/engine/signing/solana/associated-token.ts';
 import {
   encodeSolanaInstructions,
   encodeSolanaTransfer,
   type Instruction,
-} from '../../../src/signing/solana/encode-transfer.ts';
+} from '../../../src/engine/signing/solana/encode-transfer.ts';
 import {
   type CompromisedServer,
   compromisedServer,

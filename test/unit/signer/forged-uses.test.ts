@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parseTransaction, recoverMessageAddress } from 'viem/utils';
 import { beforeEach, expect, test } from 'vitest';
-import { type QuorumRecord, quorumReference } from '../../../src/authorization/quorum-records.ts';
-import type { WalletAuthority } from '../../../src/authorization/wallet-authority.ts';
-import { hpkeRecipientFromSeed, openHpke } from '../../../src/crypto/hpke.ts';
-import { encodeP256PublicKey } from '../../../src/crypto/p256.ts';
+import { type QuorumRecord, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
+import type { WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
+import { hpkeRecipientFromSeed, openHpke } from '../../../src/engine/crypto/hpke.ts';
+import { encodeP256PublicKey } from '../../../src/engine/crypto/p256.ts';
 import { smallSwap } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,

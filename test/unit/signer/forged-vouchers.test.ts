@@ -1,14 +1,14 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { beforeEach, expect, test } from 'vitest';
-import { sealName } from '../../../src/authorization/policy-seals.ts';
-import type { QuorumChange, QuorumRecord } from '../../../src/authorization/quorum-records.ts';
+import { sealName } from '../../../src/engine/authorization/policy-seals.ts';
+import type { QuorumChange, QuorumRecord } from '../../../src/engine/authorization/quorum-records.ts';
 import {
   makeVoucher,
   type StoredVoucherKey,
   type Voucher,
-} from '../../../src/authorization/user-vouchers.ts';
-import { hpkeRecipientFromSeed } from '../../../src/crypto/hpke.ts';
+} from '../../../src/engine/authorization/user-vouchers.ts';
+import { hpkeRecipientFromSeed } from '../../../src/engine/crypto/hpke.ts';
 import {
   type CompromisedServer,
   compromisedServer,

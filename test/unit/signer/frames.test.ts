@@ -6,7 +6,7 @@ import {
   type Frame,
   frameKinds,
   MAX_FRAME_BYTES,
-} from '../../../src/adapters/signer/frames.ts';
+} from '../../../src/keys/frames.ts';
 
 const frames = fc.record({
   kind: fc.constantFrom(...Object.values(frameKinds)),

@@ -2,18 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { duplexPair } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import {
-  createFrameReader,
-  encodeFrame,
-  type Frame,
-  frameKinds,
-} from '../../../src/adapters/signer/frames.ts';
-import { operationNames } from '../../../src/adapters/signer/operations.ts';
-import { serveConnection, sharedMemory } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo } from '../../../src/adapters/signer/signer-connection.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import { createFrameReader, encodeFrame, type Frame, frameKinds } from '../../../src/keys/frames.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import { operationNames } from '../../../src/keys/protocol.ts';
+import { serveConnection, sharedMemory } from '../../../src/keys/serve-connection.ts';
+import { connectTo } from '../../../src/keys/signer-connection.ts';
 
 // A server under an attacker's control sends whatever it likes. Nothing ends the signer: an unhandled rejection or an
 // exception in a listener would end its process, and fails the test.

@@ -2,8 +2,8 @@ import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js'
 import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { vaultIdOf } from '../../../src/actions/vault-id.ts';
-import type { EvmCeilings } from '../../../src/assets/fee-ceilings.ts';
+import { vaultIdOf } from '../../../src/engine/actions/vault-id.ts';
+import type { EvmCeilings } from '../../../src/engine/assets/fee-ceilings.ts';
 import {
   batchCall,
   routerCall,

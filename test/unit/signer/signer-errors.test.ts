@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { fromSentError } from '../../../src/adapters/signer/signer-errors.ts';
 import { isUnavailable } from '../../../src/errors.ts';
+import { fromSentError } from '../../../src/keys/signer-errors.ts';
 
 test('a refusal of a later signer, which has no error here, is answered 503, and a fault of the signer is not', () => {
   const refusal = fromSentError({ code: 'not_on_fridays', message: 'it is Friday' });

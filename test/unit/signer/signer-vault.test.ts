@@ -3,21 +3,21 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test, vi } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { encodeFrame, frameKinds } from '../../../src/adapters/signer/frames.ts';
-import { serveConnection } from '../../../src/adapters/signer/serve-connection.ts';
-import { connectTo } from '../../../src/adapters/signer/signer-connection.ts';
-import { openSignerVault } from '../../../src/adapters/signer/signer-vault.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
-import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../../src/crypto/hpke.ts';
-import { isUnavailable } from '../../../src/errors.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import { hpkeRecipientFromSeed, openHpke, sealHpke } from '../../../src/engine/crypto/hpke.ts';
 import {
   InvalidSolanaTransactionError,
   type SigningInputError,
   UnsupportedMethodError,
-} from '../../../src/signing/signing-errors.ts';
+} from '../../../src/engine/signing/signing-errors.ts';
+import { isUnavailable } from '../../../src/errors.ts';
+import { encodeFrame, frameKinds } from '../../../src/keys/frames.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import { serveConnection } from '../../../src/keys/serve-connection.ts';
+import { openSignerVault } from '../../../src/keys/signer-client.ts';
+import { connectTo } from '../../../src/keys/signer-connection.ts';
 
 const masterKeyBytes = randomBytes(32);
 const vaultInside = () =>

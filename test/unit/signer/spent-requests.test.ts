@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSpentRequests } from '../../../src/authorization/spent-requests.ts';
+import { createSpentRequests } from '../../../src/engine/authorization/spent-requests.ts';
 
 const day = 24 * 3_600_000;
 const remembers = (room: number) => {

@@ -4,7 +4,7 @@ import {
   AbiEncodingError,
   type AbiParameter,
   compileArguments,
-} from '../../../src/signing/ethereum/abi-values.ts';
+} from '../../../src/engine/signing/ethereum/abi-values.ts';
 
 const alice = '0xd8da6bf26964af9d7eed9e03e53415d37aa96045';
 const typesOf = (text: string): readonly AbiParameter[] => parseAbiParameters(text) as never;

@@ -10,9 +10,9 @@ import {
   zeroAddress,
 } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { hexToBytes } from '../../../src/crypto/encoding.ts';
-import { decodeCanonicalBatch } from '../../../src/signing/ethereum/batch-executor.ts';
-import { decodeUserOperationCalls } from '../../../src/signing/ethereum/user-operation-calls.ts';
+import { hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { decodeCanonicalBatch } from '../../../src/engine/signing/ethereum/batch-executor.ts';
+import { decodeUserOperationCalls } from '../../../src/engine/signing/ethereum/user-operation-calls.ts';
 
 // viem encodes the expected values.
 const account = parseAbi([

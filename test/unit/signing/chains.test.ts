@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { blake2b } from '@noble/hashes/blake2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { describe, expect, test } from 'vitest';
-import { entropyToMnemonic, mnemonicToSeed } from '../../../src/crypto/bip39.ts';
-import { ed25519PublicKey, ed25519Sign } from '../../../src/crypto/ed25519.ts';
-import { base58ToBytes, bytesTo0xHex, concatBytes, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { deriveEd25519 } from '../../../src/crypto/hd-path.ts';
-import { nobleBackend } from '../../../src/crypto/secp256k1.ts';
+import { entropyToMnemonic, mnemonicToSeed } from '../../../src/engine/crypto/bip39.ts';
+import { ed25519PublicKey, ed25519Sign } from '../../../src/engine/crypto/ed25519.ts';
+import { base58ToBytes, bytesTo0xHex, concatBytes, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { deriveEd25519 } from '../../../src/engine/crypto/hd-path.ts';
+import { nobleBackend } from '../../../src/engine/crypto/secp256k1.ts';
 import {
   type ChainType,
   chains,
@@ -17,14 +17,14 @@ import {
   rawSign,
   requireRpcMethod,
   rpcMethodsOf,
-} from '../../../src/signing/chains.ts';
-import { privateKeyForExport, privateKeyFromImport } from '../../../src/signing/private-key-forms.ts';
+} from '../../../src/engine/signing/chains.ts';
 import {
   InvalidFieldError,
   InvalidPayloadError,
   InvalidPrivateKeyError,
   UnsupportedMethodError,
-} from '../../../src/signing/signing-errors.ts';
+} from '../../../src/engine/signing/signing-errors.ts';
+import { privateKeyForExport, privateKeyFromImport } from '../../../src/engine/signing/wallet-key.ts';
 
 const secret = new Uint8Array(32).fill(3);
 const chainTypes = Object.keys(chains) as ChainType[];

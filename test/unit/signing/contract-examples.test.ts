@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { WalletRpcRequest, WalletRpcResponse } from '../../../src/generated/schemas.ts';
-import { type ChainType, chains, derivePrivateKey } from '../../../src/signing/chains.ts';
+import { type ChainType, chains, derivePrivateKey } from '../../../src/engine/signing/chains.ts';
 import {
   isOfflineMethod,
   type OfflineMethod,
   type OfflineMethods,
   signOffline,
-} from '../../../src/signing/offline-rpc.ts';
+} from '../../../src/engine/signing/offline-rpc.ts';
+import type { WalletRpcRequest, WalletRpcResponse } from '../../../src/generated/schemas.ts';
 
 // The examples of the contract are signed with the keys of this phrase.
 const mnemonic =

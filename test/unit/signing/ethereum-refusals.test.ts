@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type OfflineMethod, signOffline } from '../../../src/signing/offline-rpc.ts';
-import { SigningInputError } from '../../../src/signing/signing-errors.ts';
+import { type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { SigningInputError } from '../../../src/engine/signing/signing-errors.ts';
 
 const secret = new Uint8Array(32).fill(3);
 const to = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8';

@@ -1,9 +1,13 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { decode } from 'light-bolt11-decoder';
 import { describe, expect, test } from 'vitest';
-import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../src/crypto/encoding.ts';
-import { ecBackend } from '../../../src/crypto/secp256k1.ts';
-import { encodeInvoice, type LightningInvoice, readInvoice } from '../../../src/signing/lightning-invoice.ts';
+import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { ecBackend } from '../../../src/engine/crypto/secp256k1.ts';
+import {
+  encodeInvoice,
+  type LightningInvoice,
+  readInvoice,
+} from '../../../src/engine/signing/lightning-invoice.ts';
 
 // Source: BOLT 11, "Examples".
 const nodeSecret = hexToBytes('e126f68f7eafcc8b74f54d269fe206be715000f94dac067d1c04a8ca3b2db734');

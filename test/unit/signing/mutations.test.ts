@@ -8,19 +8,19 @@ import {
   concatBytes,
   equalBytes,
   hexToBytes,
-} from '../../../src/crypto/encoding.ts';
-import { decodeAptosRawTransaction } from '../../../src/signing/aptos/raw-transaction.ts';
-import { decodeEthereumTransaction } from '../../../src/signing/ethereum/decode-transaction.ts';
+} from '../../../src/engine/crypto/encoding.ts';
+import { decodeAptosRawTransaction } from '../../../src/engine/signing/aptos/raw-transaction.ts';
+import { decodeEthereumTransaction } from '../../../src/engine/signing/ethereum/decode-transaction.ts';
 import {
   prepareEthereumTransaction,
   signEthereumTransaction,
-} from '../../../src/signing/ethereum/sign-transaction.ts';
-import { decodeNearTransaction } from '../../../src/signing/near/transaction.ts';
-import { SigningInputError } from '../../../src/signing/signing-errors.ts';
-import { decodeSolanaTransaction } from '../../../src/signing/solana/wire.ts';
-import { decodeSuiIntentMessage } from '../../../src/signing/sui/transaction.ts';
-import { decodeTronRawData, encodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
-import { decodeXrplTransaction } from '../../../src/signing/xrpl/transaction.ts';
+} from '../../../src/engine/signing/ethereum/sign-transaction.ts';
+import { decodeNearTransaction } from '../../../src/engine/signing/near/transaction.ts';
+import { SigningInputError } from '../../../src/engine/signing/signing-errors.ts';
+import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
+import { decodeSuiIntentMessage } from '../../../src/engine/signing/sui/transaction.ts';
+import { decodeTronRawData, encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
+import { decodeXrplTransaction } from '../../../src/engine/signing/xrpl/transaction.ts';
 
 const document = JSON.parse(readFileSync(new URL('../../../openapi/openapi.json', import.meta.url), 'utf8'));
 const examples =

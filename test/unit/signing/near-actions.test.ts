@@ -1,10 +1,10 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { actions, baseEncode, createTransaction, encodeTransaction, PublicKey, SCHEMA } from 'near-api-js';
 import { describe, expect, test } from 'vitest';
-import { ed25519PublicKey } from '../../../src/crypto/ed25519.ts';
-import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { decodeNearTransaction, nearActionNames } from '../../../src/signing/near/transaction.ts';
-import { signOffline } from '../../../src/signing/offline-rpc.ts';
+import { ed25519PublicKey } from '../../../src/engine/crypto/ed25519.ts';
+import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { decodeNearTransaction, nearActionNames } from '../../../src/engine/signing/near/transaction.ts';
+import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
 
 const secret = new Uint8Array(32).fill(7);
 const key = ed25519PublicKey(secret);

@@ -5,12 +5,15 @@ import { recoverAddress, Wallet } from 'ethers';
 import { decode, encode } from 'ripple-binary-codec';
 import { describe, expect, test } from 'vitest';
 import { encodeAccountID } from 'xrpl';
-import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { type ChainType, derivePrivateKey } from '../../../src/signing/chains.ts';
-import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../src/signing/offline-rpc.ts';
-import { InvalidSolanaTransactionError, SigningInputError } from '../../../src/signing/signing-errors.ts';
-import { bytesField, int64Field } from '../../../src/signing/tron/protobuf.ts';
-import { decodeTronRawData, encodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
+import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { type ChainType, derivePrivateKey } from '../../../src/engine/signing/chains.ts';
+import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import {
+  InvalidSolanaTransactionError,
+  SigningInputError,
+} from '../../../src/engine/signing/signing-errors.ts';
+import { bytesField, int64Field } from '../../../src/engine/signing/tron/protobuf.ts';
+import { decodeTronRawData, encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
 
 const mnemonic =
   'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about';

@@ -8,13 +8,13 @@ import {
 } from 'viem/account-abstraction';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import type { BatchCall } from '../../../src/signing/ethereum/batch-executor.ts';
+import type { BatchCall } from '../../../src/engine/signing/ethereum/batch-executor.ts';
 import {
   ENTRY_POINT_ADDRESS,
   encodeAccountCalls,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../src/signing/ethereum/simple-account.ts';
-import { hashUserOperation } from '../../../src/signing/ethereum/user-operation.ts';
+} from '../../../src/engine/signing/ethereum/simple-account.ts';
+import { hashUserOperation } from '../../../src/engine/signing/ethereum/user-operation.ts';
 
 // The deployed addresses come from viem.
 

@@ -13,8 +13,8 @@ import { describe, expect, test } from 'vitest';
 import {
   decodeSolanaInstructions,
   type SolanaInstruction,
-} from '../../../src/signing/solana/instructions.ts';
-import { decodeSolanaTransaction } from '../../../src/signing/solana/wire.ts';
+} from '../../../src/engine/signing/solana/instructions.ts';
+import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
 
 const account = (fill: number) => new PublicKey(new Uint8Array(32).fill(fill)).toBase58();
 const [payer, other, third, fourth] = [account(1), account(2), account(3), account(4)].map((text) =>

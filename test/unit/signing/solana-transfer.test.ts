@@ -8,9 +8,9 @@ import {
 } from '@solana-program/token';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodeSolanaTransfer } from '../../../src/signing/solana/encode-transfer.ts';
-import { decodeSolanaInstructions } from '../../../src/signing/solana/instructions.ts';
-import { decodeSolanaTransaction } from '../../../src/signing/solana/wire.ts';
+import { encodeSolanaTransfer } from '../../../src/engine/signing/solana/encode-transfer.ts';
+import { decodeSolanaInstructions } from '../../../src/engine/signing/solana/instructions.ts';
+import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
 
 const from = Keypair.fromSeed(new Uint8Array(32).fill(1)).publicKey.toBase58();
 const to = Keypair.fromSeed(new Uint8Array(32).fill(2)).publicKey.toBase58();

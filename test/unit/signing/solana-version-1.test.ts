@@ -17,13 +17,16 @@ import {
 } from '@solana/kit';
 import { getTransferSolInstruction } from '@solana-program/system';
 import { describe, expect, test } from 'vitest';
-import { decodeSolanaMessageUnits, decodeSolanaUnits } from '../../../src/actions/decode-solana-units.ts';
-import { base64ToBytes, bytesToBase64, concatBytes } from '../../../src/crypto/encoding.ts';
-import { compilePolicy } from '../../../src/policy/compile.ts';
-import { allowsAction } from '../../../src/policy/evaluate.ts';
-import { signOffline } from '../../../src/signing/offline-rpc.ts';
-import { decodeSolanaTransaction } from '../../../src/signing/solana/wire.ts';
-import { withFeePayer } from '../../../src/signing/solana/with-fee-payer.ts';
+import {
+  decodeSolanaMessageUnits,
+  decodeSolanaUnits,
+} from '../../../src/engine/actions/decode-solana-units.ts';
+import { base64ToBytes, bytesToBase64, concatBytes } from '../../../src/engine/crypto/encoding.ts';
+import { compilePolicy } from '../../../src/engine/policy/compile.ts';
+import { allowsAction } from '../../../src/engine/policy/evaluate.ts';
+import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
+import { withFeePayer } from '../../../src/engine/signing/solana/with-fee-payer.ts';
 
 // Transactions of version 1 (SIMD-0385). The judge is @solana/kit.
 

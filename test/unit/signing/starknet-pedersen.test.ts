@@ -1,7 +1,7 @@
 import * as stark from '@scure/starknet';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pedersen, pedersenFold } from '../../../src/signing/starknet-pedersen.ts';
+import { pedersen, pedersenFold } from '../../../src/engine/signing/starknet.ts';
 
 const order = stark.Point.Fp.ORDER;
 const element = fc.oneof(

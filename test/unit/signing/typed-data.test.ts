@@ -3,10 +3,10 @@ import { TypedDataEncoder } from 'ethers';
 import * as fc from 'fast-check';
 import { hashTypedData as viemHash } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { bytesTo0xHex } from '../../../src/crypto/encoding.ts';
-import { hashTypedData, type TypedData } from '../../../src/signing/ethereum/typed-data.ts';
-import { signOffline } from '../../../src/signing/offline-rpc.ts';
-import { InvalidTypedDataError } from '../../../src/signing/signing-errors.ts';
+import { bytesTo0xHex } from '../../../src/engine/crypto/encoding.ts';
+import { hashTypedData, type TypedData } from '../../../src/engine/signing/ethereum/typed-data.ts';
+import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { InvalidTypedDataError } from '../../../src/engine/signing/signing-errors.ts';
 
 interface Vector {
   readonly name: string;

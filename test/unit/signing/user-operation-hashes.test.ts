@@ -1,6 +1,6 @@
 import { toHex } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { hashUserOperation } from '../../../src/signing/ethereum/user-operation.ts';
+import { hashUserOperation } from '../../../src/engine/signing/ethereum/user-operation.ts';
 
 // Recorded from `getUserOpHash` of the entry points' bytecode (@account-abstraction/contracts 0.8.0 and 0.9.0-rc.1) on
 // anvil at the addresses below, chain 8453.

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { bech32m } from '@scure/base';
 import { describe, expect, test } from 'vitest';
-import { mnemonicToSeed } from '../../../src/crypto/bip39.ts';
-import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
+import { mnemonicToSeed } from '../../../src/engine/crypto/bip39.ts';
+import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import {
   type ChainType,
   chains,
   deriveAtPath,
   derivePrivateKey,
   deriveWallet,
-} from '../../../src/signing/chains.ts';
-import { checksumAddress } from '../../../src/signing/ethereum/address.ts';
-import { type OfflineMethod, signOffline } from '../../../src/signing/offline-rpc.ts';
-import { walletAccount } from '../../../src/signing/ton.ts';
-import { decodeTronRawData, encodeTronRawData } from '../../../src/signing/tron/raw-data.ts';
+} from '../../../src/engine/signing/chains.ts';
+import { checksumAddress } from '../../../src/engine/signing/ethereum/signature.ts';
+import { type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { walletAccount } from '../../../src/engine/signing/ton.ts';
+import { decodeTronRawData, encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
 import { readVectors } from './vectors.ts';
 
 const chainTypes = Object.keys(chains) as ChainType[];

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, erc4626Abi, type Hex, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
-import { pairAddress } from '../../../src/simulated/chains/evm/programs/addresses.ts';
-import { changeVault, deployVault } from '../../../src/simulated/chains/evm/programs/deploy-vault.ts';
-import { addReward, provenRewards } from '../../../src/simulated/chains/evm/programs/distributor.ts';
+import { pairAddress } from '../../../src/sandbox/simulated/chains/evm/programs/addresses.ts';
+import { changeVault, deployVault } from '../../../src/sandbox/simulated/chains/evm/programs/deploy-vault.ts';
+import { addReward, provenRewards } from '../../../src/sandbox/simulated/chains/evm/programs/distributor.ts';
 import { type SimulatedEvm, simulatedEvm } from './simulated-evm.ts';
 
 const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { encodeFunctionData, erc20Abi, erc4626Abi, type Hex } from 'viem';
 import { expect, test } from 'vitest';
-import { bytesTo0xHex, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { tokenVault } from '../../../src/signing/ethereum/contracts/vault-calls.ts';
-import { amountInOf, amountOutOf } from '../../../src/simulated/chains/evm/programs/constant-product.ts';
-import { writeVault } from '../../../src/simulated/chains/evm/programs/vault-state.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import { tokenVault } from '../../../src/engine/signing/ethereum/contract-calls.ts';
+import {
+  amountInOf,
+  amountOutOf,
+} from '../../../src/sandbox/simulated/chains/evm/programs/constant-product.ts';
+import { writeVault } from '../../../src/sandbox/simulated/chains/evm/programs/vault-state.ts';
 import type { Recording } from '../../vectors/contracts/record.ts';
 import { type SimulatedEvm, simulatedEvm } from './simulated-evm.ts';
 

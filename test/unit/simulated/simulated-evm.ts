@@ -1,12 +1,12 @@
-import { hexToBytes } from '../../../src/crypto/encoding.ts';
-import type { Clock } from '../../../src/ports/clock.ts';
-import { give } from '../../../src/simulated/chains/evm/faucet.ts';
-import { BLOCK_GAS_LIMIT, runEvm } from '../../../src/simulated/chains/evm/machine.ts';
-import { type EvmParts, makeEvmParts } from '../../../src/simulated/chains/evm/parts.ts';
-import { programAt } from '../../../src/simulated/chains/evm/programs/find-program.ts';
-import { answerTokenQuery } from '../../../src/simulated/chains/evm/token-queries.ts';
-import { type Movement, RevertError } from '../../../src/simulated/chains/ledger.ts';
-import { openChainStore } from '../../../src/simulated/chains/store.ts';
+import { hexToBytes } from '../../../src/engine/crypto/encoding.ts';
+import type { Clock } from '../../../src/ports/runtime.ts';
+import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
+import { BLOCK_GAS_LIMIT, runEvm } from '../../../src/sandbox/simulated/chains/evm/machine.ts';
+import { type EvmParts, makeEvmParts } from '../../../src/sandbox/simulated/chains/evm/parts.ts';
+import { programAt } from '../../../src/sandbox/simulated/chains/evm/programs/find-program.ts';
+import { answerTokenQuery } from '../../../src/sandbox/simulated/chains/evm/token-queries.ts';
+import { type Movement, RevertError } from '../../../src/sandbox/simulated/chains/ledger.ts';
+import { openChainStore } from '../../../src/sandbox/simulated/chains/store.ts';
 
 /** The machine of one simulated EVM chain without blocks and gas: a call happens at the second that it names. */
 export interface SimulatedEvm extends Disposable {

@@ -3,10 +3,10 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import type { Family } from '../../../src/metrics/families.ts';
-import { inSpan, outgoingHeaders } from '../../../src/spans.ts';
-import { startTelemetry, type Telemetry } from '../../../src/telemetry/telemetry.ts';
+import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import type { Family } from '../../../src/observability/instruments.ts';
+import { inSpan, outgoingHeaders } from '../../../src/observability/spans.ts';
+import { startTelemetry, type Telemetry } from '../../../src/observability/telemetry.ts';
 
 // OTLP specification 1.x, "OTLP/HTTP": JSON with ids in hex; 429, 502, 503 and 504 are retryable, and `Retry-After` is
 // honoured; other 4xx and 5xx are not.

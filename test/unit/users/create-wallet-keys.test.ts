@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
-import { makeIds } from '../../../src/adapters/ids.ts';
-import { localMasterKey } from '../../../src/adapters/vault/master-key-local.ts';
-import { createKeyVault } from '../../../src/adapters/vault/vault-operations.ts';
+import { makeIds, seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { createWalletKey, createWalletKeys } from '../../../src/domain/wallets/wallets/create-wallet.ts';
-import type { Entropy } from '../../../src/ports/entropy.ts';
+import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { Entropy } from '../../../src/ports/runtime.ts';
 
 const masterKey = localMasterKey('test', systemEntropy.bytes(32), systemEntropy);
 const contextOf = (keyEntropy: Entropy) => ({

@@ -3,9 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { Agent } from 'undici';
 import { expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { startProxy } from '../../../src/verify/proxy.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
+import { startProxy } from '../../../src/tools/verify/proxy.ts';
 
 test('the proxy passes heads on as they are, and refuses a body over its limit itself', async () => {
   const server = createServer((request, response) => {

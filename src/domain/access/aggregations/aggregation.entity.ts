@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { CreateAggregationRequest } from '../../../generated/schemas.ts';
-import { jsonText } from '../../../storage/json-text.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 
 /** What one signed request added to an aggregation. */
 export const AggregationRecordEntity = defineEntity({

@@ -1,8 +1,8 @@
+import { type AggregationDefinition, compileAggregation } from '../../../engine/policy/aggregation.ts';
+import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { Aggregation, CreateAggregationRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { type AggregationDefinition, compileAggregation } from '../../../policy/aggregation.ts';
-import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';

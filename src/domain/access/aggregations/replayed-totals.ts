@@ -1,5 +1,5 @@
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import {
   aggregationsFor,
   type CountedAggregation,

@@ -2,17 +2,17 @@ import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Selectable, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction, PolicyFacts } from '../../../policy/action.ts';
+import type { PolicyAction, PolicyFacts } from '../../../engine/policy/action.ts';
 import {
   type AggregationDefinition,
   type CompiledAggregation,
   type Contribution,
   compileAggregation,
-} from '../../../policy/aggregation.ts';
-import { exactSum } from '../../../storage/exact-sum.ts';
+} from '../../../engine/policy/aggregation.ts';
+import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
+import { exactSum } from '../../../storage/sql-functions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 

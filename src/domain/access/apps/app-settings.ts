@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
 import type { AppResponse } from '../../../generated/schemas.ts';
-import type { Ids } from '../../../ports/ids.ts';
+import type { Ids } from '../../../ports/runtime.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/safeguards.ts';
 import type { StoredSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { App, AppSettings } from './app.entity.ts';

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { jsonText } from '../../../storage/json-text.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 import type { AppSecretHash } from './find-app.ts';
 
 /** Settings of an app by name. The operations that read a setting define its meaning. */

@@ -1,10 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { AppDirectory } from '../../../ports/app-directory.ts';
-import type { Clock } from '../../../ports/clock.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { AppDirectory } from '../../../ports/requests.ts';
+import type { Clock } from '../../../ports/runtime.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import type { Orm } from '../../../storage/open-database.ts';

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Entropy } from '../../../ports/runtime.ts';
 import { type App, AppEntity } from './app.entity.ts';
 
 /** The app, or undefined. */

@@ -1,8 +1,8 @@
+import { type LightAccountFactory, lightAccountV2 } from '../../../engine/signing/ethereum/light-account.ts';
 import { invalidField } from '../../../errors.ts';
 import type { CryptoDepositAsset, CryptoDepositAssetFilter } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Ids } from '../../../ports/ids.ts';
-import { type LightAccountFactory, lightAccountV2 } from '../../../signing/ethereum/light-account.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Ids } from '../../../ports/runtime.ts';
 import { normalizeEthereumAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import type { AppSettings } from './app.entity.ts';
 import { findApp } from './find-app.ts';

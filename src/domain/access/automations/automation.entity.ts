@@ -5,7 +5,7 @@ import type {
   CryptoDepositAddressRoute,
   SwapAttachmentParams,
 } from '../../../generated/schemas.ts';
-import { jsonText } from '../../../storage/json-text.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 
 /** A deposit address and its route, in wire form without the wallet. */
 type DepositRouteView = Omit<CryptoDepositAddressRoute, 'wallet_id'>;

@@ -1,14 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { readChainAddress } from '../../../assets/chain-address.ts';
-import { assetAtAddress } from '../../../assets/known-assets.ts';
-import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { readChainAddress } from '../../../engine/assets/addresses.ts';
+import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   AutomationAssetFilter,
   AutomationAssetSpec,
   WalletAutomationResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { AttachmentEntity, AutomationEntity, type StoredAutomation } from './automation.entity.ts';

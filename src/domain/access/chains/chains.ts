@@ -1,8 +1,8 @@
-import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
-import type { KnownChain } from '../../../assets/known-chains.ts';
+import { assetAtAddress, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import type { KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, disagreementOf } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 
 type AskContext = Pick<OperationContext, 'chains'>;
 

@@ -1,8 +1,8 @@
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type { ConditionSetItem, ConditionSetItemsRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { containsText } from '../../../storage/contains-text.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
+import { containsText } from '../../../storage/sql-functions.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { ConditionSetItemEntity, type StoredConditionSetItem } from './condition-set.entity.ts';

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { KeyQuorum } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import type { Tables } from '../../tables.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity, type KeyQuorumRow } from './key-quorum.entity.ts';

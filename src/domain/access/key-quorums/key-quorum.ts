@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import { MAX_SIGNATURES } from '../../../authorization/request-signatures.ts';
-import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
+import { MAX_SIGNATURES } from '../../../engine/authorization/request-signatures.ts';
+import type { PinnedUsers } from '../../../engine/authorization/user-vouchers.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';

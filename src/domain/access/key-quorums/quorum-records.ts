@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KnownQuorums } from '../../../authorization/parties.ts';
-import type { LoadedQuorum } from '../../../authorization/quorum.ts';
+import type { KnownQuorums } from '../../../engine/authorization/parties.ts';
+import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
 import {
   changeDigests,
   type QuorumBase,
@@ -8,11 +8,11 @@ import {
   type QuorumRecord,
   quorumReference,
   type UserKeys,
-} from '../../../authorization/quorum-records.ts';
-import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
-import type { PinnedUsers, Voucher } from '../../../authorization/user-vouchers.ts';
+} from '../../../engine/authorization/quorum-records.ts';
+import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
+import type { PinnedUsers, Voucher } from '../../../engine/authorization/user-vouchers.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { quorumChangesBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import { knownQuorumRows, loadQuorums } from '../owners/owner-quorums.ts';

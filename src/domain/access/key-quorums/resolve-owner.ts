@@ -1,5 +1,5 @@
 import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';

@@ -1,5 +1,5 @@
-import type { PinnedUsers, StoredVoucherKey } from '../../../authorization/user-vouchers.ts';
-import type { OperationContext, Services } from '../../../operation-context.ts';
+import type { PinnedUsers, StoredVoucherKey } from '../../../engine/authorization/user-vouchers.ts';
+import type { OperationContext, Services } from '../../../ports/operation-context.ts';
 import { sentSeal, voucherKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

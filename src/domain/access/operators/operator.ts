@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, notFound } from '../../../errors.ts';
-import type { AuditRecord } from '../../../ports/audit/audit-trail.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
-import type { Ids } from '../../../ports/ids.ts';
+import type { AuditRecord } from '../../../ports/audit.ts';
+import type { Entropy, Ids } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { AuditRecordEntity } from '../../base/audit/audit.entity.ts';
 import { writeRecord } from '../../base/audit/audit-log.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { notFound } from '../../../errors.ts';
 import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization.entity.ts';

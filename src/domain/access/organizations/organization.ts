@@ -4,7 +4,7 @@ import type {
   Organization,
   UpdateOrganizationRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';

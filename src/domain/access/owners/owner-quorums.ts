@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { LoadedQuorum } from '../../../authorization/quorum.ts';
-import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
+import type { Voucher, VoucherContent } from '../../../engine/authorization/user-vouchers.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { inParts, prepareQueryOfIds, type QueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';
 

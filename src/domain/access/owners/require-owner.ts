@@ -1,18 +1,25 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
-import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/diagnose-signatures.ts';
+import {
+  diagnoseSignatures,
+  expiredKeys,
+  type Party,
+} from '../../../engine/authorization/diagnose-signatures.ts';
 import {
   countAgreement,
   countQuorum,
   fewestSignatures,
   type LoadedQuorum,
   quorumKeys,
-} from '../../../authorization/quorum.ts';
-import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
-import type { Evidence } from '../../../authorization/signed-evidence.ts';
+} from '../../../engine/authorization/quorum.ts';
+import {
+  type VerifiedSignatures,
+  verifySignatures,
+} from '../../../engine/authorization/request-signatures.ts';
+import type { Evidence } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
-import type { Agreement, OperationContext, RequestProof } from '../../../operation-context.ts';
-import { inSpan } from '../../../spans.ts';
+import { inSpan } from '../../../observability/spans.ts';
+import type { Agreement, OperationContext, RequestProof } from '../../../ports/operation-context.ts';
 import { requireShortExpiry } from '../../base/safeguards/safeguards.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';

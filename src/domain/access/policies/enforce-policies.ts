@@ -1,18 +1,18 @@
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import { invalidField, StaleReadError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../policy/action.ts';
-import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
+import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
+import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../engine/policy/action.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../engine/policy/compile.ts';
 import {
   allowsAction,
   collectLookups,
   evaluatePolicy,
   type PolicyDecision,
-} from '../../../policy/evaluate.ts';
-import { setCandidateKey } from '../../../policy/operators.ts';
-import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../policy/work.ts';
+} from '../../../engine/policy/evaluate.ts';
+import { setCandidateKey } from '../../../engine/policy/operators.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../engine/policy/work.ts';
+import { invalidField, StaleReadError } from '../../../errors.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
@@ -195,7 +195,7 @@ export interface ActionView {
 
 /**
  * A decoded action as JSON: large integers as decimal text, bytes as `0x` hex, absent fields left out. Names are
- * those of `src/policy/action.ts`.
+ * those of `src/engine/policy/action.ts`.
  */
 export function renderAction({ method, units }: PolicyAction): ActionView {
   return { method, units: units.map((unit) => render(unit) as Readonly<Record<string, unknown>>) };

@@ -1,3 +1,5 @@
+import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
 import { ApiError, invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   Policy,
@@ -6,9 +8,7 @@ import type {
   PolicySummary,
   WalletChainType,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { referencedAggregation } from '../../../policy/conditions/reference.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readSafeguards } from '../../base/safeguards/safeguards.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { PolicyContent, PolicyRecord } from '../../../authorization/policy-seals.ts';
-import { quorumReference } from '../../../authorization/quorum-records.ts';
-import type { PolicyPin } from '../../../authorization/wallet-policies.ts';
+import type { PolicyContent, PolicyRecord } from '../../../engine/authorization/policy-seals.ts';
+import { quorumReference } from '../../../engine/authorization/quorum-records.ts';
+import type { PolicyPin } from '../../../engine/authorization/wallet-policies.ts';
+import type { RuleInput } from '../../../engine/policy/compile.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { RuleInput } from '../../../policy/compile.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQueryOfIds } from '../../query-of-ids.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,4 +1,10 @@
 import { hash } from 'node:crypto';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
+import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
+import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { strictly } from '../../../engine/policy/strict.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type {
   CreatePolicyRequest,
@@ -6,13 +12,7 @@ import type {
   PolicyRuleResponse,
   UpdatePolicyRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../policy/compile.ts';
-import { referencedAggregation } from '../../../policy/conditions/reference.ts';
-import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { strictly } from '../../../policy/strict.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { readSafeguards } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { invalidField, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { signWebhook } from '../../../crypto/webhook-signature.ts';
-import type { Services } from '../../../operation-context.ts';
+import { signWebhook } from '../../../engine/crypto/webhook-signature.ts';
+import type { Services } from '../../../ports/operation-context.ts';
 import { OutboxEventEntity } from '../../base/events/outbox-event.entity.ts';
 import type { Tables } from '../../tables.ts';
 import type { FinishedAttempt } from './record-attempts.ts';

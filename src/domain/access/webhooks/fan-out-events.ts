@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Insertable, Selectable } from 'kysely';
-import type { DelayDelivery } from '../../../ports/fault-injection.ts';
+import type { DelayDelivery } from '../../../ports/requests.ts';
 import { lockName } from '../../../storage/locks.ts';
 import type { Claimant } from '../../base/processes/server-processes.ts';
 import type { Tables } from '../../tables.ts';

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { WebhookAttempt, WebhookDelivery } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import { announceDelivery, recordEventForOne } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';

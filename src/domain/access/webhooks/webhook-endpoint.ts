@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
-import { formatWebhookSecret } from '../../../crypto/webhook-signature.ts';
+import { formatWebhookSecret } from '../../../engine/crypto/webhook-signature.ts';
 import { ApiError, invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   CreateWebhookEndpointRequest,
@@ -8,8 +8,8 @@ import type {
   UpdateWebhookEndpointRequest,
   WebhookEndpoint,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate, lockName } from '../../../storage/locks.ts';
 import { announceDelivery, newestSequence } from '../../base/events/events.ts';

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { jsonText } from '../../../storage/json-text.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 
 /** The delivery of one event to one endpoint. Its body is the payload of the event. */
 export const WebhookDeliveryEntity = defineEntity({

@@ -1,10 +1,10 @@
-import { RequestTermsError } from '../../../actions/request-terms-error.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
+import { RequestTermsError } from '../../../engine/actions/request-terms-error.ts';
 import {
   InvalidSolanaTransactionError,
   SigningInputError,
   UnsupportedMethodError,
-} from '../../../signing/signing-errors.ts';
+} from '../../../engine/signing/signing-errors.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
 
 /** What `read` makes of a body. @throws ApiError invalid_data naming the field; not_supported. */
 export function refusingTerms<T>(read: () => T): T {

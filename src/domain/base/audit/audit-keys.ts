@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type NoteVerifier, signedNote } from '../../../crypto/tlog/checkpoint.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
+import { type NoteVerifier, signedNote } from '../../../engine/crypto/tlog/checkpoint.ts';
 import type { KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import type { Entropy } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { auditKeyBinding } from '../sealed-keys/sealed-keys.ts';
 import { AuditKeyEntity, type StoredAuditKey } from './audit.entity.ts';

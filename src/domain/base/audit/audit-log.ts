@@ -1,11 +1,11 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { MAX_ENTRY_BYTES } from '../../../crypto/tlog/tiles.ts';
+import { MAX_ENTRY_BYTES } from '../../../engine/crypto/tlog/tiles.ts';
 import { ApiError, isUnavailable } from '../../../errors.ts';
-import type { AuditActor, AuditRecord, AuditTrail } from '../../../ports/audit/audit-trail.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
+import type { AuditActor, AuditRecord, AuditTrail } from '../../../ports/audit.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { Entropy } from '../../../ports/runtime.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
 import { certainInsertionWithId, insertedId } from '../../../storage/insertions.ts';
 import { dropPartition, type PartitionedTable, partitionsOf } from '../../../storage/schema/partitions.ts';

@@ -1,14 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type RawBuilder, sql } from 'kysely';
-import { checkpointText, openCheckpoint } from '../../../crypto/tlog/checkpoint.ts';
-import { leafHash, rootOf } from '../../../crypto/tlog/merkle-tree.ts';
+import { checkpointText, openCheckpoint } from '../../../engine/crypto/tlog/checkpoint.ts';
+import { leafHash, rootOf } from '../../../engine/crypto/tlog/merkle-tree.ts';
 import {
   appendToTiles,
   type ExtendedTile,
   MissingHashesError,
   type ReadTile,
   subtreesOf,
-} from '../../../crypto/tlog/tiles.ts';
+} from '../../../engine/crypto/tlog/tiles.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { lockName, tryLockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
+import { loadOnce } from '../../../engine/load-once.ts';
 import { notFound } from '../../../errors.ts';
-import { loadOnce } from '../../../load-once.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { AuditedChange } from '../../../ports/audit/audit-trail.ts';
-import type { StoredEffects } from '../../../ports/request-recorder.ts';
+import type { AuditedChange } from '../../../ports/audit.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { StoredEffects } from '../../../ports/requests.ts';
 import { savepointsOf } from '../../../storage/savepoint.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../../crypto/canonical-json.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { fingerprintKeyBinding } from '../sealed-keys/sealed-keys.ts';

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { verifySignatures } from '../../../authorization/request-signatures.ts';
+import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
 import { ApiError } from '../../../errors.ts';
-import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/idempotency.ts';
+import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/requests.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../../storage/prepared-query.ts';
 import { inSlices } from '../../in-slices.ts';

@@ -1,4 +1,4 @@
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
 
 /** One public key of a body in canonical form. Throws invalid_data. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 // HOT: runs for every change of a resource with an owner; one statement for any number of intents. No bench case

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
-import type { Ids } from '../../../ports/ids.ts';
+import type { Ids } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { AcceptedAccountEntity, DatabaseIdentityEntity, RestoreEntity } from './restore.entity.ts';
 

@@ -2,8 +2,8 @@ import { strict as assert } from 'node:assert';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { LRUCache } from 'lru-cache';
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Safeguards } from '../../../ports/safeguards.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Safeguards } from '../../../ports/requests.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string | undefined } = {

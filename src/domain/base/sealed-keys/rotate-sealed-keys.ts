@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { policyDigest } from '../../../authorization/policy-seals.ts';
-import { authorityDigest } from '../../../authorization/wallet-authority.ts';
+import { policyDigest } from '../../../engine/authorization/policy-seals.ts';
+import { authorityDigest } from '../../../engine/authorization/wallet-authority.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 import {

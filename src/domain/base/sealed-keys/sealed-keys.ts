@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { SentSeal } from '../../../authorization/quorum-records.ts';
+import type { SentSeal } from '../../../engine/authorization/quorum-records.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 

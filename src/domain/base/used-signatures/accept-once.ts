@@ -1,10 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, StaleReadError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { StoredResponse } from '../../../ports/idempotency.ts';
-import type { Safeguards } from '../../../ports/safeguards.ts';
-import type { SignedRequest, SingleUse } from '../../../ports/single-use.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Safeguards, SignedRequest, SingleUse, StoredResponse } from '../../../ports/requests.ts';
 import type { Tables } from '../../tables.ts';
 import { requireSigners } from '../idempotency/answer-once.ts';
 import { readSafeguards } from '../safeguards/safeguards.ts';

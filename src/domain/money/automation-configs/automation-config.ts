@@ -1,5 +1,5 @@
-import { assetNamed } from '../../../assets/known-assets.ts';
-import { chainNamed, chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { assetNamed } from '../../../engine/assets/known-assets.ts';
+import { chainNamed, chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   AutomationAssetFilter,
@@ -11,7 +11,7 @@ import type {
   CreateWalletAutomationRequest,
   UpdateWalletAutomationRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
 import {
   AttachmentEntity,

@@ -1,14 +1,18 @@
-import { chainNamed, chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
+import { chainNamed, chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   ReindexWalletAutomationRequest,
   WalletAutomationReindexAssetResult,
   WalletAutomationReindexResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
+import type { ChainTransfer } from '../../../ports/chains.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { addressOn, NATIVE } from '../../access/automations/automation.ts';
 import { requireKnownChain } from '../../access/chains/chains.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,15 +1,15 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { UnauthorizedUseError } from '../../../authorization/signed-evidence.ts';
+import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../keys/replay.ts';
 import type {
   AfterCommitWork,
   OperationContext,
   PlanContext,
   RequestProof,
   Services,
-} from '../../../operation-context.ts';
+} from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../vault-passes.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';

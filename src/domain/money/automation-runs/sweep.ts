@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { decimalText, divide, fromRaw, round, toRaw } from '../../../assets/decimal.ts';
-import { ceilingsOf } from '../../../assets/fee-ceilings.ts';
-import { assetAtAddress, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { decimalText, divide, fromRaw, round, toRaw } from '../../../engine/assets/decimal.ts';
+import { ceilingsOf } from '../../../engine/assets/fee-ceilings.ts';
+import { assetAtAddress, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   AutomationAssetSpec,
@@ -10,9 +10,8 @@ import type {
   ExecuteWalletSwapRequest,
   TransferRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { keepPlan } from '../../../planned.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import { keepPlan, type OperationContext, type PlanContext } from '../../../ports/operation-context.ts';
 import type { StoredExecution } from '../../access/automations/automation.entity.ts';
 import { isSameAsset, NATIVE } from '../../access/automations/automation.ts';
 import { findToken } from '../../access/chains/chains.ts';

@@ -1,9 +1,14 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { CardConfig, CardCustomer, UpdateCardCustomerRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { CardEnvironment, CardIssuer, CardProgram } from '../../../ports/card-issuers.ts';
-import type { CustomerSnapshot } from '../../../ports/fiat-providers.ts';
+import type { CardEnvironment, CardIssuer, CardProgram } from '../../../ports/cards.ts';
+import type { CustomerSnapshot } from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  type Services,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';

@@ -1,8 +1,7 @@
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { CardTransaction } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { CardEnvironment, CardPayment } from '../../../ports/card-issuers.ts';
+import type { CardEnvironment, CardPayment } from '../../../ports/cards.ts';
+import { type PlanContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { findCard, requireUsable } from './card.ts';
 import { askIssuer, findIssuer } from './card-customer.ts';
 

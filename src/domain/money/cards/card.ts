@@ -1,12 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
-import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
+import { assetNamed, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { Card, CreateCardRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { CardEnvironment, CardIssuer, IssuedCard } from '../../../ports/card-issuers.ts';
+import type { CardEnvironment, CardIssuer, IssuedCard } from '../../../ports/cards.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';

@@ -1,9 +1,14 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Card, ReplaceCardRequest, UpdateCardRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { CardEnvironment, CardIssuer, CardStatus, IssuedCard } from '../../../ports/card-issuers.ts';
+import type { CardEnvironment, CardIssuer, CardStatus, IssuedCard } from '../../../ports/cards.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  type Services,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { noteChange } from '../../base/events/events.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
-import type { KnownChain } from '../../../assets/known-chains.ts';
+import { assetsOf, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import type { KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, invalidQuery } from '../../../errors.ts';
 import type {
   AdditionalSignerInput,
@@ -12,8 +12,12 @@ import type {
   CryptoDepositAddressRoute,
   CryptoDepositAddressStrategy,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { type DepositConfig, readDepositConfigs } from '../../access/apps/setting-parsers.ts';

@@ -1,8 +1,18 @@
-import { assetAtAddress, assetNamed, assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainNamed, chainOfCaip2, type KnownChain, knownChains } from '../../../assets/known-chains.ts';
+import {
+  assetAtAddress,
+  assetNamed,
+  assetsOf,
+  type KnownAsset,
+} from '../../../engine/assets/known-assets.ts';
+import {
+  chainNamed,
+  chainOfCaip2,
+  type KnownChain,
+  knownChains,
+} from '../../../engine/assets/known-chains.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { GetCryptoDepositAccountOrderResponse } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
 import { NATIVE } from '../../access/automations/automation.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { divide, readDecimal, round } from '../../../assets/decimal.ts';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
+import { divide, readDecimal, round } from '../../../engine/assets/decimal.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   AutomationAssetFilter,
@@ -8,7 +8,7 @@ import type {
   CryptoDepositAsset,
   CryptoDepositAssetFilter,
 } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import { matchesFilter, NATIVE } from '../../access/automations/automation.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { offerSwap } from '../swaps/plan-swap.ts';

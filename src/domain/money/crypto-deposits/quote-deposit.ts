@@ -1,11 +1,10 @@
-import { decimalText, fromRaw, readDecimal } from '../../../assets/decimal.ts';
+import { decimalText, fromRaw, readDecimal } from '../../../engine/assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   DepositAccountCryptoQuoteResponse,
   QuoteCryptoDepositRequest,
 } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
+import { type PlanContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import { notSupported, requireAssetText, requireChainText, requireDepositChain } from './deposit-chains.ts';
 import { estimateConversion, isSame, typicalAmount } from './deposit-routes.ts';

@@ -1,9 +1,13 @@
-import { earnAction } from '../../../actions/earn-terms.ts';
+import { earnAction } from '../../../engine/actions/earn-terms.ts';
+import { tokenVault } from '../../../engine/signing/ethereum/contract-calls.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EarnRequest, WalletActionType } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';

@@ -1,5 +1,6 @@
-import { claimAction, feeCollectionAction } from '../../../actions/earn-terms.ts';
-import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
+import { claimAction, feeCollectionAction } from '../../../engine/actions/earn-terms.ts';
+import { chainNamed, type KnownChain } from '../../../engine/assets/known-chains.ts';
+import { feeVault, rewardDistributor } from '../../../engine/signing/ethereum/contract-calls.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   ClaimEthereumEarnIncentiveRequest,
@@ -7,11 +8,13 @@ import type {
   EarnIncentiveRewardsResponse,
   EthereumEarnPositionResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { EvmChain } from '../../../ports/chains.ts';
-import type { IncentiveRewards } from '../../../ports/earn.ts';
-import { feeVault, rewardDistributor } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import type { EvmChain, IncentiveRewards } from '../../../ports/chains.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { readChain, requireKnownChain } from '../../access/chains/chains.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';

@@ -1,18 +1,23 @@
 import type { InferEntity } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type EarnAmount, readEarnAmount } from '../../../actions/earn-terms.ts';
-import { vaultIdOf } from '../../../actions/vault-id.ts';
-import { type Decimal, decimalText, fromRaw, multiply, readDecimal, round } from '../../../assets/decimal.ts';
-import { assetAtAddress } from '../../../assets/known-assets.ts';
-import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { type EarnAmount, readEarnAmount } from '../../../engine/actions/earn-terms.ts';
+import { vaultIdOf } from '../../../engine/actions/vault-id.ts';
+import {
+  type Decimal,
+  decimalText,
+  fromRaw,
+  multiply,
+  readDecimal,
+  round,
+} from '../../../engine/assets/decimal.ts';
+import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
+import { chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
+import { type AbiValue, feeVault, tokenVault } from '../../../engine/signing/ethereum/contract-calls.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { EarnRequest, EthereumEarnVaultDetailsResponse } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
-import type { EvmChain } from '../../../ports/chains.ts';
-import type { VaultRate } from '../../../ports/earn.ts';
-import { checksumAddress } from '../../../signing/ethereum/address.ts';
-import type { AbiValue } from '../../../signing/ethereum/contracts/contract-abi.ts';
-import { feeVault, tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import type { EvmChain, VaultRate } from '../../../ports/chains.ts';
+import type { OperationContext, PlanContext, Services } from '../../../ports/operation-context.ts';
 import { findToken, readChain, requireKnownChain } from '../../access/chains/chains.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
 import { WalletEntity, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../../crypto/canonical-json.ts';
+import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   CreateExternalFiatAccountRequest,
   ExternalFiatAccountData,
 } from '../../../generated/schemas.ts';
-import type { FiatRefusal } from '../../../ports/fiat-providers.ts';
+import type { FiatRefusal } from '../../../ports/fiat.ts';
 import {
   faultOfIban,
   isBic,

@@ -4,9 +4,13 @@ import type {
   ExternalFiatAccount,
   OrganizationExternalFiatAccount,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { FiatEnvironment, RegisteredBankAccount } from '../../../ports/fiat-providers.ts';
+import type { FiatEnvironment, RegisteredBankAccount } from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { lockForUpdate, lockName } from '../../../storage/locks.ts';
 import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
 import {

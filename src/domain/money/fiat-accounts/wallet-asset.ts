@@ -1,8 +1,8 @@
-import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
+import { assetNamed, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError } from '../../../errors.ts';
-import type { PlanContext } from '../../../operation-context.ts';
-import type { FiatProvider } from '../../../ports/fiat-providers.ts';
+import type { FiatProvider } from '../../../ports/fiat.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { FiatEntity } from '../fiat-customers/find-customer.ts';

@@ -1,13 +1,13 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { isUnavailable } from '../../../errors.ts';
-import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type {
-  CustomerSnapshot,
-  FiatEnvironment,
-  FiatHint,
-  FiatPlace,
-} from '../../../ports/fiat-providers.ts';
+import type { CustomerSnapshot, FiatEnvironment, FiatHint, FiatPlace } from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  type Services,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/organization.ts';
 import { getUser } from '../../access/user-records/find-user.ts';

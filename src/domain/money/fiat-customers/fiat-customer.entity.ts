@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { FiatEnvironment } from '../../../ports/fiat-providers.ts';
-import { jsonText } from '../../../storage/json-text.ts';
+import type { FiatEnvironment } from '../../../ports/fiat.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 
 /** The stored part of what a provider says about a customer: no links, which are secrets of the customer. */
 export interface StoredSnapshot {

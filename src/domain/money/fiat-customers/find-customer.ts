@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { ApiError, invalidField, isUnavailable } from '../../../errors.ts';
 import type { KYBStatusResponse, KYCStatusResponse, KyxTosResponse } from '../../../generated/schemas.ts';
-import type { PlanContext, Services } from '../../../operation-context.ts';
-import type { FiatEnvironment, FiatProvider } from '../../../ports/fiat-providers.ts';
+import type { FiatEnvironment, FiatProvider } from '../../../ports/fiat.ts';
+import type { PlanContext, Services } from '../../../ports/operation-context.ts';
 import { findOrganization, findOrganizationForUpdate } from '../../access/organizations/organization.ts';
 import { findUser, lockUser } from '../../access/user-records/find-user.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer, type StoredSnapshot } from './fiat-customer.entity.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../../crypto/canonical-json.ts';
+import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   InitiateOrganizationKybLinksRequest,
@@ -9,14 +9,13 @@ import type {
   SubmitOrganizationKybRequest,
   SubmitUserKycRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type {
-  CustomerSnapshot,
-  FiatProvider,
-  FiatRefusal,
-  Submission,
-} from '../../../ports/fiat-providers.ts';
+import type { CustomerSnapshot, FiatProvider, FiatRefusal, Submission } from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { findOrganization } from '../../access/organizations/organization.ts';

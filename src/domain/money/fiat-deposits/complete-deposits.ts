@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
-import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
-import { chainNamed } from '../../../assets/known-chains.ts';
-import type { OperationContext, Services } from '../../../operation-context.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
+import { assetNamed, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { chainNamed } from '../../../engine/assets/known-chains.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import type { OperationContext, Services } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,16 +1,21 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
-import { decimalText, readDecimal } from '../../../assets/decimal.ts';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
+import { decimalText, readDecimal } from '../../../engine/assets/decimal.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type {
   CreateFiatDepositAccountRequest,
   FiatDepositAccount,
   FiatDepositInstructions,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext, Services } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { FiatEnvironment, FiatPlace, VirtualAccount } from '../../../ports/fiat-providers.ts';
+import type { FiatEnvironment, FiatPlace, VirtualAccount } from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  type Services,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { depositInstructionsBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';

@@ -1,11 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperationContext } from '../../../operation-context.ts';
-import type {
-  FiatDepositPage,
-  FiatDepositReport,
-  FiatEnvironment,
-  FiatPlace,
-} from '../../../ports/fiat-providers.ts';
+import type { FiatDepositPage, FiatDepositReport, FiatEnvironment, FiatPlace } from '../../../ports/fiat.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';

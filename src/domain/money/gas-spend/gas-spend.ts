@@ -1,8 +1,8 @@
-import { add, type Decimal, decimalText, fromRaw, ZERO } from '../../../assets/decimal.ts';
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { add, type Decimal, decimalText, fromRaw, ZERO } from '../../../engine/assets/decimal.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import { invalidQuery } from '../../../errors.ts';
 import type { GasSpendResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/balances.ts';
 

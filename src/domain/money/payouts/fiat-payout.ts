@@ -1,16 +1,20 @@
-import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../../actions/payout-terms.ts';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { type PayoutTerms, payoutAction, readPayoutTerms } from '../../../engine/actions/payout-terms.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type {
   FiatEnvironment,
   FiatProvider,
   FiatRefusal,
   OpenedPayout,
   PayoutOrder,
-} from '../../../ports/fiat-providers.ts';
+} from '../../../ports/fiat.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

@@ -1,8 +1,8 @@
-import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { PlanContext } from '../../../operation-context.ts';
+import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
+import type { BatchCall } from '../../../engine/signing/ethereum/batch-executor.ts';
+import { encodeTokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
-import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { openStatuses } from '../transactions/transaction.entity.ts';
 import { callChain } from './call-chain.ts';

@@ -1,10 +1,10 @@
-import { FeeAboveCeilingError } from '../../../actions/filled-fees.ts';
-import { NotComparableError } from '../../../authorization/requested/building-settings.ts';
+import { FeeAboveCeilingError } from '../../../engine/actions/filled-fees.ts';
+import { NotComparableError } from '../../../engine/authorization/requested/built-part.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import type { SigningMethod, SigningMethods } from '../../../engine/signing/sign-with-key.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import type { SigningMethod, SigningMethods } from '../../../signing/sign-with-key.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import {

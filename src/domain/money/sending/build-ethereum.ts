@@ -1,15 +1,14 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { withoutSuffix } from '../../../actions/account-calls.ts';
-import { transactionUnits } from '../../../actions/decode-action.ts';
-import { unfoldBatches } from '../../../actions/unfold-batches.ts';
-import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
+import { unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
+import { transactionUnits } from '../../../engine/actions/decode-action.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
+import { decodeEthereumTransaction } from '../../../engine/signing/ethereum/decode-transaction.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../signing/ethereum/sign-transaction.ts';
-import { parseQuantity } from '../../../signing/fields.ts';
+} from '../../../engine/signing/ethereum/sign-transaction.ts';
+import { parseQuantity } from '../../../engine/signing/fields.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction, SignedBytes, SigningKey } from './broadcast.ts';
 import { authorizationsOf, holdNonces } from './nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';

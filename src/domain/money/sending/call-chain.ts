@@ -1,6 +1,6 @@
 import { ApiError, disagreementOf, invalidField } from '../../../errors.ts';
-import type { Services } from '../../../operation-context.ts';
 import type { AnyChain, BroadcastRefusal } from '../../../ports/chains.ts';
+import type { Services } from '../../../ports/operation-context.ts';
 
 type ChainKind = AnyChain['kind'];
 

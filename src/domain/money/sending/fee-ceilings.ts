@@ -3,7 +3,7 @@ import {
   feeExcess,
   type OperationFees,
   operationFeeExcess,
-} from '../../../actions/filled-fees.ts';
+} from '../../../engine/actions/filled-fees.ts';
 import { ApiError } from '../../../errors.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 

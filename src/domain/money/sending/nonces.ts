@@ -1,8 +1,8 @@
+import { recoverAuthority } from '../../../engine/signing/ethereum/recover-sender.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
 import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { EvmAuthorization, EvmChain } from '../../../ports/chains.ts';
-import { checksumAddress } from '../../../signing/ethereum/address.ts';
-import { recoverAuthority } from '../../../signing/ethereum/recover-sender.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { type HeldAuthorization, REQUEST_LEASE_MS } from '../transactions/record-transaction.ts';

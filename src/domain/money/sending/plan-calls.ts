@@ -1,14 +1,14 @@
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
-import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import { ApiError } from '../../../errors.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import type { EvmChain } from '../../../ports/chains.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
+import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   type BatchCall,
   encodeBatch,
-} from '../../../signing/ethereum/batch-executor.ts';
-import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
+} from '../../../engine/signing/ethereum/batch-executor.ts';
+import type { EthereumTransaction } from '../../../engine/signing/ethereum/sign-transaction.ts';
+import { ApiError } from '../../../errors.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import type { BuildTransaction } from './broadcast.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';

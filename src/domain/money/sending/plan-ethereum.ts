@@ -1,11 +1,16 @@
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
+import type { EthereumTransaction } from '../../../engine/signing/ethereum/sign-transaction.ts';
+import { wordHex } from '../../../engine/signing/ethereum/transaction.ts';
+import {
+  parseEvmAddress,
+  parseHexBytes,
+  parseQuantity,
+  parseSafeInteger,
+} from '../../../engine/signing/fields.ts';
 import { type ApiError, invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../../ports/chains.ts';
-import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
-import { wordHex } from '../../../signing/ethereum/transaction.ts';
-import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 

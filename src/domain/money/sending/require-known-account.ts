@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { acceptAccounts } from '../../base/restores/restores.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';

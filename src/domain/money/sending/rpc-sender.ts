@@ -1,5 +1,5 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuiltTransaction, SendOptions, SentTransaction } from './broadcast.ts';
 

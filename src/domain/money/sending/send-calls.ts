@@ -1,17 +1,16 @@
-import { batchUnits } from '../../../actions/account-calls.ts';
-import { unfoldBatches } from '../../../actions/unfold-batches.ts';
-import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { EvmChain } from '../../../ports/chains.ts';
+import { batchUnits, unfoldBatches } from '../../../engine/actions/account-calls.ts';
+import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   encodeBatch,
   encodeSupportsBatches,
-} from '../../../signing/ethereum/batch-executor.ts';
-import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
-import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
+} from '../../../engine/signing/ethereum/batch-executor.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../../engine/signing/ethereum/simple-account.ts';
+import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../engine/signing/fields.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { signEthereum } from './build-ethereum.ts';
 import { callChain, requireChain } from './call-chain.ts';

@@ -1,22 +1,24 @@
-import { operationUnits, withoutSuffix } from '../../../actions/account-calls.ts';
-import { operationFee } from '../../../actions/filled-fees.ts';
-import { unfoldBatches } from '../../../actions/unfold-batches.ts';
-import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
+import { operationUnits, unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
+import { operationFee } from '../../../engine/actions/filled-fees.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   type BatchCall,
   encodeBatch,
-} from '../../../signing/ethereum/batch-executor.ts';
-import { encodeAccountCalls, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
+} from '../../../engine/signing/ethereum/batch-executor.ts';
+import {
+  encodeAccountCalls,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../engine/signing/ethereum/simple-account.ts';
 import {
   encodeSponsoredOperation,
   sponsoredOperationParams,
-} from '../../../signing/ethereum/sponsored-operation.ts';
-import { hashUserOperation } from '../../../signing/ethereum/user-operation.ts';
+} from '../../../engine/signing/ethereum/sponsored-operation.ts';
+import { hashUserOperation } from '../../../engine/signing/ethereum/user-operation.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
+import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { requireOperationBelow, requirePricesBelow } from './fee-ceilings.ts';

@@ -1,12 +1,12 @@
-import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
-import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../crypto/encoding.ts';
+import { decodeSolanaUnits } from '../../../engine/actions/decode-solana-units.ts';
+import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../engine/crypto/encoding.ts';
+import { InvalidSolanaTransactionError } from '../../../engine/signing/signing-errors.ts';
+import { parseSolanaWire } from '../../../engine/signing/solana/signer.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../../engine/signing/solana/wire.ts';
+import { withFeePayer, withSignature } from '../../../engine/signing/solana/with-fee-payer.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { SolanaChain } from '../../../ports/chains.ts';
-import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
-import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
-import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 

@@ -1,12 +1,12 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
-import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { decodeTronUnits } from '../../../engine/actions/decode-raw-bytes.ts';
+import { bytesToHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
+import { encodeTronRawData, type TronRawData } from '../../../engine/signing/tron/raw-data.ts';
+import { tronAddressText } from '../../../engine/signing/tron/signer.ts';
 import { invalidField } from '../../../errors.ts';
 import type { TronRawDataForSend } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { TronChain } from '../../../ports/chains.ts';
-import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
-import { tronAddressText } from '../../../signing/tron/signer.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 

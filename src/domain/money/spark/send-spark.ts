@@ -1,4 +1,7 @@
-import { decodeRpcAction } from '../../../actions/decode-action.ts';
+import { decodeRpcAction } from '../../../engine/actions/decode-action.ts';
+import { isLayer1Address } from '../../../engine/signing/layer-1-address.ts';
+import { readSparkAddress, readTokenIdentifier, sparkAddress } from '../../../engine/signing/spark.ts';
+import { encodeSparkOperation, type SparkOperation } from '../../../engine/signing/spark-operation.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   SparkCoopExitRequest,
@@ -7,11 +10,8 @@ import type {
   SparkTransfer,
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { SparkInvoice } from '../../../ports/spark-operators.ts';
-import { isLayer1Address } from '../../../signing/layer-1-address.ts';
-import { readSparkAddress, readTokenIdentifier, sparkAddress } from '../../../signing/spark.ts';
-import { encodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { SparkInvoice } from '../../../ports/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';

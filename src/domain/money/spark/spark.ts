@@ -1,4 +1,12 @@
 import assert from 'node:assert/strict';
+import { isLayer1Address } from '../../../engine/signing/layer-1-address.ts';
+import {
+  isIdentityKey,
+  readTokenIdentifier,
+  type SparkNetworkName,
+  sparkAddress,
+  sparkDepositAddress,
+} from '../../../engine/signing/spark.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   SparkBalance,
@@ -9,17 +17,9 @@ import type {
   SparkLightningReceiveRequest,
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { PlainChain } from '../../../ports/chains.ts';
-import type { SparkDepositQuote, SparkOperators } from '../../../ports/spark-operators.ts';
-import { isLayer1Address } from '../../../signing/layer-1-address.ts';
-import {
-  isIdentityKey,
-  readTokenIdentifier,
-  type SparkNetworkName,
-  sparkAddress,
-  sparkDepositAddress,
-} from '../../../signing/spark.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { SparkDepositQuote, SparkOperators } from '../../../ports/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { callChain } from '../sending/call-chain.ts';
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
+import type { BatchCall } from '../../../engine/signing/ethereum/batch-executor.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
-import type { EvmChain } from '../../../ports/chains.ts';
-import type { SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/swap-routes.ts';
-import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
+import type { EvmChain, SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/chains.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import { findToken } from '../../access/chains/chains.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { approvalsFor } from '../sending/approve-exactly.ts';

@@ -4,15 +4,19 @@ import {
   type SwapBody,
   type SwapTerms,
   swapAction,
-} from '../../../actions/swap-terms.ts';
+} from '../../../engine/actions/swap-terms.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   ExecuteWalletSwapRequest,
   QuoteWalletSwapRequest,
   SwapQuoteResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
 import { authorizeUse, signersOf } from '../../wallets/wallet-uses/use-wallet.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { Transaction } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

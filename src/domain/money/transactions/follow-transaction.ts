@@ -1,5 +1,5 @@
-import type { OperationContext } from '../../../operation-context.ts';
 import type { AnyChain, ChainStatus, Inclusion } from '../../../ports/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { noteChange, recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import type { DueTransaction } from './claim-transactions.ts';

@@ -1,6 +1,6 @@
-import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
-import type { ActionUnit } from '../../../policy/action.ts';
-import { tronAddressText } from '../../../signing/tron/signer.ts';
+import { bytesToHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
+import type { ActionUnit } from '../../../engine/policy/action.ts';
+import { tronAddressText } from '../../../engine/signing/tron/signer.ts';
 
 /** A transfer of one asset from a wallet to one receiver. */
 export interface PlainTransfer {

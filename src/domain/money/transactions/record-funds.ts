@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { TransferPage, WatchedAddresses } from '../../../ports/chain-transfers.ts';
-import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
+import { readSparkAddress, sparkAddress } from '../../../engine/signing/spark.ts';
+import type { TransferPage, WatchedAddresses } from '../../../ports/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';

@@ -1,8 +1,8 @@
-import { decimalText } from '../../../assets/decimal.ts';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
+import { decimalText } from '../../../engine/assets/decimal.ts';
+import { decodeSponsoredOperation } from '../../../engine/signing/ethereum/sponsored-operation.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
-import { decodeSponsoredOperation } from '../../../signing/ethereum/sponsored-operation.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { noteTransaction, recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { costInUsd } from '../gas-spend/gas-spend.ts';

@@ -1,17 +1,15 @@
-import { readChainAddress } from '../../../assets/chain-address.ts';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
-import { assetNamed, type KnownAsset } from '../../../assets/known-assets.ts';
-import type { KnownChain } from '../../../assets/known-chains.ts';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { normalizeAddress, readChainAddress } from '../../../engine/assets/addresses.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
+import { assetNamed, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import type { KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidQuery } from '../../../errors.ts';
 import type {
   TransactionDetail,
   WalletTransaction,
   WalletTransactionListResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
-import type { AnyChain } from '../../../ports/chains.ts';
+import type { AnyChain, ChainTransfer } from '../../../ports/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findToken, readChain, requireKnownChain } from '../../access/chains/chains.ts';
 import type { Tables } from '../../tables.ts';
 import { requireWalletChain } from '../../wallets/balances/balances.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
 import type { WalletActionStatus, WalletActionType } from '../../../generated/schemas.ts';
-import type { MovementPattern } from '../../../ports/swap-routes.ts';
+import type { MovementPattern } from '../../../ports/chains.ts';
 import { deliveryOf, gasPaid, movedIn, relayerFeeIn } from './outcomes.ts';
 import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts';
 import type { WalletActionType } from '../../../generated/schemas.ts';
-import type { OperationContext, Services } from '../../../operation-context.ts';
-import type { FiatEnvironment, FiatPayout, FiatProviders } from '../../../ports/fiat-providers.ts';
+import type { FiatEnvironment, FiatPayout, FiatProviders } from '../../../ports/fiat.ts';
+import type { OperationContext, Services } from '../../../ports/operation-context.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { type BuildTransaction, type BuiltTransaction, sendInOrder } from '../sending/broadcast.ts';
 import type { DueExternalStep, ExternalProgress, StepSystem } from './due-steps.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { decimalText, readDecimal, ZERO } from '../../../assets/decimal.ts';
-import type { Services } from '../../../operation-context.ts';
+import { decimalText, readDecimal, ZERO } from '../../../engine/assets/decimal.ts';
+import type { Services } from '../../../ports/operation-context.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,5 +1,5 @@
-import { decimalText, fromRaw } from '../../../assets/decimal.ts';
-import { chainOfCaip2, type KnownChain } from '../../../assets/known-chains.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
+import { chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import type { FeeLineItem, Gas } from '../../../generated/schemas.ts';
 import type { ProviderFee } from './action-types.ts';
 import type { StoredStep } from './wallet-action-steps.ts';

@@ -1,10 +1,10 @@
-import type { TransferTerms } from '../../../actions/transfer-terms.ts';
-import { type Decimal, decimalText, fromRaw, toRaw } from '../../../assets/decimal.ts';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
+import type { TransferTerms } from '../../../engine/actions/transfer-terms.ts';
+import { type Decimal, decimalText, fromRaw, toRaw } from '../../../engine/assets/decimal.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 /** An exchange quote with its assets. */

@@ -1,11 +1,11 @@
-import { ethereumTransfer, transferCall, tronTransfer } from '../../../actions/build-transfer.ts';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
-import { bytesToBase64 } from '../../../crypto/encoding.ts';
+import { ethereumTransfer, transferCall, tronTransfer } from '../../../engine/actions/build-transfer.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { bytesToBase64 } from '../../../engine/crypto/encoding.ts';
+import { encodeSolanaTransfer, type TokenMint } from '../../../engine/signing/solana/encode-transfer.ts';
+import { encodeTronRawData } from '../../../engine/signing/tron/raw-data.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
-import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
 import { callChain, requireChain } from '../sending/call-chain.ts';

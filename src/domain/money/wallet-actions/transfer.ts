@@ -4,9 +4,10 @@ import {
   readTransferTerms,
   type TransferTerms,
   transferAction,
-} from '../../../actions/transfer-terms.ts';
-import { type Decimal, decimalText, fromRaw } from '../../../assets/decimal.ts';
-import type { KnownAsset } from '../../../assets/known-assets.ts';
+} from '../../../engine/actions/transfer-terms.ts';
+import { type Decimal, decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
+import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   Gas,
@@ -14,10 +15,13 @@ import type {
   TransferQuoteResponse,
   TransferRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { findToken } from '../../access/chains/chains.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';

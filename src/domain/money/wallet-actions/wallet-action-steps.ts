@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { ENTRY_POINT_VERSION } from '../../../engine/signing/ethereum/simple-account.ts';
 import type { FailureReason, WalletActionStatus, WalletActionStep } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { ENTRY_POINT_VERSION } from '../../../signing/ethereum/simple-account.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import {
   type TransactionRow,

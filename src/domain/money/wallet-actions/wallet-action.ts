@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { expiredKeys } from '../../../authorization/diagnose-signatures.ts';
-import { quorumKeys } from '../../../authorization/quorum.ts';
-import { verifySignatures } from '../../../authorization/request-signatures.ts';
+import { expiredKeys } from '../../../engine/authorization/diagnose-signatures.ts';
+import { quorumKeys } from '../../../engine/authorization/quorum.ts';
+import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Planned } from '../../../planned.ts';
+import type { OperationContext, Planned } from '../../../ports/operation-context.ts';
 import type { Member } from '../../access/key-quorums/find-key-quorum.ts';
 import { lockKeyQuorumsForShare } from '../../access/key-quorums/key-quorum.ts';
 import {

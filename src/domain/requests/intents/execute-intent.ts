@@ -4,8 +4,12 @@ import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult, IntentResponse } from '../../../generated/schemas.ts';
-import type { AfterCommitWork, Agreement, OperationContext } from '../../../operation-context.ts';
-import type { Planned } from '../../../planned.ts';
+import type {
+  AfterCommitWork,
+  Agreement,
+  OperationContext,
+  Planned,
+} from '../../../ports/operation-context.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { type EligibleParty, nothingNoted } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Updateable } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { IntentStatus } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';

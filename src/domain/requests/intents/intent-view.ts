@@ -1,5 +1,9 @@
-import { countAgreement, countsInAgreement, type LoadedQuorum } from '../../../authorization/quorum.ts';
-import type { SignedPayload } from '../../../authorization/signed-evidence.ts';
+import {
+  countAgreement,
+  countsInAgreement,
+  type LoadedQuorum,
+} from '../../../engine/authorization/quorum.ts';
+import type { SignedPayload } from '../../../engine/authorization/signed-evidence.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type {
   ConditionSet,
@@ -13,7 +17,7 @@ import type {
   PolicyRuleResponse,
   Wallet,
 } from '../../../generated/schemas.ts';
-import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import type { Agreement, OperationContext } from '../../../ports/operation-context.ts';
 import { conditionSetView, listConditionSetsOfIds } from '../../access/condition-sets/condition-set.ts';
 import { keyQuorumView, listKeyQuorumsOfIds, type Member } from '../../access/key-quorums/find-key-quorum.ts';
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';

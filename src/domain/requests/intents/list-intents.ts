@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import { invalidQuery } from '../../../errors.ts';
 import type { IntentResponse, IntentStatus, IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { listKeyQuorumsOfIds, type Member, membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';

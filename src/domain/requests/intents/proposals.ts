@@ -1,3 +1,4 @@
+import type { ChainType } from '../../../engine/signing/chains.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { OperationId, Operations } from '../../../generated/operations.ts';
 import { requestValidators } from '../../../generated/request-validators.js';
@@ -7,9 +8,7 @@ import type {
   PolicyRuleRequest,
   TransferActionResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import type { Planned } from '../../../planned.ts';
-import type { ChainType } from '../../../signing/chains.ts';
+import type { OperationContext, PlanContext, Planned } from '../../../ports/operation-context.ts';
 import type { StoredConditionSet } from '../../access/condition-sets/condition-set.entity.ts';
 import { findConditionSetForUpdate } from '../../access/condition-sets/condition-set.ts';
 import {

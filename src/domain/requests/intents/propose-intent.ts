@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { requireAnyExpiry } from '../../base/safeguards/safeguards.ts';

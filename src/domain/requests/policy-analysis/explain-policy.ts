@@ -1,9 +1,15 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { decodeRpcAction } from '../../../actions/decode-action.ts';
-import { decodeRawSignAction } from '../../../actions/decode-raw-bytes.ts';
-import { exportAction } from '../../../actions/export-action.ts';
-import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
-import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import { callingAccount, unfoldBatches } from '../../../engine/actions/account-calls.ts';
+import { decodeRpcAction, exportAction } from '../../../engine/actions/decode-action.ts';
+import { decodeRawSignAction } from '../../../engine/actions/decode-raw-bytes.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../engine/policy/compile.ts';
+import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engine/policy/evaluate.ts';
+import { strictly } from '../../../engine/policy/strict.ts';
+import { traceLength } from '../../../engine/policy/trace-length.ts';
+import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
+import type { RawSignParams } from '../../../engine/signing/raw-sign.ts';
+import { ApiError, invalidField, notFound, relocateIssues } from '../../../errors.ts';
 import type {
   CreatePolicyRequest,
   ExportWalletRequest,
@@ -11,15 +17,7 @@ import type {
   TransferRequest,
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
-import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../policy/evaluate.ts';
-import { strictly } from '../../../policy/strict.ts';
-import { traceLength } from '../../../policy/trace-length.ts';
-import { relocateIssues } from '../../../relocate-issues.ts';
-import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
-import type { RawSignParams } from '../../../signing/raw-sign.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
 import type { App } from '../../access/apps/app.entity.ts';
 import { findApp, listApps } from '../../access/apps/find-app.ts';

@@ -1,13 +1,16 @@
-import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { contractAbi } from '../../../signing/ethereum/contracts/contract-abi.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { contractAbi } from '../../../engine/signing/ethereum/contract-calls.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../signing/ethereum/sign-transaction.ts';
-import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
-import { hashUserOperation, type UserOperationParams } from '../../../signing/ethereum/user-operation.ts';
-import { encodeAccountCall } from '../../../signing/ethereum/user-operation-calls.ts';
+} from '../../../engine/signing/ethereum/sign-transaction.ts';
+import { encodeTokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
+import {
+  hashUserOperation,
+  type UserOperationParams,
+} from '../../../engine/signing/ethereum/user-operation.ts';
+import { encodeAccountCall } from '../../../engine/signing/ethereum/user-operation-calls.ts';
 import { hashRequest, rpc, type TriedRequest } from './lint-requests.ts';
 
 /** An address that no rule names, and the wallet's if it is unknown. */

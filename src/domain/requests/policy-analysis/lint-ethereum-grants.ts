@@ -1,6 +1,6 @@
-import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { contractAbi } from '../../../signing/ethereum/contracts/contract-abi.ts';
+import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { contractAbi } from '../../../engine/signing/ethereum/contract-calls.ts';
 import {
   callRequests,
   type EthereumCall,

@@ -1,10 +1,10 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, concatBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { smartAccountTypes } from '../../../policy/strict.ts';
-import { encodeAuthorization } from '../../../signing/ethereum/authorization.ts';
-import { hashPersonalMessage } from '../../../signing/ethereum/personal-sign.ts';
-import { hashTypedData, type TypedData } from '../../../signing/ethereum/typed-data.ts';
+import { bytesTo0xHex, concatBytes, utf8ToBytes } from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { smartAccountTypes } from '../../../engine/policy/strict.ts';
+import { encodeAuthorization } from '../../../engine/signing/ethereum/authorization.ts';
+import { hashPersonalMessage } from '../../../engine/signing/ethereum/personal-sign.ts';
+import { hashTypedData, type TypedData } from '../../../engine/signing/ethereum/typed-data.ts';
 import { hashRequests, isEvmAddress, STRANGER } from './lint-ethereum-calls.ts';
 import { bytesRequest, distinct, type Effect, namedValues, rpc, type TriedRequest } from './lint-requests.ts';
 

@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { decimalText } from '../../../assets/decimal.ts';
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { decimalText } from '../../../engine/assets/decimal.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import {
   callRequests,
   disguisedOperations,

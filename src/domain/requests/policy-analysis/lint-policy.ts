@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
+import { loadOnce } from '../../../engine/load-once.ts';
+import { type CompiledPolicy, compileRule } from '../../../engine/policy/compile.ts';
+import { ruleMethodsOf } from '../../../engine/policy/methods.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { type ChainType, chains } from '../../../engine/signing/chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
-import { loadOnce } from '../../../load-once.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { type CompiledPolicy, compileRule } from '../../../policy/compile.ts';
-import { ruleMethodsOf } from '../../../policy/methods.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { type ChainType, chains } from '../../../signing/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { decide, loadPolicy } from '../../access/policies/enforce-policies.ts';
 import { findPolicy } from '../../access/policies/find-policy.ts';

@@ -1,5 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { canonicalJson } from '../../../crypto/canonical-json.ts';
+import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
 import {
   bytesTo0xHex,
   bytesToBase64,
@@ -7,9 +7,9 @@ import {
   hexToBytes,
   littleEndian,
   utf8ToBytes,
-} from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { bytesField, int64Field } from '../../../signing/tron/protobuf.ts';
+} from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts';
 
 /** A request to try under a policy. */
 export interface TriedRequest {

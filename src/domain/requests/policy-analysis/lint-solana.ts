@@ -1,4 +1,4 @@
-import { decimalText } from '../../../assets/decimal.ts';
+import { decimalText } from '../../../engine/assets/decimal.ts';
 import {
   base58ToBytes,
   bytesToBase58,
@@ -6,14 +6,14 @@ import {
   concatBytes,
   littleEndian,
   utf8ToBytes,
-} from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../signing/solana/associated-token.ts';
+} from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../engine/signing/solana/associated-token.ts';
 import {
   encodeSolanaInstructions,
   encodeSolanaTransfer,
   type Instruction,
-} from '../../../signing/solana/encode-transfer.ts';
+} from '../../../engine/signing/solana/encode-transfer.ts';
 import {
   boundaryNumbers,
   distinct,

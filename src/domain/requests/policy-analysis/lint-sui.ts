@@ -1,5 +1,5 @@
 import { blake2b } from '@noble/hashes/blake2.js';
-import { concatBytes, hexToBytes, littleEndian } from '../../../crypto/encoding.ts';
+import { concatBytes, hexToBytes, littleEndian } from '../../../engine/crypto/encoding.ts';
 import {
   boundaryNumbers,
   bytesRequest,

@@ -1,10 +1,14 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { decimalText } from '../../../assets/decimal.ts';
-import { concatBytes, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
-import type { ConditionInput } from '../../../policy/source.ts';
-import { parseTronAddress, tronAddressText } from '../../../policy/values.ts';
-import { bytesField, int64Field } from '../../../signing/tron/protobuf.ts';
-import { encodeTronRawData, type TronContract, tronContractTypes } from '../../../signing/tron/raw-data.ts';
+import { decimalText } from '../../../engine/assets/decimal.ts';
+import { concatBytes, hexToBytes, utf8ToBytes } from '../../../engine/crypto/encoding.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { parseTronAddress, tronAddressText } from '../../../engine/policy/values.ts';
+import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts';
+import {
+  encodeTronRawData,
+  type TronContract,
+  tronContractTypes,
+} from '../../../engine/signing/tron/raw-data.ts';
 import { tokenFunctions } from './lint-ethereum-calls.ts';
 import {
   boundaryNumbers,

@@ -1,5 +1,5 @@
-import type { ConditionInput } from '../../../policy/source.ts';
-import { encodeXrplTransaction, type XrplTransaction } from '../../../signing/xrpl/transaction.ts';
+import type { ConditionInput } from '../../../engine/policy/source.ts';
+import { encodeXrplTransaction, type XrplTransaction } from '../../../engine/signing/xrpl/transaction.ts';
 import {
   boundaryNumbers,
   distinct,

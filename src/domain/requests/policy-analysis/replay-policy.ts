@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import type { CompiledPolicy } from '../../../engine/policy/compile.ts';
+import { decisionOf } from '../../../engine/policy/evaluate.ts';
+import { exceedsComparisonLimit } from '../../../engine/policy/work.ts';
+import type { ChainType } from '../../../engine/signing/chains.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import type { CompiledPolicy } from '../../../policy/compile.ts';
-import { decisionOf } from '../../../policy/evaluate.ts';
-import { exceedsComparisonLimit } from '../../../policy/work.ts';
-import type { ChainType } from '../../../signing/chains.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import {
   LONGEST_WINDOW_MS,
   type ReplayedTotals,

@@ -1,10 +1,10 @@
-import { exportAction } from '../../../actions/export-action.ts';
-import { HpkeError } from '../../../crypto/hpke.ts';
-import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
+import { exportAction } from '../../../engine/actions/decode-action.ts';
+import { HpkeError } from '../../../engine/crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../../engine/crypto/p256.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { HpkeMessage } from '../../../ports/key-vault.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { endAttachments } from '../../access/automations/automation.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
-import { ApiError, invalidField } from '../../../errors.ts';
-import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
 import {
   type LightAccountFactory,
   lightAccountAddress,
   type VerifyingAccount,
-} from '../../../signing/ethereum/light-account.ts';
-import { parseQuantity } from '../../../signing/fields.ts';
+} from '../../../engine/signing/ethereum/light-account.ts';
+import { parseQuantity } from '../../../engine/signing/fields.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { WalletRpcRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { findSmartAccountFactory } from '../../access/apps/setting-parsers.ts';
 import { findUserByAccount } from '../../access/user-records/find-user.ts';
 import { callChain, requireChain } from '../../money/sending/call-chain.ts';

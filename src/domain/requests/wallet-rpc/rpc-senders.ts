@@ -1,7 +1,7 @@
-import { bytesToBase64 } from '../../../crypto/encoding.ts';
+import { bytesToBase64 } from '../../../engine/crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../operation-context.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
 import {

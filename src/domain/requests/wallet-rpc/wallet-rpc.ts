@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
-import { withoutSuffix } from '../../../actions/account-calls.ts';
-import { decodeRpcAction, transactionUnits } from '../../../actions/decode-action.ts';
-import { decodeRawSignAction, decodeTronUnits } from '../../../actions/decode-raw-bytes.ts';
-import { decodeSolanaUnits } from '../../../actions/decode-solana-units.ts';
-import { callingAccount, unfoldBatches } from '../../../actions/unfold-batches.ts';
+import { callingAccount, unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
+import { decodeRpcAction, transactionUnits } from '../../../engine/actions/decode-action.ts';
+import { decodeRawSignAction, decodeTronUnits } from '../../../engine/actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../../engine/actions/decode-solana-units.ts';
+import type { ActionUnit, PolicyAction } from '../../../engine/policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
+import { decodeBatch, encodeBatch } from '../../../engine/signing/ethereum/batch-executor.ts';
+import { decodeEthereumTransaction } from '../../../engine/signing/ethereum/decode-transaction.ts';
+import { wrapForDeployment } from '../../../engine/signing/ethereum/light-account.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../../../engine/signing/ethereum/sign-transaction.ts';
+import { isOfflineMethod, type OfflineMethod } from '../../../engine/signing/offline-rpc.ts';
+import type { RawSignParams } from '../../../engine/signing/raw-sign.ts';
+import { encodeTronRawData, type TronRawData } from '../../../engine/signing/tron/raw-data.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   RawSignRequest,
@@ -12,20 +23,7 @@ import type {
   WalletRpcRequest,
   WalletRpcResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
-import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
-import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
-import { decodeBatch, encodeBatch } from '../../../signing/ethereum/batch-executor.ts';
-import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
-import { wrapForDeployment } from '../../../signing/ethereum/light-account.ts';
-import {
-  type EthereumTransaction,
-  prepareEthereumTransaction,
-} from '../../../signing/ethereum/sign-transaction.ts';
-import { isOfflineMethod, type OfflineMethod } from '../../../signing/offline-rpc.ts';
-import type { RawSignParams } from '../../../signing/raw-sign.ts';
-import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
+import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { asSigningRefusal } from '../../base/actions/action-refusals.ts';
 import { sendBuilt } from '../../money/sending/broadcast.ts';
 import { withSuffix } from '../../money/sending/plan-ethereum.ts';

@@ -1,6 +1,6 @@
-import { add, type Decimal, decimalText, fromRaw, ZERO } from '../../../assets/decimal.ts';
-import { assetsOf, type KnownAsset } from '../../../assets/known-assets.ts';
-import { type KnownChain, knownChains } from '../../../assets/known-chains.ts';
+import { add, type Decimal, decimalText, fromRaw, ZERO } from '../../../engine/assets/decimal.ts';
+import { assetsOf, type KnownAsset } from '../../../engine/assets/known-assets.ts';
+import { type KnownChain, knownChains } from '../../../engine/assets/known-chains.ts';
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   AccountBalanceResponse,
@@ -12,10 +12,10 @@ import type {
   FirstClassChainType,
   UpdateAccountRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { containsText } from '../../../storage/contains-text.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
+import { containsText } from '../../../storage/sql-functions.ts';
 import {
   askBalances,
   type BalanceQuestion,

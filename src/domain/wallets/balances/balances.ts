@@ -1,4 +1,4 @@
-import { readChainAddress } from '../../../assets/chain-address.ts';
+import { readChainAddress } from '../../../engine/assets/addresses.ts';
 import {
   type Decimal,
   decimalText,
@@ -9,12 +9,12 @@ import {
   readDecimal,
   round,
   ZERO,
-} from '../../../assets/decimal.ts';
-import { assetNamed, type KnownAsset, parseToken } from '../../../assets/known-assets.ts';
-import { chainNamed, type KnownChain } from '../../../assets/known-chains.ts';
+} from '../../../engine/assets/decimal.ts';
+import { assetNamed, type KnownAsset, parseToken } from '../../../engine/assets/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidQuery } from '../../../errors.ts';
 import type { WalletAssetBalance, WalletBalanceResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findToken, readChain, requireKnownChain } from '../../access/chains/chains.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
 import type { WalletRow } from '../wallets/wallet.entity.ts';

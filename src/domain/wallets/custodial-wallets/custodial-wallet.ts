@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chainNamed } from '../../../assets/known-chains.ts';
+import { chainNamed } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   CreateCustodialWalletRequest,
@@ -7,7 +7,7 @@ import type {
   CustodialWalletChain,
   CustodialWalletChainType,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { checkWalletFields, insertWalletRow, newWalletRow } from '../wallets/create-wallet.ts';
 import type { WalletRow } from '../wallets/wallet.entity.ts';

@@ -6,8 +6,8 @@ import type {
   DeviceVerifyAction,
   VerifyOauthDeviceRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Entropy } from '../../../ports/runtime.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate, lockName, lockNames } from '../../../storage/locks.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';

@@ -1,6 +1,6 @@
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { ExchangeOauthTokenRequest, OAuthTokenSuccessResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { OauthGrantEntity } from '../tokens/session.entity.ts';

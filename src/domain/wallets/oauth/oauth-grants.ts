@@ -4,7 +4,7 @@ import type {
   OAuthMetadata,
   OAuthTokenSuccessResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, RequestProof } from '../../../operation-context.ts';
+import type { OperationContext, RequestProof } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';

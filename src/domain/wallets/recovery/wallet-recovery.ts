@@ -1,11 +1,10 @@
-import { ApiError, invalidField } from '../../../errors.ts';
+import { ApiError, invalidField, relocateIssues } from '../../../errors.ts';
 import type {
   CreateWalletsWithRecoveryRequest,
   CreateWalletsWithRecoveryResponse,
   LinkedAccountInput,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { relocateIssues } from '../../../relocate-issues.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { createKeyQuorum } from '../../access/key-quorums/key-quorum.ts';

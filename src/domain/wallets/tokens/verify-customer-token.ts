@@ -1,8 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
-import { userIdIn } from '../../../authorization/user-vouchers.ts';
+import { userIdIn } from '../../../engine/authorization/user-vouchers.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { AppSettings } from '../../access/apps/app.entity.ts';
 import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
 

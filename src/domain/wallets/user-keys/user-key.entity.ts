@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { jsonText } from '../../../storage/json-text.ts';
+import { jsonText } from '../../../storage/sql-functions.ts';
 
 /** The public key of a time-bound user key. The private key is never stored. */
 export const UserKeyEntity = defineEntity({

@@ -1,6 +1,6 @@
-import type { Voucher, VoucherContent } from '../../../authorization/user-vouchers.ts';
-import { HpkeError } from '../../../crypto/hpke.ts';
-import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
+import type { Voucher, VoucherContent } from '../../../engine/authorization/user-vouchers.ts';
+import { HpkeError } from '../../../engine/crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../../engine/crypto/p256.ts';
 import { invalidField, notFound } from '../../../errors.ts';
 import type {
   AuthenticateWalletIntentsRequest,
@@ -9,9 +9,13 @@ import type {
   WalletAuthenticateIntentsResponse,
   WalletAuthenticateWithJwtResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { NewUserKey as DrawnKey, UserLogin } from '../../../ports/key-vault.ts';
+import {
+  type OperationContext,
+  type PlanContext,
+  type Planned,
+  unwrapPlan,
+} from '../../../ports/operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { findVoucherKey } from '../../access/key-quorums/voucher-keys.ts';

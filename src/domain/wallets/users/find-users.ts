@@ -1,7 +1,7 @@
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
-import { olderThan } from '../../../storage/keyset-cursor.ts';
+import { olderThan } from '../../../storage/find-page.ts';
 import {
   findUser,
   getUser,

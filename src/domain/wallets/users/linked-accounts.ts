@@ -1,8 +1,8 @@
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { LinkedAccountInput, UnlinkUserAccountRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { Safeguards } from '../../../ports/safeguards.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Safeguards } from '../../../ports/requests.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';

@@ -1,5 +1,5 @@
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
 import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user.entity.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { invalidField } from '../../../errors.ts';
 import type { CustomMetadata, LinkedAccount, User, WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import {
   findUserForUpdate,
   type StoredUser as StoredUserOfFindUser,

@@ -1,9 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { invalidField } from '../../../errors.ts';
+import { lightAccountAddress } from '../../../engine/signing/ethereum/light-account.ts';
+import { invalidField, relocateIssues } from '../../../errors.ts';
 import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { relocateIssues } from '../../../relocate-issues.ts';
-import { lightAccountAddress } from '../../../signing/ethereum/light-account.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findSmartAccountFactory } from '../../access/apps/setting-parsers.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';

@@ -7,7 +7,7 @@ import type {
   UserBatchCreateResult,
   WalletCreationInput,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { UserRow } from '../../access/user-records/user.entity.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type QuorumRecord, quorumReference } from '../../../authorization/quorum-records.ts';
-import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import { type QuorumRecord, quorumReference } from '../../../engine/authorization/quorum-records.ts';
+import type { WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import { findRecordedOwner, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import type { Tables } from '../../tables.ts';

@@ -4,19 +4,19 @@ import {
   baseOfUser,
   type QuorumRecord,
   quorumReference,
-} from '../../../authorization/quorum-records.ts';
-import type { PinnedUsers } from '../../../authorization/user-vouchers.ts';
-import type { WalletAuthority } from '../../../authorization/wallet-authority.ts';
+} from '../../../engine/authorization/quorum-records.ts';
+import type { PinnedUsers } from '../../../engine/authorization/user-vouchers.ts';
+import type { WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import {
   ifPinned,
   noPolicies,
   policiesAfter,
   type WalletPolicies,
-} from '../../../authorization/wallet-policies.ts';
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+} from '../../../engine/authorization/wallet-policies.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext, PlanContext } from '../../../operation-context.ts';
 import type { SealedKey } from '../../../ports/key-vault.ts';
+import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
 import { pinUsers } from '../../access/key-quorums/voucher-keys.ts';

@@ -1,5 +1,5 @@
 import type { AutomationConfig, SwapAttachmentParams } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { isSameAsset, matchesFilter } from '../../access/automations/automation.ts';
 import type { Tables } from '../../tables.ts';
 

@@ -1,5 +1,5 @@
-import { readChainAddress } from '../../../assets/chain-address.ts';
-import { chainOfCaip2 } from '../../../assets/known-chains.ts';
+import { readChainAddress } from '../../../engine/assets/addresses.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, invalidQuery, StaleReadError } from '../../../errors.ts';
 import type {
   AttachedWalletAutomation,
@@ -10,7 +10,7 @@ import type {
   WalletAutomationExecutionResponse,
   WalletAutomationExecutionStatus,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import {

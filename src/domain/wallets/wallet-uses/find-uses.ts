@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Selectable, sql } from 'kysely';
+import type { PolicyDecision } from '../../../engine/policy/evaluate.ts';
 import { notFound } from '../../../errors.ts';
-import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import type { Tables } from '../../tables.ts';
 import { dropOldVolumes } from './use-log.ts';

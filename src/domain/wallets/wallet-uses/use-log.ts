@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { UseLog, UseRecord } from '../../../ports/requests.ts';
 import { insertionOfMany, standApart } from '../../../storage/insertions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

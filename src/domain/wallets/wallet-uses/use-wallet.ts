@@ -1,14 +1,14 @@
-import { SpentRequestError } from '../../../authorization/spent-requests.ts';
-import type { AuthorizedUse } from '../../../authorization/wallet-authority.ts';
+import { SpentRequestError } from '../../../engine/authorization/spent-requests.ts';
+import type { AuthorizedUse } from '../../../engine/authorization/wallet-authority.ts';
+import type { PolicyAction } from '../../../engine/policy/action.ts';
+import type { PolicyDecision } from '../../../engine/policy/evaluate.ts';
+import { shortenTrace, traceLength } from '../../../engine/policy/trace-length.ts';
+import type { SigningMethod, SigningMethods, SigningTask } from '../../../engine/signing/sign-with-key.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import type { PolicyAction } from '../../../policy/action.ts';
-import type { PolicyDecision } from '../../../policy/evaluate.ts';
-import { shortenTrace, traceLength } from '../../../policy/trace-length.ts';
-import type { UseRecord } from '../../../ports/use-log.ts';
-import type { SigningMethod, SigningMethods, SigningTask } from '../../../signing/sign-with-key.ts';
-import { inSpan, inSyncSpan } from '../../../spans.ts';
+import { inSpan, inSyncSpan } from '../../../observability/spans.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { UseRecord } from '../../../ports/requests.ts';
 import {
   beginRunningTotals,
   isCounted,

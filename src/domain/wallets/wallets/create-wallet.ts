@@ -9,10 +9,9 @@ import type {
   WalletBatchItemInput,
   WalletChainType,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { type Planned, unwrapPlan } from '../../../planned.ts';
 import type { NewWalletKey } from '../../../ports/key-vault.ts';
-import { prepareInsertPair } from '../../../storage/insert-pair.ts';
+import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
+import { prepareInsertPair } from '../../../storage/insertions.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { requireFewMembers } from '../../access/key-quorums/key-quorum.ts';

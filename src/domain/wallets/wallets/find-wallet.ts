@@ -1,6 +1,6 @@
 import { type Compilable, type Kysely, sql } from 'kysely';
-import { normalizeAddress } from '../../../assets/normalize-address.ts';
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type {
   CustodialWalletChain,
@@ -8,7 +8,7 @@ import type {
   WalletChainType,
   WalletEntityType,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type FoundWallet, type WalletRow, walletColumns } from './wallet.entity.ts';

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { normalizeAddress, normalizeWalletAddress } from '../../../assets/normalize-address.ts';
-import { HpkeError, type HpkeParameters } from '../../../crypto/hpke.ts';
+import { normalizeAddress, normalizeWalletAddress } from '../../../engine/assets/addresses.ts';
+import { HpkeError, type HpkeParameters } from '../../../engine/crypto/hpke.ts';
+import { InvalidImportedKeyError } from '../../../engine/signing/signing-errors.ts';
 import { ApiError, invalidField, StaleReadError } from '../../../errors.ts';
 import type {
   InitWalletImportRequest,
@@ -8,8 +9,7 @@ import type {
   WalletChainType,
   WalletInitImportResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import { InvalidImportedKeyError } from '../../../signing/signing-errors.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate, lockName } from '../../../storage/locks.ts';
 import { walletImportBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';

@@ -4,7 +4,7 @@ import type {
   UpdateWalletRequest,
   WalletEntityAssignmentResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { endAttachments } from '../../access/automations/automation.ts';

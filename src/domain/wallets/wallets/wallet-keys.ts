@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { AuthorizedUse, WalletAuthority } from '../../../authorization/wallet-authority.ts';
+import type { AuthorizedUse, WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import {
   type PolicyPin,
   policyOfParty,
   type WalletPolicies,
-} from '../../../authorization/wallet-policies.ts';
+} from '../../../engine/authorization/wallet-policies.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import type { ChangedKey, KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
 import { evidenceOf, signerOf } from '../../access/owners/require-owner.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';

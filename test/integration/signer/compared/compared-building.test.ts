@@ -1,15 +1,15 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { connectRouters } from '../../../../src/adapters/swap-routers/connect.ts';
-import { chainNamed } from '../../../../src/assets/known-chains.ts';
+import { connectRouters } from '../../../../src/adapters/load-adapters.ts';
 import { addVault } from '../../../../src/domain/money/earn/earn-vault.ts';
+import { chainNamed } from '../../../../src/engine/assets/known-chains.ts';
 import type { OperationId } from '../../../../src/generated/operations.ts';
 import type { Wallet } from '../../../../src/generated/schemas.ts';
 import type { EvmChain } from '../../../../src/ports/chains.ts';
 import {
   openSimulatedChains,
   type SimulatedChains,
-} from '../../../../src/simulated/chains/simulated-chains.ts';
+} from '../../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
 import { behindProtocol, type Task } from '../../../support/signer/behind-protocol.ts';

@@ -4,8 +4,8 @@ import type { Wallet } from '../../../../src/generated/schemas.ts';
 import {
   openSimulatedChains,
   type SimulatedChains,
-} from '../../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../../src/simulated/prices.ts';
+} from '../../../../src/sandbox/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../../src/sandbox/simulated/prices.ts';
 import { databaseKinds } from '../../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../../support/run-operations.ts';
 import { behindProtocol, type Task } from '../../../support/signer/behind-protocol.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ceilingsOf, type EvmCeilings } from '../../../../src/assets/fee-ceilings.ts';
+import { ceilingsOf, type EvmCeilings } from '../../../../src/engine/assets/fee-ceilings.ts';
 import type { Wallet } from '../../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../../support/run-operations.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { operationFeeExcess } from '../../../../src/actions/filled-fees.ts';
-import { ceilingsOf, type EvmCeilings } from '../../../../src/assets/fee-ceilings.ts';
 import { planOperation } from '../../../../src/domain/money/sending/send-operation.ts';
+import { operationFeeExcess } from '../../../../src/engine/actions/filled-fees.ts';
+import { ceilingsOf, type EvmCeilings } from '../../../../src/engine/assets/fee-ceilings.ts';
 import type { Bundler } from '../../../../src/ports/chains.ts';
 import { caip2, scriptChain } from '../../../support/scripted-chain.ts';
 

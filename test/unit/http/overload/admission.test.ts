@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { HttpExchange } from '../../../../src/http/http-exchange.ts';
 import {
   type Admission,
   type AdmissionLimits,
   createAdmission,
-} from '../../../../src/http/overload/admission.ts';
-import { measureLoopDelay } from '../../../../src/http/overload/loop-delay.ts';
-import { RequestAbortedError } from '../../../../src/http/read-body.ts';
+  measureLoopDelay,
+} from '../../../../src/server/admission.ts';
+import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
+import { RequestAbortedError } from '../../../../src/server/read-body.ts';
 import { appHeaders, echo, keptLog, startToyServer, toyOperations } from '../toy-server.ts';
 
 const limits: AdmissionLimits = {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { silentLog } from '../../../../src/adapters/log.ts';
-import { createRateLevels } from '../../../../src/http/overload/rate-levels.ts';
+import { createRateLevels } from '../../../../src/server/rate-levels.ts';
 
 // A process whose shared table hangs, for as long as a silent connection takes to be given up.
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { HttpExchange } from '../../../../src/http/http-exchange.ts';
-import { createRateLimiter, rateLimitOfApp } from '../../../../src/http/rate-limit.ts';
+import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
+import { createRateLimiter, rateLimitOfApp } from '../../../../src/server/rate-limit.ts';
 
 const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../../src/errors.ts';
-import type { HttpExchange } from '../../../../src/http/http-exchange.ts';
-import { createRateLimiter, networkOf, type RateLimitOptions } from '../../../../src/http/rate-limit.ts';
+import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
+import { createRateLimiter, networkOf, type RateLimitOptions } from '../../../../src/server/rate-limit.ts';
 import { appHeaders, startToyServer, type ToyServer } from '../toy-server.ts';
 
 const limited = (options: RateLimitOptions): Promise<ToyServer> =>

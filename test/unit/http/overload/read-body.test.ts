@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { createBodyReader, MAX_BODY_BYTES } from '../../../../src/http/read-body.ts';
+import { createBodyReader, MAX_BODY_BYTES } from '../../../../src/server/read-body.ts';
 import { appHeaders, startToyServer, type ToyServer, toyOperations, toyValidators } from '../toy-server.ts';
 
 const json = { ...appHeaders, 'content-type': 'application/json' };

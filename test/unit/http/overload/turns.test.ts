@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTurns } from '../../../../src/http/overload/turns.ts';
+import { createTurns } from '../../../../src/server/keyed-mutex.ts';
 
 const refusal = { code: 'unavailable', headers: { 'retry-after': '1' } };
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { writeTogether } from '../../../../src/http/overload/write-together.ts';
+import { writeTogether } from '../../../../src/server/write-together.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 

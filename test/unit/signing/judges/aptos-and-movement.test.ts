@@ -18,9 +18,9 @@ import {
   U64,
 } from '@aptos-labs/ts-sdk';
 import { describe, expect, test } from 'vitest';
-import { decodeAptosRawTransaction } from '../../../../src/signing/aptos/raw-transaction.ts';
-import { rawSign } from '../../../../src/signing/chains.ts';
-import { signOffline } from '../../../../src/signing/offline-rpc.ts';
+import { decodeAptosRawTransaction } from '../../../../src/engine/signing/aptos/raw-transaction.ts';
+import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
 import {
   hex,
   judgeTimeout,

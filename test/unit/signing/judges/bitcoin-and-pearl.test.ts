@@ -2,7 +2,7 @@ import { schnorr } from '@noble/curves/secp256k1.js';
 import { initEccLib, networks, payments, Transaction } from 'bitcoinjs-lib';
 import * as ecc from 'tiny-secp256k1';
 import { describe, expect, test } from 'vitest';
-import { type ChainType, rawSign } from '../../../../src/signing/chains.ts';
+import { type ChainType, rawSign } from '../../../../src/engine/signing/chains.ts';
 import {
   hex,
   judgeTimeout,

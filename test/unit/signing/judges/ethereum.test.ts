@@ -13,9 +13,9 @@ import { getUserOperationHash } from 'viem/account-abstraction';
 import { privateKeyToAccount } from 'viem/accounts';
 import { recoverAuthorizationAddress } from 'viem/utils';
 import { describe, expect, test } from 'vitest';
-import type { TempoTransaction } from '../../../../src/signing/ethereum/tempo-transaction.ts';
-import type { StandardTransaction } from '../../../../src/signing/ethereum/transaction.ts';
-import { type OfflineMethods, signOffline } from '../../../../src/signing/offline-rpc.ts';
+import type { TempoTransaction } from '../../../../src/engine/signing/ethereum/tempo-transaction.ts';
+import type { StandardTransaction } from '../../../../src/engine/signing/ethereum/transaction.ts';
+import { type OfflineMethods, signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
 import { hex, judgeTimeout, type RandomWallet, randomWallets, seed, walletCount } from './random-wallets.ts';
 
 const account = (wallet: RandomWallet) => privateKeyToAccount(`0x${hex(wallet.secret)}`);

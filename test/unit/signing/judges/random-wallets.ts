@@ -4,7 +4,7 @@ import {
   deriveWallet,
   generatePrivateKey,
   type WalletKeys,
-} from '../../../../src/signing/chains.ts';
+} from '../../../../src/engine/signing/chains.ts';
 import { figureSize, isLong } from '../../../figures/figure.ts';
 
 /** The number of random wallets per library; 10,000 with `TEST_LONG=1`. */

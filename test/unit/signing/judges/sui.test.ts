@@ -2,8 +2,8 @@ import { bcs } from '@mysten/sui/bcs';
 import { Ed25519Keypair } from '@mysten/sui/keypairs/ed25519';
 import { Transaction } from '@mysten/sui/transactions';
 import { expect, test } from 'vitest';
-import { rawSign } from '../../../../src/signing/chains.ts';
-import { decodeSuiIntentMessage } from '../../../../src/signing/sui/transaction.ts';
+import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { decodeSuiIntentMessage } from '../../../../src/engine/signing/sui/transaction.ts';
 import {
   hex,
   judgeTimeout,

@@ -1,8 +1,8 @@
 import { TronWeb, utils } from 'tronweb';
 import { describe, expect, test } from 'vitest';
-import { rawSign } from '../../../../src/signing/chains.ts';
-import { signOffline } from '../../../../src/signing/offline-rpc.ts';
-import { decodeTronRawData, type TronRawData } from '../../../../src/signing/tron/raw-data.ts';
+import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { decodeTronRawData, type TronRawData } from '../../../../src/engine/signing/tron/raw-data.ts';
 import {
   hex,
   judgeTimeout,

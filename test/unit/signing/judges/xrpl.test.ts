@@ -1,8 +1,8 @@
 import { encode, encodeForSigning } from 'ripple-binary-codec';
 import { expect, test } from 'vitest';
 import { verifySignature, Wallet } from 'xrpl';
-import { rawSign } from '../../../../src/signing/chains.ts';
-import { signOffline } from '../../../../src/signing/offline-rpc.ts';
+import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 test(

@@ -1,0 +1,53 @@
+import { X509Certificate } from 'node:crypto';
+import type { ServeConfig } from '../config/config.ts';
+import type { Log } from '../ports/runtime.ts';
+
+type Certificate = NonNullable<ServeConfig['tls']>;
+
+/** CHOICE: how often the files of the certificate are read again, for a renewal that no signal follows. */
+const EVERY_MS = 60_000;
+
+interface CertificateFiles {
+  /** The certificate in use. */
+  readonly current: Certificate;
+  /** Reads the files. Throws when they cannot be used, for example while only one of them has been replaced. */
+  readonly read: () => Certificate | undefined;
+  /** Uses a certificate for new connections. */
+  readonly use: (certificate: Certificate) => void;
+  readonly log: Log;
+}
+
+/** Follows the files of the certificate. What cannot be used is logged, and the server goes on with what it has. */
+export function followCertificate({ current, read, use, log }: CertificateFiles) {
+  let used = current;
+  let reported: string | undefined;
+  const check = (): boolean => {
+    try {
+      const found = read();
+      if (found === undefined || (found.cert === used.cert && found.key === used.key)) return false;
+      use(found);
+      used = found;
+      reported = undefined;
+      log.info(
+        { expires: new X509Certificate(found.cert).validToDate.toISOString() },
+        'the certificate was replaced',
+      );
+      return true;
+    } catch (err) {
+      const { message } = err as Error;
+      if (message !== reported)
+        log.error({ err }, 'the new certificate cannot be used; the server goes on with the last one');
+      reported = message;
+      return false;
+    }
+  };
+  const timer = setInterval(check, EVERY_MS).unref();
+  return {
+    /** Reads the files now. */
+    reload(): void {
+      reported = undefined;
+      if (!check() && reported === undefined) log.info({}, 'the certificate is the same as before');
+    },
+    close: () => clearInterval(timer),
+  };
+}

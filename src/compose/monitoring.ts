@@ -1,0 +1,126 @@
+import { performance } from 'node:perf_hooks';
+import { droppedLogLines } from '../adapters/log.ts';
+import type { ServeConfig } from '../config/config.ts';
+import { packageVersion } from '../config/package-root.ts';
+import { readBacklog } from '../jobs/read-backlog.ts';
+import type { ServerMetrics } from '../observability/server-metrics.ts';
+import type { Telemetry } from '../observability/telemetry.ts';
+import type { ChangeHold } from '../ports/audit.ts';
+import type { Chains } from '../ports/chains.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { Entropy, Log } from '../ports/runtime.ts';
+import type { Admission } from '../server/admission.ts';
+import type { OpenUnit } from '../server/unit-of-work.ts';
+import { kindOfFailure } from '../storage/database-errors.ts';
+import type { Database } from '../storage/open-database.ts';
+
+/** Readings from the database and from nodes are shared by scrapes within this time. */
+const READ_EVERY_MS = 10_000;
+const WAIT_MS = 2_000;
+
+/** The metrics of a server; undefined where none are served or sent. Loaded only if they are. */
+export async function metricsFor(
+  adminPort: number | undefined,
+  areSent = false,
+): Promise<ServerMetrics | undefined> {
+  if (adminPort === undefined && !areSent) return undefined;
+  const { createServerMetrics } = await import('../observability/server-metrics.ts');
+  return createServerMetrics();
+}
+
+/** Counts failed statements by kind. */
+export function countFailures(metrics: ServerMetrics | undefined): ((error: unknown) => void) | undefined {
+  return metrics && ((error) => metrics.databaseError(kindOfFailure(error)));
+}
+
+interface Watched {
+  readonly services: Pick<Services, 'clock' | 'machine' | 'chains' | 'log'>;
+  readonly database: Pick<Database, 'connections'>;
+  readonly openUnit: OpenUnit;
+  readonly admission: Admission | undefined;
+  /** Of a server whose database may be restored. */
+  readonly hold?: Pick<ChangeHold, 'reason'> | undefined;
+  /** The chains with nodes. */
+  readonly chains: readonly { readonly caip2: string }[];
+}
+
+/** Adds what is read at each scrape: the state of the process, of the database and of the chains. */
+export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
+  if (metrics === undefined) return;
+  const gauges = await import('../observability/gauges.ts');
+  const { admission, database, hold } = watched;
+  const readUtilization = utilizationReader();
+  metrics.add(() => [
+    gauges.utilization(readUtilization()),
+    gauges.droppedLines(droppedLogLines()),
+    ...gauges.admission(admission?.counts()),
+    ...gauges.connections(database.connections?.()),
+    ...(hold === undefined ? [] : [gauges.held(hold.reason() !== undefined)]),
+  ]);
+  await watchBacklog(metrics, watched);
+  await watchHeads(metrics, watched);
+}
+
+function utilizationReader(): () => number {
+  let before = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return utilization;
+  };
+}
+
+async function watchBacklog(metrics: ServerMetrics, { services, openUnit }: Watched): Promise<void> {
+  const [gauges, { sampled }] = await Promise.all([
+    import('../observability/gauges.ts'),
+    import('../observability/gauges.ts'),
+  ]);
+  const read = sampled({
+    ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
+    read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
+    onFailure: (err) => services.log.warn({ err }, 'metrics: the backlog could not be read'),
+  });
+  metrics.add(async () => gauges.backlog(await read()));
+}
+
+/** Each chain has its own reading, so that nodes that do not answer hide only their chain. */
+async function watchHeads(metrics: ServerMetrics, { services, chains }: Watched): Promise<void> {
+  const [gauges, { sampled }] = await Promise.all([
+    import('../observability/gauges.ts'),
+    import('../observability/gauges.ts'),
+  ]);
+  const heads = chains.map(({ caip2 }) => ({
+    caip2,
+    readAge: sampled({
+      ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
+      read: async () => {
+        const seconds = await latestSecondsOf(services.chains, caip2);
+        return seconds === undefined ? undefined : services.machine.now() / 1000 - seconds;
+      },
+      onFailure: (err) => services.log.warn({ err, caip2 }, 'metrics: the head of a chain could not be read'),
+    }),
+  }));
+  metrics.add(async () => {
+    const ages = await Promise.all(
+      heads.map(async ({ caip2, readAge }) => ({ caip2, ageSeconds: await readAge() })),
+    );
+    return gauges.heads(ages);
+  });
+}
+
+async function latestSecondsOf(chains: Chains, caip2: string): Promise<number | undefined> {
+  const chain = chains.find(caip2);
+  return chain?.kind === 'evm' || chain?.kind === 'solana' ? chain.latestSeconds?.() : undefined;
+}
+
+/** Starts to send traces and metrics, if that is configured. Loaded only then. */
+export async function telemetryFor(
+  settings: ServeConfig['telemetry'],
+  metrics: ServerMetrics | undefined,
+  { entropy, log }: { readonly entropy: Entropy; readonly log: Log },
+): Promise<Telemetry | undefined> {
+  if (settings === undefined || metrics === undefined) return undefined;
+  const { startTelemetry } = await import('../observability/telemetry.ts');
+  return startTelemetry({ ...settings, metrics, entropy, log, version: packageVersion() });
+}

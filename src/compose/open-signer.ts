@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { logOf } from '../adapters/log.ts';
+import { ConfigError, type ServeConfig } from '../config/config.ts';
+import { packageRoot } from '../config/package-root.ts';
+import type { OwnSignerSettings, SignerSettings } from '../config/signer.ts';
+import { StartError } from '../config/start-error.ts';
+import { namedContracts } from '../engine/authorization/requested/built-part.ts';
+import { openSignerVault, type SignerLink, type SignerVault } from '../keys/signer-client.ts';
+import { connectToSocket } from '../keys/signer-connection.ts';
+import { SignerRefusedError } from '../keys/signer-errors.ts';
+import { replaceProcess, type SignerProgram, spawnSigner } from '../keys/spawn-signer.ts';
+
+type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 'rewards'>;
+
+/**
+ * Starts the signer of a production server, or connects to it.
+ *
+ * @param waitMs how long to wait for `custos signer`.
+ * @throws ConfigError when the signer refuses its settings; StartError when it cannot be reached.
+ */
+export async function openSigner(
+  { signer: settings, ...config }: OwnSettings,
+  waitMs = SIGNER_START_MS,
+): Promise<SignerVault> {
+  const log = logOf(config);
+  const { swapRouters, rewards } = config;
+  const contracts = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
+  if (settings.kind === 'child' && settings.exposed.length > 0) {
+    const variables = settings.exposed.join(', ');
+    log.warn({ variables }, 'secrets in the environment stay in the memory of this process; use files');
+  }
+  const untilMs = performance.now() + waitMs;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await openSignerVault(() => linkTo(settings), { log, contracts });
+    } catch (error) {
+      if (error instanceof SignerRefusedError)
+        throw new ConfigError('the server cannot start with these settings:', error.faults);
+      if (settings.kind === 'child' || !isAway(error)) throw error;
+      if (performance.now() >= untilMs) {
+        const message = `expected a signer at \`${settings.path}\` within ${waitMs / 1000} s, none listened`;
+        throw new StartError(`${message}; start \`custos signer\` first`, { cause: error });
+      }
+      if (isFirst) log.warn({ socket: settings.path }, 'no signer listens yet; the server waits for it');
+      await pause(RETRY_MS);
+    }
+  }
+}
+
+/** CHOICE: how long a start waits for `custos signer`, which may be started at the same time. */
+const SIGNER_START_MS = 60_000;
+const RETRY_MS = 250;
+
+/** Nothing listens at the socket. One that is open to others, or of another user, is not waited for. */
+function isAway(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ECONNREFUSED';
+}
+
+function linkTo(settings: SignerSettings): SignerLink {
+  if (settings.kind === 'socket') {
+    return connectToSocket({ path: settings.path, uid: settings.uid ?? process.getuid?.() ?? -1 });
+  }
+  return spawnSigner(programOf(settings));
+}
+
+/** Becomes a signer that may write in the folder of its state. The arguments are those of its entry point. */
+export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {
+  return replaceProcess({ ...programOf(settings), writable: [state] }, args);
+}
+
+/** The signer of these settings. */
+function programOf(settings: OwnSignerSettings): SignerProgram {
+  return {
+    entry: entryOf(packageRoot()),
+    readable: [packageRoot(), ...settings.files],
+    environment: settings.environment,
+  };
+}
+
+/** The bundle's own entry, or the source. */
+function entryOf(root: string): string {
+  const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
+  return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'keys', 'signer-main.ts');
+}

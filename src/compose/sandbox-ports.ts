@@ -1,0 +1,115 @@
+import { createHmac } from 'node:crypto';
+import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { type AdjustableClock, adjustableClock, makeIds, systemClock } from '../adapters/runtime.ts';
+import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import { preparedKeys, sandboxVault } from '../keys/sandbox-keys.ts';
+import { measuredVault, measuredWebhooks } from '../observability/measured.ts';
+import type { ServerMetrics } from '../observability/server-metrics.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { Clock, Log } from '../ports/runtime.ts';
+import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
+import { drawTransactionFault, withAttemptFaults } from '../sandbox/faults/faults.ts';
+import { DEVICE_PAGE, verifyPagePath } from '../sandbox/pages.ts';
+import { simulatedCustodians } from '../sandbox/simulated/custodians.ts';
+import type { Snapshot } from '../sandbox/snapshot-file.ts';
+import { sandboxChains } from './chains.ts';
+import { publishedSafeguards } from './safeguards.ts';
+import { sandboxEntropy } from './sandbox-entropy.ts';
+import type { SandboxMemory } from './sandbox-memory.ts';
+
+/**
+ * CHOICE: the clock of a seeded sandbox stands still at this time unless `--clock` says otherwise, so that times are the same
+ * in every run.
+ */
+const seededStartMs = Date.UTC(2026, 0, 1);
+
+/** The clock that `--clock` asks for. */
+function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
+  const start = clock ?? (seed === undefined ? 'now' : 'frozen');
+  if (start === 'now') return adjustableClock();
+  if (start !== 'frozen') return adjustableClock({ startMs: start, frozen: true });
+  return adjustableClock({ frozen: true, ...(seed === undefined ? {} : { startMs: seededStartMs }) });
+}
+
+/**
+ * The owner of claims. It is the same at every start, so a restarted sandbox releases those of a killed one at once.
+ */
+const PROCESS_ID = 'sandbox';
+
+/** What the ports of a sandbox need from outside. */
+interface Outside {
+  readonly log: Log;
+  readonly machine: Clock;
+  readonly metrics: ServerMetrics | undefined;
+  /** What to start with. */
+  readonly snapshot: Snapshot | undefined;
+}
+
+/** The ports of a sandbox, and the controls that only a sandbox has. */
+export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, outside: Outside) {
+  const { log, machine, snapshot, metrics } = outside;
+  const { state: memory } = kept;
+  const randomness = sandboxEntropy(config.seed, memory.starts);
+  const { entropy } = randomness;
+  const clock = clockFor(config);
+  const ids = makeIds(entropy);
+  const faults = createFaultRules(randomness.faultEntropy);
+  // Known as soon as the server listens; links to the hosted page are only made by requests.
+  let baseUrl = '';
+  const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
+  const cardSecret = (): Uint8Array =>
+    createHmac('sha256', kept.state.masterKeyHex).update('simulated card issuer').digest();
+  const image = config.dataFolder === undefined ? snapshot?.chains : undefined;
+  const world = sandboxChains(config, {
+    ...{ clock, log, ids, pageOf, cardSecret, image },
+    drawFault: drawTransactionFault(faults),
+    observeNode: metrics?.node,
+    observeDisagreement: metrics?.disagreement,
+  });
+  const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
+  const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
+  const phraseKeys = preparedKeys(randomness.phraseEntropy, { count: config.preparedKeys });
+  const vault = sandboxVault(memory.masterKeyHex, { keyEntropy: entropy, clock, phraseKeys });
+  const sender = createWebhookSender({ guard: anyAddress });
+  const ports: Omit<Services, 'uses'> = {
+    clock,
+    processId: PROCESS_ID,
+    machine,
+    devicePage: DEVICE_PAGE,
+    // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
+    // always random.
+    entropy,
+    ids,
+    vault: measuredVault(vault, metrics?.vault),
+    jwks: createHttpJwks(systemClock),
+    chains,
+    prices: simulated.prices,
+    custodians: simulatedCustodians,
+    exchange,
+    incentives,
+    vaultRates,
+    swapRoutes,
+    fiatProviders,
+    cardIssuers,
+    webhooks: measuredWebhooks(withAttemptFaults(sender, faults), metrics?.webhook),
+    log,
+    prefix: config.prefix,
+    diagnostics: true,
+    safeguards: publishedSafeguards,
+  };
+  return {
+    ports,
+    vault,
+    clock,
+    randomness,
+    chains: simulated,
+    fiat: fiatControls,
+    baseUrl: () => baseUrl,
+    cards: cardControls,
+    listensAt: (url: string) => {
+      baseUrl = url;
+    },
+    faults,
+  };
+}

@@ -1,0 +1,356 @@
+import { noCardIssuers, noCustodians, noPrices } from '../adapters/absent.ts';
+import { connectChains } from '../adapters/chain-rpc/connect.ts';
+import { checkpointFile } from '../adapters/checkpoint-file.ts';
+import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { connectRewards, connectRouters } from '../adapters/load-adapters.ts';
+import { logOf } from '../adapters/log.ts';
+import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
+import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../adapters/webhook-http.ts';
+import { adminOperations } from '../admin/admin-operations.ts';
+import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
+import { requireMasterKey } from '../admin/open-vault.ts';
+import { operatorContext } from '../admin/operator-context.ts';
+import { policyAnalysis } from '../admin/policy-analysis.ts';
+import type { ServeConfig } from '../config/config.ts';
+import { createAppDirectory, sealStoredTestCodes } from '../domain/access/apps/app.ts';
+import { makeVoucherKeys } from '../domain/access/key-quorums/voucher-keys.ts';
+import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
+import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
+import { entities } from '../domain/tables.ts';
+import { createUserTokens } from '../domain/wallets/tokens/access-tokens.ts';
+import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
+import { assertBackendsAgree, nativeBackend } from '../engine/crypto/secp256k1.ts';
+import { registry } from '../generated/registry.ts';
+import { responseValidators } from '../generated/response-validators.js';
+import { stayAlive } from '../jobs/stay-alive.ts';
+import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
+import type { SignerVault } from '../keys/signer-client.ts';
+import { measuredVault, measuredWebhooks } from '../observability/measured.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
+import type { Services } from '../ports/operation-context.ts';
+import type { Log } from '../ports/runtime.ts';
+import { recordDenials } from '../server/audit.ts';
+import { createAuthenticate } from '../server/authenticate.ts';
+import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../server/rate-limit.ts';
+import { createRunOperation } from '../server/run-operation.ts';
+import { requestIdsFrom } from '../server/transport-guards.ts';
+import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
+import { createResponseCheck } from '../server/validation-issues.ts';
+import { openDatabase } from '../storage/open-database.ts';
+import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
+import { identifyDatabase } from '../storage/schema/identify-database.ts';
+import { isSessionLost } from '../storage/unavailable.ts';
+import { admissionFor } from './admission.ts';
+import { followCertificate } from './certificate-files.ts';
+import { fiatProvidersOf, hintsOf, tokensNamedOn } from './chains.ts';
+import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
+import { type Listening, listen, type WorkerMetrics } from './listen.ts';
+import { countFailures, metricsFor, telemetryFor, watchServer } from './monitoring.ts';
+import { openReplica } from './replica.ts';
+import { strictSafeguards } from './safeguards.ts';
+
+const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
+
+/** What a production server is given besides its settings. */
+export interface ProductionParts {
+  /** Being started, which takes as long as the rest. Closed with the server, also when that does not start. */
+  readonly signer: Promise<SignerVault>;
+  readonly log?: Log;
+  /** If it is one of several workers that share the ports. */
+  readonly workers?: WorkerMetrics;
+}
+
+/** A running production server. */
+export interface Production extends Listening {
+  /** Reads the files of the certificate again. */
+  reload(): void;
+}
+
+/** Starts the production server. Throws StartError if the database does not fit this version. */
+export async function startProduction(
+  config: ServeConfig,
+  { signer: openingSigner, log = logOf(config), workers }: ProductionParts,
+): Promise<Production> {
+  assertBackendsAgree();
+  const clock = systemClock;
+  const entropy = systemEntropy;
+  const metrics = await metricsFor(config.adminPort, config.telemetry !== undefined);
+  const telemetry = await telemetryFor(config.telemetry, metrics, { entropy, log });
+  const ids = makeIds(entropy);
+  const jwks = createHttpJwks(clock);
+  let restores: RestoreWatch | undefined;
+  const onConnectionError = (err: Error): void => {
+    log.warn({ err }, 'a connection to the database broke');
+    restores?.doubt();
+  };
+  const count = countFailures(metrics);
+  const databaseOf = (poolSize: number) =>
+    openDatabase(entities, {
+      kind: 'postgres',
+      url: config.databaseUrl,
+      poolSize,
+      onConnectionError,
+      onFailure(error) {
+        count?.(error);
+        if (isSessionLost(error)) restores?.doubt();
+      },
+    });
+  const database = await databaseOf(config.databasePoolSize);
+  // Jobs that hang keep no connection from requests.
+  const jobsDatabase = await databaseOf(jobsPoolSize(config.databasePoolSize));
+  // Rate limits are settled on a connection of their own. Nothing waits for it.
+  const counters = postgresPool(
+    { connectionString: config.databaseUrl, max: 1 },
+    onConnectionError,
+    settlementTimeouts,
+  );
+  const replica = await openReplica(config, database, log);
+  const units = unitsOf(database, metrics?.transaction);
+  const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
+  const signer = await openingSigner.catch(async (error: unknown) => {
+    await Promise.all([database.close(), jobsDatabase.close(), replica?.close(), counters.end()]);
+    throw error;
+  });
+  const vault = measuredVault(signer.vault, metrics?.vault);
+  const chains = connectChains(config.rpc, log, {
+    namedTokens: tokensNamedOn,
+    observe: metrics?.node,
+    observeDisagreement: metrics?.disagreement,
+  });
+  const services: Services = {
+    processId: ids.uuid(),
+    clock,
+    machine: systemClock,
+    entropy,
+    ids,
+    vault,
+    jwks,
+    chains,
+    swapRoutes: connectRouters({
+      ...{ chains, clock },
+      routerOf: (caip2) => config.swapRouters.get(caip2)?.router,
+      wrappedOf: (caip2) => config.swapRouters.get(caip2)?.wrapped,
+    }),
+    automationFeeShare: config.automationFeeShare,
+    incentives: connectRewards({ ...config.rewards, chains, log }),
+    prices: noPrices,
+    custodians: noCustodians,
+    fiatProviders: fiatProvidersOf(config.bridge, log),
+    cardIssuers: noCardIssuers,
+    webhooks: measuredWebhooks(
+      createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
+      metrics?.webhook,
+    ),
+    log,
+    prefix: config.prefix,
+    diagnostics: false,
+    safeguards: strictSafeguards,
+    uses: createUseLog({ inUnit: inUnitOf(units), log }),
+  };
+  const audit = createAuditTrail({
+    ...{ vault, entropy, inUnit: inUnitOf(units) },
+    reader: () => database.orm.em.fork(),
+  });
+  // On a connection of its own, so that this process does not seem dead because it is busy.
+  const pulse = await openDatabase(entities, {
+    kind: 'postgres',
+    url: config.databaseUrl,
+    poolSize: 1,
+    onConnectionError,
+  });
+  const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
+  const alive = stayAlive({ services, inUnit: inUnitOf(beats) });
+  restores = watchRestores({
+    identify: identifyDatabase,
+    services,
+    inUnit: inUnitOf(unitsOf(pulse)),
+    afterPromotion: config.afterPromotion,
+    keeper: config.checkpointFile === undefined ? undefined : checkpointFile(config.checkpointFile),
+  });
+  let beside: BesideRequests | undefined;
+  const finish = async (): Promise<void> => {
+    await beside?.jobs.stop();
+    await services.uses
+      .flush()
+      .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
+    await telemetry?.close();
+    await replica?.close();
+    await Promise.all([
+      services.webhooks.close(),
+      ...[database.close(), jobsDatabase.close(), pulse.close(), counters.end()],
+    ]);
+    await signer.close();
+  };
+  const closeAll = async (): Promise<void> => {
+    if (await isDoneWithin(STOP_MS, finish())) return;
+    log.error({}, 'the server did not stop in time; what was under way is left to the next start');
+  };
+  try {
+    await requireMigrated(database);
+    await waitUntilWritable(database, log);
+    await requireMasterKey(database, vault, MASTER_KEY_ADVICE);
+    await restores.open();
+    await audit.open();
+    // INVARIANT: no background work before it is known whether the database was restored.
+    beside = startBesideRequests(services, units, {
+      ...{ alive, audit, restores, jobUnits: unitsOfJobs },
+      observe: metrics?.job,
+    });
+    const { openUnit } = beside;
+    await sealStoredTestCodes(vault, inUnitOf(units));
+    const prepareLogins = async (of: KeyVault): Promise<void> => {
+      const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault: of }));
+      if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
+    };
+    await prepareLogins(vault);
+    signer.checkKeysBy(async (of) => {
+      await requireMasterKey(database, of, MASTER_KEY_ADVICE);
+      await prepareLogins(of);
+    });
+    const apps = createAppDirectory(database.orm, clock);
+    const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
+    const admission = admissionFor(config.admission, log);
+    await watchServer(metrics, {
+      ...{ services, database, openUnit, admission, hold: restores.hold },
+      chains: config.rpc,
+    });
+    const idempotency = answerOnce();
+    const singleUse = acceptOnce(services.safeguards);
+    const run = createRunOperation({
+      services,
+      registry,
+      openUnit,
+      idempotency,
+      singleUse,
+      check,
+      admission,
+      audit,
+      hold: restores.hold,
+      replica: replica?.readsBeside(openUnit),
+    });
+    const newRequestId = requestIdsFrom(entropy);
+    const transport = { plainHttp: false, trustedProxies: config.trustedProxies, strictTransport: true };
+    const listening = await listen({
+      transport,
+      mounts: hintsOf(config.bridge, {
+        ...{ transport, log, newRequestId, inUnit: inUnitOf(openUnit) },
+        fiatProviders: services.fiatProviders,
+      }),
+      clock,
+      log,
+      newRequestId,
+      config,
+      run,
+      recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
+      authenticate: createAuthenticate({
+        apps,
+        userTokens: createUserTokens(database.orm, services),
+        clock,
+        failures:
+          config.rateLimit === undefined
+            ? undefined
+            : createFailureLimit({ ...failuresPerWorker(config.workers), onRefused: metrics?.rateLimited }),
+      }),
+      admission,
+      isHostSigned: false,
+      connections: config.connections,
+      rateLimit: rateLimitOf(config, counters, log),
+      tls: config.tls,
+      metrics,
+      loggedShare: config.loggedShare,
+      tracer: telemetry?.tracer,
+      adminHost: config.adminHost,
+      adminMounts: adminOperations({
+        ...{ adminHost: config.adminHost, clock, log, newRequestId },
+        analysis: policyAnalysis({ services, database }),
+        context: operatorContext({ database, openUnit, services }),
+      }),
+      async checkReady() {
+        await signer.check();
+        await database.readiness?.check();
+      },
+      drainMs: config.drainMs,
+      workers,
+    });
+    // Without the native library, signing takes 2.4 times the CPU.
+    const curve = nativeBackend === undefined ? 'javascript' : 'libsecp256k1';
+    log.info(
+      { url: listening.baseUrl, admin: listening.adminUrl, pid: process.pid, secp256k1: curve },
+      'ready',
+    );
+    const certificate =
+      config.tls &&
+      followCertificate({
+        ...{ current: config.tls, log },
+        read: config.readCertificate,
+        use: listening.setCertificate,
+      });
+    return {
+      ...listening,
+      reload: () => certificate?.reload(),
+      async close(how) {
+        certificate?.close();
+        await listening.close(how);
+        await closeAll();
+        log.info({}, 'stopped');
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+// For the jobs to finish their batches and the pool its statements. Both have lower limits of their own.
+const STOP_MS = 15_000;
+
+function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), limitMs);
+  void work.then(() => resolve(true)).finally(() => clearTimeout(timer));
+  return promise;
+}
+
+/** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
+const failuresOfAddress = { points: 100, durationSeconds: 10 };
+
+/** CHOICE: jobs have half as many connections as requests. */
+function jobsPoolSize(ofRequests: number): number {
+  return Math.max(2, Math.ceil(ofRequests / 2));
+}
+
+/** A settlement that takes longer is worth nothing: the next one begins. */
+const settlementTimeouts = {
+  connectMs: 1_000,
+  statementMs: 1_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+  silenceMs: 2_000,
+};
+
+/** They are counted in memory, and the connections of an address reach all workers in turn. */
+function failuresPerWorker(workers: number): typeof failuresOfAddress {
+  return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
+}
+
+type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'];
+
+function rateLimitOf(
+  { rateLimit, usersPerMinute, databaseUrl }: ServeConfig,
+  pool: CountingPool,
+  log: Log,
+): RateLimitOptions | undefined {
+  if (rateLimit === undefined) return undefined;
+  return {
+    ...rateLimitOfApp(rateLimit, usersPerMinute),
+    postgres: { pool: isPooledByTransaction(databaseUrl) ? unnamed(pool) : pool, log },
+  };
+}
+
+/** Its statements have no names. */
+function unnamed(pool: CountingPool): CountingPool {
+  const query: CountingPool['query'] = ({ text, values }) =>
+    pool.query({ text, ...(values === undefined ? {} : { values }) });
+  return Object.assign(Object.create(pool), { query });
+}

@@ -1,0 +1,49 @@
+import { count } from './checks.ts';
+
+/** How much work a server accepts at once. */
+export interface AdmissionSettings {
+  /** Requests in progress. */
+  requests: number;
+  /** Requests of each class in a unit of work. */
+  concurrent: { reads: number; writes: number; signing: number };
+  /** How long a request may wait, ms, while there is a persistent overload. */
+  delayMs: number;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+// Connections that writes and signing together leave for reads.
+const SPARED_CONNECTIONS = 2;
+
+/**
+ * CHOICE: writes and signing have as many places as there are connections, less two, and each has half of them. So when all
+ * changes hang, for example on a synchronous standby that is away, reads still have two connections.
+ *
+ * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
+ */
+export function admission(
+  faults: string[],
+  env: Environment,
+  databasePoolSize: number,
+): AdmissionSettings | undefined {
+  const read = (name: string, fallback: number, least: number): number =>
+    count(faults, name, env[name] ?? String(fallback), { least, most: 1_000_000 });
+  const changing = databasePoolSize - SPARED_CONNECTIONS;
+  const settings = {
+    requests: read('CUSTOS_MAX_REQUESTS', 2_000, 1),
+    concurrent: {
+      reads: read('CUSTOS_CONCURRENT_READS', 2 * databasePoolSize, 1),
+      writes: read('CUSTOS_CONCURRENT_WRITES', Math.max(1, Math.ceil(changing / 2)), 1),
+      signing: read('CUSTOS_CONCURRENT_SIGNING', Math.max(1, Math.floor(changing / 2)), 1),
+    },
+    delayMs: read('CUSTOS_MAX_DELAY_MS', 20, 0),
+  };
+  return settings.delayMs === 0 ? undefined : settings;
+}
+
+/** CHOICE: a sandbox has one thread and one writer; it can answer this many requests without a noticeable delay. */
+export const sandboxAdmission: Readonly<AdmissionSettings> = {
+  requests: 2_000,
+  concurrent: { reads: 64, writes: 64, signing: 64 },
+  delayMs: 20,
+};

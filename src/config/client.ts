@@ -1,0 +1,49 @@
+import type { Environment } from './checks.ts';
+
+/** What `custos env` and `custos exec` set for clients of a sandbox. */
+export interface ClientSettings {
+  readonly url?: string;
+  readonly appId?: string;
+  readonly appSecret?: string;
+  readonly caFile?: string;
+  readonly prefix?: string;
+  readonly controlToken?: string;
+}
+
+/** The names of the environment variables for clients, which are no settings of a server. */
+export const clientNames = {
+  url: 'CUSTOS_BASE_URL',
+  appId: 'CUSTOS_APP_ID',
+  appSecret: 'CUSTOS_APP_SECRET',
+  caFile: 'CUSTOS_CA_FILE',
+  prefix: 'CUSTOS_HEADER_PREFIX',
+  controlToken: 'CUSTOS_CONTROL_TOKEN',
+} as const satisfies Record<keyof ClientSettings, string>;
+
+/** The sandbox that the environment names; unset and empty variables are left out. */
+export function readClientSettings(env: Environment = process.env): ClientSettings {
+  const entries = Object.entries(clientNames).map(([key, name]) => [key, env[name]]);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
+}
+
+/** The environment for a program that uses a sandbox: that of this process, and the sandbox. */
+export function environmentFor(
+  settings: Readonly<Record<string, string>>,
+  env: Environment = process.env,
+): Record<string, string | undefined> {
+  return { ...env, ...settings };
+}
+
+/** Whether a browser can be opened: macOS and Windows always have a desktop. */
+export function hasDesktop(platform: NodeJS.Platform, env: Environment = process.env): boolean {
+  if (platform === 'darwin' || platform === 'win32') return true;
+  return [env.DISPLAY, env.WAYLAND_DISPLAY].some((name) => name !== undefined && name !== '');
+}
+
+/** The variables that send requests of Node.js to `host` through a proxy. */
+export function proxyVariables(host: string, env: Environment = process.env): string[] {
+  const set = (name: string): boolean => (env[name] ?? '') !== '';
+  const exempt = (env.NO_PROXY ?? env.no_proxy ?? '').split(/[\s,]+/);
+  if (exempt.includes('*') || exempt.includes(host)) return [];
+  return ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].filter(set);
+}

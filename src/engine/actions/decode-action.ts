@@ -1,0 +1,160 @@
+import type { WalletRpcRequest } from '../../generated/schemas.ts';
+import { hexToBytes } from '../crypto/encoding.ts';
+import { loadOnce } from '../load-once.ts';
+import type { ActionUnit, PolicyAction } from '../policy/action.ts';
+import { decodeEthereumTransaction } from '../signing/ethereum/decode-transaction.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../signing/ethereum/sign-transaction.ts';
+import type { EthereumTransactionView } from '../signing/ethereum/transaction.ts';
+import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../signing/fields.ts';
+import type { XrplTransaction } from '../signing/xrpl/transaction.ts';
+
+type RpcMethod = WalletRpcRequest['method'];
+type Params<Method extends RpcMethod> = Extract<
+  WalletRpcRequest,
+  { method: Method; params: unknown }
+>['params'];
+type Decoder<Input> = (params: Input) => readonly ActionUnit[] | Promise<readonly ActionUnit[]>;
+type Decoders = {
+  readonly [Method in RpcMethod]?: Decoder<Params<Method>>;
+};
+
+const CHAIN_ID_BITS = 256;
+
+// Decoders for less common requests are loaded on first use.
+const loaders = {
+  userOperationCalls: loadOnce(() => import('../signing/ethereum/user-operation-calls.ts')),
+  solanaUnits: loadOnce(() => import('./decode-solana-units.ts')),
+  tronRawData: loadOnce(() => import('../signing/tron/raw-data.ts')),
+  rawBytes: loadOnce(() => import('./decode-raw-bytes.ts')),
+  xrplTransaction: loadOnce(() => import('../signing/xrpl/transaction.ts')),
+};
+
+/**
+ * The action of an rpc request, decoded from the bytes to be signed, under the method that rules name. A method
+ * without a decoder has one unreadable unit: only rules for `*` apply to it, and conditions on its content are
+ * unknown, so a hash cannot bypass a DENY. CHOICE: a Solana message that is a transaction is evaluated as
+ * `signTransaction`, because its signature can move money.
+ *
+ * @throws SigningInputError for params that could not be signed either.
+ */
+export function decodeRpcAction(request: WalletRpcRequest): PolicyAction | Promise<PolicyAction> {
+  const { method } = request;
+  if (request.method === 'signMessage') return decodeSolanaMessage(request.params);
+  if (!Object.hasOwn(decoders, method) || !('params' in request)) {
+    return { method, units: [{ label: method, undecodable: 'what it signs is not decoded' }] };
+  }
+  const decode = decoders[method] as Decoder<unknown>;
+  const decoded = decode(request.params);
+  return decoded instanceof Promise
+    ? decoded.then((units) => ({ method, units }))
+    : { method, units: decoded };
+}
+
+const decoders: Decoders = {
+  personal_sign({ message, encoding }) {
+    return [{ label: 'message', messageBytes: parseMessage(message, encoding, '/message') }];
+  },
+  async eth_signTypedData_v4({ typed_data: { domain, types, primary_type: primaryType, message } }) {
+    return [{ label: 'typed data', typedData: { domain, types, primaryType, message } }];
+  },
+  async eth_signTransaction({ transaction }) {
+    const prepared = await prepareEthereumTransaction(transaction as EthereumTransaction);
+    return transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+  },
+  async eth_sign7702Authorization({ contract }) {
+    return [
+      { label: 'authorization', authorization7702: { contract: parseEvmAddress(contract, '/contract') } },
+    ];
+  },
+  async eth_signUserOperation({ chain_id: chainId, user_operation: operation }) {
+    const { decodeUserOperationCalls } = await loaders.userOperationCalls();
+    const calls = decodeUserOperationCalls(parseHexBytes(operation.call_data, '/user_operation/call_data'));
+    if (calls === undefined) {
+      return [{ label: 'user operation', undecodable: 'the call data has no known encoding of the account' }];
+    }
+    const chain = parseQuantity(chainId, '/chain_id', CHAIN_ID_BITS);
+    return calls.map((call, index) => ({
+      label: `call ${index}`,
+      ethereumCall: { ...call, chainId: chain },
+    }));
+  },
+  async signTransaction({ transaction }) {
+    const { decodeSolanaUnits } = await loaders.solanaUnits();
+    return decodeSolanaUnits(transaction);
+  },
+  async tron_signTransaction({ raw_data: rawData }) {
+    const { encodeTronRawData } = await loaders.tronRawData();
+    const { decodeTronUnits } = await loaders.rawBytes();
+    return (
+      decodeTronUnits(encodeTronRawData(rawData as Parameters<typeof encodeTronRawData>[0])) ?? [
+        { label: 'transaction', undecodable: 'the transaction is of another kind' },
+      ]
+    );
+  },
+  async xrpl_signTransaction({ transaction }) {
+    const { decodeXrplTransaction } = await loaders.xrplTransaction();
+    return xrplUnits('transaction', decodeXrplTransaction(transaction));
+  },
+};
+
+/**
+ * An XRP Ledger transaction and the transactions inside it, at any depth: the signature of a Batch authorizes them
+ * too. Source: XLS-56.
+ */
+function xrplUnits(label: string, transaction: XrplTransaction): readonly ActionUnit[] {
+  const { RawTransactions: inner } = transaction;
+  const within = Array.isArray(inner) ? inner : [];
+  return [
+    { label, xrplTransaction: transaction },
+    ...within.flatMap((item: { readonly RawTransaction?: XrplTransaction }, index) =>
+      // INVARIANT: the codec knows `RawTransaction` as an object.
+      xrplUnits(`${label}, inner transaction ${index}`, item.RawTransaction ?? {}),
+    ),
+  ];
+}
+
+async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<PolicyAction> {
+  const { decodeSolanaMessageUnits } = await loaders.solanaUnits();
+  const messageBytes = Buffer.from(message, 'base64');
+  const units = decodeSolanaMessageUnits(messageBytes);
+  return units === undefined
+    ? { method: 'signMessage', units: [{ label: 'message', messageBytes }] }
+    : { method: 'signTransaction', units };
+}
+
+/** The units of an EVM transaction, one per call; fields that a batch states once are repeated in each unit. */
+export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
+  const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
+  const pricePerGas = view.gasPrice ?? view.maxFeePerGas ?? 0n;
+  const most = view.gasLimit * pricePerGas;
+  // A transaction that is decoded before the chain has filled in its fee has none yet.
+  const fee = most === 0n ? {} : { fee: { gasLimit: view.gasLimit, pricePerGas, most } };
+  return view.calls.map((call, index) => ({
+    label: view.calls.length === 1 ? 'transaction' : `call ${index}`,
+    ethereumCall: { to: call.to, value: call.value, chainId, data: hexToBytes(call.data.slice(2)) },
+    ...fee,
+    ...(view.tempo === undefined
+      ? {}
+      : {
+          tempo: {
+            feeToken: view.tempo.feeToken,
+            hasFeePayerSignature: view.tempo.isFeePayerSigned,
+            nonceKey: view.tempo.nonceKey,
+            validBefore: asBigInt(view.tempo.validBefore),
+            validAfter: asBigInt(view.tempo.validAfter),
+          },
+        }),
+  }));
+}
+
+function asBigInt(value: number | undefined): bigint | undefined {
+  return value === undefined ? undefined : BigInt(value);
+}
+
+/** The policy action of an export. */
+export function exportAction(isPhrase: boolean): PolicyAction {
+  return { method: isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey', units: [{ label: 'export' }] };
+}

@@ -1,0 +1,36 @@
+import { base58ToBytes, InvalidEncodingError } from '../crypto/encoding.ts';
+import { parseTronAddress, tronAddressText } from '../policy/values.ts';
+import { checksumAddress } from '../signing/ethereum/signature.ts';
+
+const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;
+const SOLANA_ADDRESS_BYTES = 32;
+
+/** An address as stored: EVM in EIP-55 case, other 0x hex in lower case, everything else unchanged. */
+export function normalizeAddress(address: string): string {
+  if (EVM_ADDRESS.test(address)) return checksumAddress(address.slice(2));
+  return HEX_ADDRESS.test(address) ? address.toLowerCase() : address;
+}
+
+/** The same for an address of a stated chain type; undefined for an invalid ethereum or solana address. */
+export function normalizeWalletAddress(chainType: string, address: string): string | undefined {
+  if (chainType === 'ethereum' && !EVM_ADDRESS.test(address)) return undefined;
+  if (chainType === 'solana' && !isSolanaAddress(address)) return undefined;
+  return normalizeAddress(address);
+}
+
+function isSolanaAddress(address: string): boolean {
+  try {
+    return base58ToBytes(address).length === SOLANA_ADDRESS_BYTES;
+  } catch (error) {
+    if (error instanceof InvalidEncodingError) return false;
+    throw error;
+  }
+}
+
+/** An address as the chain type writes it, EVM in checksum case; undefined for text that is not such an address. */
+export function readChainAddress(chainType: string, text: string): string | undefined {
+  if (chainType !== 'tron') return normalizeWalletAddress(chainType, text);
+  const addressHex = parseTronAddress(text);
+  return addressHex === undefined ? undefined : tronAddressText(addressHex);
+}

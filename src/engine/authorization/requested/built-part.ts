@@ -1,0 +1,153 @@
+import { hash } from 'node:crypto';
+import { operationFee, transactionFee } from '../../actions/filled-fees.ts';
+import { ceilingsOf } from '../../assets/fee-ceilings.ts';
+import { canonicalJson } from '../../crypto/canonical-json.ts';
+import { parseQuantity, type Quantity } from '../../signing/fields.ts';
+import type { KnownAction } from '../provable-rules.ts';
+import type { EvidentRequest } from '../signed-evidence.ts';
+import type { Fields } from './completed-fields.ts';
+import type { ConfiguredCeilings } from './requested-fees.ts';
+import type { SignTask, WalletTask } from './requested-task.ts';
+
+/** What a task is of an action that the server builds from a signed request. */
+export interface BuiltPart {
+  /**
+   * What it does: each role is signed for apart, so that a request for one payment is not signed for another one in
+   * place of an approval. `prepares`: it moves nothing, but allows or delegates what a payment needs.
+   */
+  readonly role: 'prepares' | 'pays' | 'passes on';
+  /** For how many transactions of this role the request is signed at once. */
+  readonly atOnce: number;
+  /** Addresses that must be the wallet's own. */
+  readonly accounts: readonly string[];
+  /**
+   * What policies evaluate, and which fields of it do not follow from the request and the task.
+   *
+   * @param address the wallet's.
+   */
+  action(address: string): KnownAction;
+}
+
+/** The router of a chain. Addresses are 0x hex in any case. */
+export interface RouterSettings {
+  readonly router: string;
+  /** The token that the router takes for the native asset; undefined if the operator has not named it. */
+  readonly wrapped?: string | undefined;
+}
+
+/**
+ * What the operator has configured of the transactions that a server builds, as far as a signer compares them: read by
+ * the signer itself, and by chain.
+ */
+export interface BuildingSettings {
+  /** What replaces the default ceilings of fees. */
+  readonly feeCeilings: ConfiguredCeilings;
+  readonly swapRouters: ReadonlyMap<string, RouterSettings>;
+  /** The contracts that pay rewards. */
+  readonly rewardDistributors: ReadonlyMap<string, string>;
+}
+
+/**
+ * The contracts of settings, a text for each, in lower case: what a server has and its signer lacks is not signed for
+ * wallets whose owner the signer verifies.
+ */
+export function namedContracts({
+  swapRouters,
+  rewardDistributors,
+}: Pick<BuildingSettings, 'swapRouters' | 'rewardDistributors'>): string[] {
+  const routers = [...swapRouters].flatMap(([caip2, { router, wrapped }]) => [
+    `router ${caip2}=${router}`,
+    ...(wrapped === undefined ? [] : [`wrapped asset ${caip2}=${wrapped}`]),
+  ]);
+  const distributors = [...rewardDistributors].map(
+    ([caip2, address]) => `reward distributor ${caip2}=${address}`,
+  );
+  return [...routers, ...distributors].map((text) => text.toLowerCase());
+}
+
+/** What the owner has signed for does not say what may be signed, or the signer lacks a setting for it. */
+export class NotComparableError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NotComparableError';
+  }
+}
+
+/** A signature that may be asked for again for the same request. */
+export interface SpendingTask {
+  /** What takes effect at most once: two signatures for one slot exclude each other on the chain. */
+  readonly slot: string;
+  /** Of an action that the server builds: each role is counted apart. */
+  readonly role?: BuiltPart['role'] | undefined;
+  /** For how many slots the request is signed at once. */
+  readonly atOnce: number;
+  /** Undefined for what pays no fee that is filled in. */
+  readonly fee: { readonly amount: bigint; readonly ceiling: bigint } | undefined;
+}
+
+interface AskedOfWallet {
+  readonly body: EvidentRequest['body'];
+  /** The path after that of the wallet. */
+  readonly rest: string;
+  /** What the task is of an action that the server builds, if that is compared. */
+  readonly part?: BuiltPart | undefined;
+}
+
+/**
+ * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
+ * signature, however often it is made, and a delegation to our own contracts moves no funds.
+ */
+export function spendingOf(
+  { body, rest, part }: AskedOfWallet,
+  task: WalletTask,
+  configured: ConfiguredCeilings | undefined,
+): SpendingTask | undefined {
+  if (task.kind !== 'sign') return undefined;
+  const isAsked = rest === '/rpc' && body.method === task.method;
+  if (task.method === 'eth_sign7702Authorization') {
+    const { chain_id: chainId, nonce } = task.params as Fields;
+    const slot = `delegation ${numberOf(chainId)} ${numberOf(nonce)}`;
+    return isAsked ? { slot, atOnce: 1, fee: undefined } : undefined;
+  }
+  const slot = isAsked ? undefined : slotOf(task);
+  if (slot === undefined) return undefined;
+  const fee = configured && feeOf({ body, rest }, task, configured);
+  return { slot, role: part?.role, atOnce: part?.atOnce ?? 1, fee };
+}
+
+function slotOf({ method, params }: SignTask): string | undefined {
+  if (method === 'eth_signTransaction') {
+    const { chain_id: chainId, nonce_key: lane, nonce } = (params as { transaction: Fields }).transaction;
+    return `transaction ${numberOf(chainId)} ${numberOf(lane)} ${numberOf(nonce)}`;
+  }
+  if (method === 'eth_signUserOperation') {
+    const { chain_id: chainId, contract, user_operation: operation } = params as Fields;
+    const { sender, nonce } = operation as Fields;
+    return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
+  }
+  // A blockhash or a time is no sequence: each other one makes another transaction.
+  if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
+    return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
+  return undefined;
+}
+
+function numberOf(value: unknown): bigint {
+  return parseQuantity((value ?? 0) as Quantity, '/transaction', 256);
+}
+
+function feeOf({ body, rest }: AskedOfWallet, { method, params }: SignTask, configured: ConfiguredCeilings) {
+  const { chain_id: ofOperation, transaction, user_operation: operation } = params as Record<string, Fields>;
+  const isOperation = method === 'eth_signUserOperation';
+  if (!isOperation && method !== 'eth_signTransaction') return undefined;
+  if (!isOperation && rest === '/rpc' && body.method === 'eth_sendTransaction') {
+    const asked = (body.params as { transaction: Fields }).transaction;
+    // A fee that the request names in full has no ceiling.
+    const price = asked.gas_price ?? asked.max_fee_per_gas;
+    if (asked.gas_limit !== undefined && price !== undefined) return undefined;
+  }
+  const caip2 = `eip155:${numberOf(isOperation ? ofOperation : transaction?.chain_id)}`;
+  return {
+    amount: isOperation ? operationFee(operation as never) : transactionFee(transaction ?? {}),
+    ceiling: ceilingsOf(caip2, configured.get(caip2)).fee,
+  };
+}

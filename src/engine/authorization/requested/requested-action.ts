@@ -1,0 +1,151 @@
+import type { WalletRpcRequest } from '../../../generated/schemas.ts';
+import {
+  batchUnits,
+  callingAccount,
+  operationUnits,
+  unfoldBatches,
+  withoutSuffix,
+} from '../../actions/account-calls.ts';
+import { decodeRpcAction, exportAction, transactionUnits } from '../../actions/decode-action.ts';
+import { decodeRawSignAction, decodeTronUnits } from '../../actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../actions/decode-solana-units.ts';
+import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../../signing/ethereum/sign-transaction.ts';
+import type { RawSignParams } from '../../signing/raw-sign.ts';
+import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
+import type { KnownAction } from '../provable-rules.ts';
+import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
+import type { BuiltPart } from './built-part.ts';
+import { builtMethods, type SignTask, type WalletTask } from './requested-task.ts';
+import { requestedTransferAction } from './requested-transfer.ts';
+
+/** The wallet that signs. */
+interface SigningWallet {
+  readonly chainType: string;
+  readonly address: string;
+}
+
+interface AskedOfWallet {
+  readonly request: EvidentRequest;
+  /** The path after that of the wallet. */
+  readonly rest: string;
+  /** What the task is of an action that the server builds, if that is compared. */
+  readonly part: BuiltPart | undefined;
+}
+
+/**
+ * The action that policies evaluate for a task: decoded from what is to be signed, under the method that the signed
+ * request asks for. The request asks for this task.
+ *
+ * @throws SigningInputError for what cannot be signed either.
+ */
+export async function requestedAction(
+  { request: { body }, rest, part }: AskedOfWallet,
+  task: WalletTask,
+  wallet: SigningWallet,
+): Promise<KnownAction> {
+  if (task.kind === 'export') return known(exportAction(task.form === 'phrase'));
+  if (rest === '/raw_sign') {
+    return known(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
+  }
+  if (rest === '/rpc') return rpcAction(body, task, wallet);
+  if (rest === '/transfer') return transferOf(body, task, wallet);
+  const method = Object.hasOwn(builtMethods, rest) ? builtMethods[rest]! : undefined;
+  if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
+  return part?.action(wallet.address) ?? onlyMethod(method);
+}
+
+function known(action: PolicyAction): KnownAction {
+  return { action, unknown: [] };
+}
+
+/** A transfer is judged by its body, which is compared with what is signed. */
+function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
+  const action = requestedTransferAction(body, task, chainType);
+  if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
+  return known(action);
+}
+
+/** CHOICE: what a delegation to one of our account contracts does is in the transactions that use it. */
+function onlyMethod(method: string): KnownAction {
+  return { action: { method, units: [{ label: method }] }, unknown: 'all' };
+}
+
+async function rpcAction(
+  body: EvidentRequest['body'],
+  task: SignTask,
+  { chainType, address }: SigningWallet,
+): Promise<KnownAction> {
+  const method = String(body.method);
+  // The same key could sign for another chain, of which the policy knows no methods.
+  requireRpcMethod(chainType as ChainType, method);
+  const isSent = method !== task.method;
+  if (isSent && task.method === 'eth_sign7702Authorization') return onlyMethod(method);
+  if (isSent && task.method === 'spark_operation') {
+    return known(await decodeRpcAction({ method } as WalletRpcRequest));
+  }
+  if (isSent) {
+    const units = await sentUnits(body, task, address);
+    const account = task.method === 'eth_signUserOperation' ? senderOf(task) : address;
+    return known(unfoldBatches({ method, units: units ?? unreadable }, account));
+  }
+  const request = { method, params: task.params } as WalletRpcRequest;
+  return known(unfoldBatches(await decodeRpcAction(request), callingAccount(request, address)));
+}
+
+const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 'it is of another kind' }];
+
+/** The units of a transaction that is signed to be sent; undefined for one that the method does not send. */
+async function sentUnits(
+  { method, experimental_data_suffix: given }: EvidentRequest['body'],
+  { method: signing, params }: SignTask,
+  address: string,
+): Promise<readonly ActionUnit[] | undefined> {
+  const suffix = typeof given === 'string' ? given : undefined;
+  switch (signing) {
+    case 'eth_signTransaction': {
+      const { transaction } = params as { transaction: EthereumTransaction };
+      const prepared = await prepareEthereumTransaction(transaction);
+      const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+      // The suffix of a batch is outside its calls.
+      return method === 'wallet_sendCalls' ? unitsOfBatch(units, address) : withoutSuffix(units, suffix);
+    }
+    case 'eth_signUserOperation': {
+      const { chain_id: chainId, user_operation: operation } = params as OperationParams;
+      const units = operationUnits(operation.call_data, BigInt(chainId));
+      return units && withoutSuffix(units, suffix);
+    }
+    case 'signTransaction':
+      return decodeSolanaUnits((params as { transaction: string }).transaction);
+    case 'tron_signTransaction':
+      return decodeTronUnits(encodeTronRawData((params as { raw_data: TronRawData }).raw_data));
+    default:
+      return undefined;
+  }
+}
+
+interface OperationParams {
+  readonly chain_id: string | number;
+  readonly user_operation: { readonly sender: string; readonly call_data: string };
+}
+
+function senderOf({ params }: SignTask): string {
+  return (params as OperationParams).user_operation.sender;
+}
+
+/** The calls of a batch, which is a transaction of the wallet to itself without a value. */
+function unitsOfBatch(units: readonly ActionUnit[], address: string): readonly ActionUnit[] | undefined {
+  const [unit, ...others] = units;
+  const call = unit?.ethereumCall;
+  if (call === undefined || others.length > 0 || call.value !== 0n || call.chainId === undefined) {
+    return undefined;
+  }
+  return call.to?.toLowerCase() === address.toLowerCase()
+    ? batchUnits(call.data, call.chainId, address)
+    : undefined;
+}

@@ -1,0 +1,35 @@
+import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
+import { payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
+import type { BuiltPart } from './built-part.ts';
+import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import type { SignTask } from './requested-task.ts';
+import { isOfAsset, movementOf } from './requested-transfer.ts';
+
+/**
+ * What a task is of the payout that the body asks for: one transfer of the asset and the amount; undefined if it is
+ * anything else.
+ *
+ * NOTE: to whom the provider wants to be paid is what the server says: the provider chooses it for each payout. Nor can
+ * the signer see which fee the server orders from the provider. Policies judge the fee in the body.
+ */
+export function partOfPayout(body: Fields, task: SignTask, chainType: string): BuiltPart | undefined {
+  const terms = isPayoutRequest(body) ? acceptedTerms(() => readPayoutTerms(chainType, body)) : undefined;
+  const movement = movementOf(task, chainType);
+  if (terms === undefined || movement === undefined) return undefined;
+  if (!isOfAsset(movement, terms.asset, chainType) || movement.rawAmount !== terms.rawAmount)
+    return undefined;
+  const action = () => ({
+    action: payoutAction(body as Fields & CreateFiatPayoutRequest, terms),
+    unknown: [],
+  });
+  return { role: 'pays', atOnce: 1, accounts: [], action };
+}
+
+/** As far as it is read; the server has validated what it accepts. */
+function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
+  const { source, destination, developer_fee_percent: fee } = body;
+  if (!hasOnly(body, ['source', 'destination', 'developer_fee_percent', ...ofActions])) return false;
+  if (fee !== undefined && typeof fee !== 'string') return false;
+  if (!areTexts(source, ['asset', 'chain', 'amount'])) return false;
+  return areTexts(destination, ['fiat_account_id'], ['payment_rail']);
+}

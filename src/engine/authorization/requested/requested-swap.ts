@@ -1,0 +1,258 @@
+import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
+import { readSwapTerms, type SwapTerms, swapAction } from '../../actions/swap-terms.ts';
+import { equalBytes } from '../../crypto/encoding.ts';
+import type { BatchCall } from '../../signing/ethereum/batch-executor.ts';
+import { type AbiValue, swapRouter, wrappedNative } from '../../signing/ethereum/contract-calls.ts';
+import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import {
+  type BuildingSettings,
+  type BuiltPart,
+  NotComparableError,
+  type RouterSettings,
+} from './built-part.ts';
+import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { signedCalls } from './requested-calls.ts';
+import type { SignTask } from './requested-task.ts';
+
+// A swap by the router of its chain: the calls are read from what is to be signed and compared with the body. The price
+// is what the server says: the least that arrives of a fixed input, and the most that is spent for a fixed output.
+
+/** A call that a swap consists of. */
+interface SwapCall {
+  readonly kind: 'approve' | 'swap' | 'wrap' | 'pass on';
+  /** The most that it spends or allows, in base units of the source. */
+  readonly spent: bigint;
+  /** Who receives what it delivers; undefined where the call names none. */
+  readonly recipient?: string;
+}
+
+interface Routed {
+  readonly terms: SwapTerms;
+  /** In lower case. */
+  readonly router: string;
+  readonly wrapped: string | undefined;
+}
+
+/** A direct path, and one through the wrapped asset. */
+const MOST_HOPS = 3;
+
+/**
+ * What a task is of the swap that the body asks for; undefined if it is anything else.
+ *
+ * @throws NotComparableError for a swap that no router of the settings makes.
+ */
+export function partOfSwap(
+  body: Fields,
+  task: SignTask,
+  { chainType, swapRouters }: { readonly chainType: string } & Pick<BuildingSettings, 'swapRouters'>,
+): BuiltPart | undefined {
+  const terms = isSwapRequest(body) ? acceptedTerms(() => readSwapTerms(chainType, body)) : undefined;
+  if (terms === undefined) return undefined;
+  const { source } = terms;
+  const routed = routedBy(swapRouters.get(source.chain.caip2), terms);
+  const signed = signedCalls(task);
+  if (signed === undefined || signed.caip2 !== source.chain.caip2) return undefined;
+  const calls = signed.calls.map((call) => readCall(routed, call));
+  if (!calls.every((call) => call !== undefined) || !isOneSwap(calls)) return undefined;
+  const spent = calls.reduce((most, call) => (call.spent > most ? call.spent : most), 0n);
+  const recipients = terms.recipient === null ? calls.flatMap(({ recipient }) => recipient ?? []) : [];
+  const account = signed.account === undefined ? [] : [signed.account];
+  const kinds = calls.map(({ kind }) => kind);
+  return {
+    ...roleOf(kinds),
+    accounts: [...account, ...recipients],
+    action(address) {
+      // An approval of nothing does not say how much an exact output costs.
+      const isSpentKnown = spent > 0n || terms.amountType === 'exact_input';
+      const rawAmount = spent > 0n ? spent : terms.rawAmount;
+      const decimals = source.asset?.decimals;
+      const spending = { rawAmount, decimals: decimals ?? 0, recipient: terms.recipient ?? address };
+      return {
+        action: swapAction(body as unknown as ExecuteWalletSwapRequest, terms, spending),
+        // A token without a name has its decimals on the chain.
+        unknown: [
+          ...(isSpentKnown && decimals !== undefined ? [] : ['amount', 'source.amount']),
+          ...(isSpentKnown ? [] : ['raw_amount']),
+        ],
+      };
+    },
+  };
+}
+
+/** The wallet allows the router to take nothing, then the amount. */
+const APPROVALS = 2;
+
+function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
+  if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
+  // Also in a batch after the wrapping: the recipient is paid by one role only.
+  return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
+}
+
+function routedBy(settings: RouterSettings | undefined, terms: SwapTerms): Routed {
+  const { source, destination, appFeeBps } = terms;
+  const { caip2 } = source.chain;
+  if (destination.chain !== source.chain || appFeeBps > 0 || settings === undefined) {
+    throw new NotComparableError(
+      `the signer has no router for this swap on \`${caip2}\`; nothing was signed`,
+    );
+  }
+  return { terms, router: settings.router.toLowerCase(), wrapped: settings.wrapped?.toLowerCase() };
+}
+
+const ofSwap: readonly string[] = [
+  ...['source', 'destination', 'base_amount', 'amount_type', 'slippage_bps', 'fee_configuration'],
+  ...ofActions,
+];
+
+/** As far as it is read; the server has validated what it accepts. */
+function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest {
+  const { source, destination, base_amount: amount, amount_type: type, slippage_bps: slippage } = body;
+  return (
+    hasOnly(body, ofSwap) &&
+    areTexts(source, ['caip2', 'asset_address']) &&
+    areTexts(destination, ['asset_address'], ['caip2', 'destination_address']) &&
+    typeof amount === 'string' &&
+    /^[0-9]{1,78}$/.test(amount) &&
+    [undefined, 'exact_input', 'exact_output'].includes(type as string) &&
+    ['undefined', 'number'].includes(typeof slippage)
+  );
+}
+
+/** Approvals and the swap, as far as the task has them; or the wrapping of the asset and its payment to the recipient. */
+function isOneSwap(calls: readonly SwapCall[]): boolean {
+  const kinds = calls.map(({ kind }) => kind).join();
+  return /^(approve(,approve)?(,swap)?|swap|wrap(,pass on)?|pass on)$/.test(kinds);
+}
+
+function readCall(routed: Routed, call: BatchCall): SwapCall | undefined {
+  const { terms, router, wrapped } = routed;
+  const to = call.to.toLowerCase();
+  if (to === router) return readSwapCall(routed, call);
+  const { source, destination } = terms;
+  if (to === source.tokenAddress?.toLowerCase()) {
+    const approval = readApproval(routed, call);
+    if (approval !== undefined) return approval;
+  }
+  const isWrapping = source.tokenAddress === null && isSame(destination.tokenAddress, to);
+  const isUnwrapping = destination.tokenAddress === null && isSame(source.tokenAddress, to);
+  if (!isWrapping && !isUnwrapping) return undefined;
+  if (wrapped === undefined) {
+    const { caip2 } = source.chain;
+    throw new NotComparableError(`the signer knows no wrapped asset on \`${caip2}\`; nothing was signed`);
+  }
+  if (to !== wrapped) return undefined;
+  return isWrapping ? readWrapping(terms, call) : readUnwrapping(terms, call);
+}
+
+function isSame(token: string | null, to: string): boolean {
+  return token?.toLowerCase() === to;
+}
+
+/** An approval of exactly what the router takes, or of nothing. */
+function readApproval({ terms, router }: Routed, { value, data }: BatchCall): SwapCall | undefined {
+  const call = decodeTokenCall(data);
+  if (call?.name !== 'approve' || call.spender !== router || value !== 0n) return undefined;
+  const { amount: spent } = call;
+  const isAsked = spent === 0n || terms.amountType === 'exact_output' || spent === terms.rawAmount;
+  return isAsked ? { kind: 'approve', spent } : undefined;
+}
+
+/** The asset is wrapped for the wallet; for anybody else it is then passed on. */
+function readWrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
+  const spent = terms.rawAmount;
+  if (equalBytes(data, wrappedNative.encodeCall('deposit'))) {
+    return value === spent ? { kind: 'wrap', spent } : undefined;
+  }
+  const call = decodeTokenCall(data);
+  if (call?.name !== 'transfer' || call.amount !== spent || value !== 0n) return undefined;
+  const isRecipient = terms.recipient !== null && isSame(terms.recipient, call.to);
+  return isRecipient ? { kind: 'pass on', spent } : undefined;
+}
+
+/** The asset is unwrapped for the wallet itself. */
+function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
+  const { rawAmount: spent } = terms;
+  const isAsked = value === 0n && equalBytes(data, wrappedNative.encodeCall('withdraw', spent));
+  return isAsked ? { kind: 'wrap', spent } : undefined;
+}
+
+interface SwapArguments {
+  /** Exact, or a limit. */
+  readonly input: AbiValue | undefined;
+  readonly output: AbiValue | undefined;
+  readonly path: AbiValue | undefined;
+  readonly to: AbiValue | undefined;
+}
+
+interface RouterFunction {
+  readonly name: string;
+  read(args: readonly AbiValue[], value: bigint): SwapArguments;
+}
+
+/** By what is exact, and by the native asset. */
+const routerFunctions: Readonly<Record<string, RouterFunction>> = {
+  'exact_input native token': {
+    name: 'swapExactETHForTokens',
+    read: ([output, path, to], input) => ({ input, output, path, to }),
+  },
+  'exact_input token native': {
+    name: 'swapExactTokensForETH',
+    read: ([input, output, path, to]) => ({ input, output, path, to }),
+  },
+  'exact_input token token': {
+    name: 'swapExactTokensForTokens',
+    read: ([input, output, path, to]) => ({ input, output, path, to }),
+  },
+  'exact_output native token': {
+    name: 'swapETHForExactTokens',
+    read: ([output, path, to], input) => ({ input, output, path, to }),
+  },
+  'exact_output token native': {
+    name: 'swapTokensForExactETH',
+    read: ([output, input, path, to]) => ({ input, output, path, to }),
+  },
+  'exact_output token token': {
+    name: 'swapTokensForExactTokens',
+    read: ([output, input, path, to]) => ({ input, output, path, to }),
+  },
+};
+
+function readSwapCall({ terms, wrapped }: Routed, { value, data }: BatchCall): SwapCall | undefined {
+  const { source, destination, amountType, rawAmount } = terms;
+  const kindOf = (token: string | null): string => (token === null ? 'native' : 'token');
+  const wanted =
+    routerFunctions[`${amountType} ${kindOf(source.tokenAddress)} ${kindOf(destination.tokenAddress)}`];
+  const call = swapRouter.decodeCall(data);
+  if (call === undefined || call.name !== wanted?.name) return undefined;
+  // Bytes after the arguments, or arguments in another order, would be decoded as well.
+  if (!equalBytes(swapRouter.encodeCall(call.name, ...call.args), data)) return undefined;
+  if (source.tokenAddress !== null && value !== 0n) return undefined;
+  const { input, output, path, to } = wanted.read(call.args, value);
+  const exact = amountType === 'exact_input' ? input : output;
+  if (BigInt(exact as bigint) !== rawAmount || !isPathOf(terms, wrapped, path as readonly string[])) {
+    return undefined;
+  }
+  const recipient = String(to);
+  if (terms.recipient !== null && !isSame(terms.recipient, recipient)) return undefined;
+  return { kind: 'swap', spent: BigInt(input as bigint), recipient };
+}
+
+/** NOTE: the router itself requires that a path begins or ends with the wrapped asset where it pays the native one. */
+function isPathOf(
+  { source, destination }: SwapTerms,
+  wrapped: string | undefined,
+  path: readonly string[],
+): boolean {
+  const isSide = (token: string | null, hop: string | undefined): boolean => {
+    const expected = token?.toLowerCase() ?? wrapped;
+    return expected === undefined || expected === hop;
+  };
+  const isThrough = path.length === 2 || wrapped === undefined || path[1] === wrapped;
+  return (
+    path.length >= 2 &&
+    path.length <= MOST_HOPS &&
+    isSide(source.tokenAddress, path[0]) &&
+    isSide(destination.tokenAddress, path.at(-1)) &&
+    isThrough
+  );
+}

@@ -1,0 +1,270 @@
+import { p256PublicKeyPoint, parseP256PublicKey } from '../../crypto/p256.ts';
+import { type ChainType, rpcMethodsOf } from '../../signing/chains.ts';
+import { parseQuantity, type Quantity } from '../../signing/fields.ts';
+import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
+import type { BuildingSettings, BuiltPart } from './built-part.ts';
+import {
+  completedOnEthereum,
+  completedOnTron,
+  type Fields,
+  isCompletedBy,
+  isSame,
+} from './completed-fields.ts';
+import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './requested-calls.ts';
+import { partOfEarn } from './requested-earn.ts';
+import { partOfPayout } from './requested-payout.ts';
+import { isSparkOf } from './requested-spark.ts';
+import { partOfSwap } from './requested-swap.ts';
+import { isTransferOf } from './requested-transfer.ts';
+
+/** What a wallet's key is to be used for. */
+export type WalletTask =
+  | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
+  | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
+
+type Body = EvidentRequest['body'];
+
+/** Signs what moves funds, built by the server; never a message. */
+const transactionMethods: ReadonlySet<string> = new Set([
+  'eth_signTransaction',
+  'eth_signUserOperation',
+  'eth_sign7702Authorization',
+  'signTransaction',
+  'tron_signTransaction',
+  'spark_operation',
+]);
+
+/**
+ * Whether wallets of the chain type sign in this way.
+ *
+ * INVARIANT: a request for a transaction of one chain does not sign one of another chain whose keys are on the same
+ * curve.
+ */
+export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
+  if (task.kind === 'export' || task.method === 'raw_sign') return true;
+  if (task.method === 'spark_operation') return chainType === 'spark';
+  return rpcMethodsOf(chainType as ChainType).includes(task.method);
+}
+
+/**
+ * Whether the server builds such a task itself: it is not compared with a request field by field.
+ *
+ * NOTE: a transaction without a chain (EIP-155) counts on every chain; the server builds none.
+ */
+export function isTransactionTask(task: WalletTask): boolean {
+  if (task.kind !== 'sign' || !transactionMethods.has(task.method)) return false;
+  const { method, params } = task;
+  if (method === 'eth_signTransaction')
+    return (params as { transaction: Fields }).transaction.chain_id !== undefined;
+  return method !== 'eth_sign7702Authorization' || delegatesToOurs(params);
+}
+
+/** The contracts that the server delegates accounts to: batches and sponsored operations. Lower case. */
+const ourContracts: ReadonlySet<string> = new Set([
+  '0xe6cae83bde06e4c305530e199d7217f42808555b',
+  '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
+]);
+
+/** NOTE: a delegation for chain 0 counts on every chain. */
+function delegatesToOurs(params: unknown): boolean {
+  const { contract, chain_id: chainId } = params as Fields;
+  return (
+    typeof contract === 'string' &&
+    ourContracts.has(contract.toLowerCase()) &&
+    parseQuantity(chainId as Quantity, '/chain_id', 52) !== 0n
+  );
+}
+
+/**
+ * Operations on a wallet whose transactions the server builds from what others answer, by the path after that of the
+ * wallet: the methods under which policies evaluate them.
+ */
+export const builtMethods: Readonly<Record<string, string>> = {
+  '/swap': 'swap',
+  '/payout/fiat': 'payout',
+  '/earn/ethereum/deposit': 'earn_deposit',
+  '/earn/ethereum/withdraw': 'earn_withdraw',
+  '/earn/ethereum/incentive/claim': 'earn_incentive_claim',
+  '/earn/ethereum/fees/collect': 'earn_fee_collect',
+};
+
+/** Which operation is asked for, of which wallet. */
+interface RequestedOf {
+  /** The path after that of the wallet. */
+  readonly rest: string;
+  /** Of the wallet. */
+  readonly chainType: string;
+  readonly appId: string;
+  /** Undefined where the server itself has the keys: what it builds is not compared then. */
+  readonly building: BuildingSettings | undefined;
+}
+
+/**
+ * Requires that a task is what the request asks for.
+ *
+ * Result: what it is of an action that the server builds, if that is compared.
+ *
+ * @throws UnauthorizedUseError; NotComparableError.
+ */
+export function requireRequested(
+  { method, body }: EvidentRequest,
+  asked: RequestedOf,
+  task: WalletTask,
+): BuiltPart | undefined {
+  const { rest, building } = asked;
+  if (
+    method === 'POST' &&
+    task.kind === 'sign' &&
+    building !== undefined &&
+    Object.hasOwn(builtMethods, rest)
+  ) {
+    const part = partOf(body, task, { ...asked, building });
+    if (part !== undefined) return part;
+  } else if (method === 'POST' && isRequested(asked, body, task)) return undefined;
+  throw new UnauthorizedUseError('the signed request asks for something else');
+}
+
+function partOf(
+  body: Body,
+  task: SignTask,
+  { rest, chainType, appId, building }: RequestedOf & { readonly building: BuildingSettings },
+): BuiltPart | undefined {
+  if (rest === '/swap') return partOfSwap(body, task, { chainType, ...building });
+  if (rest === '/payout/fiat') return partOfPayout(body, task, chainType);
+  return partOfEarn(rest.slice('/earn/ethereum/'.length), body, task, { appId, ...building });
+}
+
+type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
+
+/** Operations on a wallet that sign what their body says, by the path after that of the wallet. */
+const signingPaths: Readonly<Record<string, IsSigned>> = {
+  '/raw_sign': (body, task) => task.method === 'raw_sign' && isSame(task.params, body.params),
+  '/rpc': isRequestedRpc,
+  // A server with a signer has no exchange.
+  '/transfer': (body, task, { chainType, building }) =>
+    isTransferOf(body, task, { chainType, hasExchange: building === undefined }),
+};
+
+function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean {
+  const { rest } = asked;
+  if (task.kind === 'export') return isRequestedExport(rest, body, task);
+  if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
+  // Operations on Spark are asked for by rpc only.
+  return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
+}
+
+const EXPORT_PATH = '/export';
+
+function isRequestedExport(
+  rest: string,
+  body: Body,
+  { form, recipient }: Extract<WalletTask, { kind: 'export' }>,
+): boolean {
+  const isRpc = rest === '/rpc';
+  if (!isRpc && rest !== EXPORT_PATH) return false;
+  const given = (isRpc ? body.params : body) as Fields;
+  const phrase = isRpc ? body.method === 'exportSeedPhrase' : body.export_seed_phrase === true;
+  if (isRpc && !phrase && body.method !== 'exportPrivateKey') return false;
+  if ((form === 'phrase') !== phrase || typeof given.recipient_public_key !== 'string') return false;
+  const point = p256PublicKeyPoint(parseP256PublicKey(given.recipient_public_key));
+  return Buffer.compare(point, recipient) === 0;
+}
+
+export type SignTask = Extract<WalletTask, { kind: 'sign' }>;
+
+/** Methods of rpc that sign transactions which the server completes or builds. */
+const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => boolean>> = {
+  eth_sendTransaction: isSentTransaction,
+  wallet_sendCalls: areSentCalls,
+  signAndSendTransaction: (body, task) =>
+    task.method === 'signTransaction' && isSolanaOf(body, task.params as Fields),
+  tron_sendTransaction: isSentTron,
+  transfer: isSentOnSpark,
+  transferTokens: isSentOnSpark,
+  claimStaticDeposit: isSentOnSpark,
+  withdraw: isSentOnSpark,
+  payLightningInvoice: isSentOnSpark,
+};
+
+function isSentOnSpark(body: Body, { method, params }: SignTask): boolean {
+  return method === 'spark_operation' && isSparkOf(body, params as Fields);
+}
+
+function isRequestedRpc(body: Body, task: SignTask): boolean {
+  const asked = String(body.method);
+  if (Object.hasOwn(sendingMethods, asked)) return sendingMethods[asked]!(body, task);
+  if (asked !== task.method) return false;
+  const options = body.signature_options as Fields | undefined;
+  if (options?.type === 'erc1271') return isForSmartAccount(body, task.params as Fields);
+  return asked === 'eth_sign7702Authorization'
+    ? isCompletedBy(body.params as Fields, task.params as Fields, new Set(['nonce']))
+    : isSame(task.params, body.params);
+}
+
+/** NOTE: of which of the owner's smart wallets the signature is, is not compared: the message is what was asked for. */
+function isForSmartAccount(body: Body, { smart_account: account, ...params }: Fields): boolean {
+  return isSame(params, body.params) && isOfChain(body, (account as Fields | undefined)?.chain_id ?? 0);
+}
+
+function isSentTron({ params }: Body, task: SignTask): boolean {
+  if (task.method !== 'tron_signTransaction') return false;
+  const { raw_data: given } = task.params as { raw_data: Fields };
+  return isCompletedBy((params as { raw_data: Fields }).raw_data, given, completedOnTron);
+}
+
+/** The calls of a body, as one transaction or as a user operation, or the delegation that either may need. */
+function areSentCalls(body: Body, task: SignTask): boolean {
+  if (task.method === 'eth_signTransaction') {
+    return isBatchOf(body, (task.params as { transaction: Fields }).transaction);
+  }
+  return isSponsored(body, task);
+}
+
+function isSponsored(body: Body, task: SignTask): boolean {
+  if (task.method === 'eth_signUserOperation') return isOperationOf(body, task.params as Fields);
+  if (task.method !== 'eth_sign7702Authorization') return false;
+  return delegatesToOurs(task.params) && isOfChain(body, (task.params as Fields).chain_id);
+}
+
+/**
+ * The account that a task acts for, where the server says it: a batch is a transaction of the wallet to itself, a user
+ * operation has a sender, a contract on Tron an owner. None for other tasks, and for what the owner has asked for by it.
+ */
+export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
+  if (task.kind !== 'sign' || body.method === task.method) return [];
+  if (task.method === 'tron_signTransaction') return contractOwnersOf(task);
+  if (task.method === 'eth_signUserOperation') {
+    return [String((task.params as { user_operation: Fields }).user_operation.sender)];
+  }
+  if (task.method !== 'eth_signTransaction' || body.method !== 'wallet_sendCalls') return [];
+  return [String((task.params as { transaction: Fields }).transaction.to)];
+}
+
+/**
+ * The accounts whose funds a task on Tron moves: a key signs for other accounts too, if they have given it a permission.
+ */
+export function contractOwnersOf(task: WalletTask): readonly string[] {
+  if (task.kind !== 'sign' || task.method !== 'tron_signTransaction') return [];
+  const { raw_data: rawData } = task.params as { raw_data: Fields };
+  return (rawData.contract as readonly Fields[]).map((contract) => String(contract.owner_address));
+}
+
+/** The transaction that was sent to be signed, with what the server fills in. */
+function isSentTransaction(body: Body, task: SignTask): boolean {
+  if (body.sponsor === true) return isSponsored(body, task);
+  if (task.method !== 'eth_signTransaction') return false;
+  const asked = (body.params as { transaction: Fields }).transaction;
+  const { experimental_data_suffix: suffix, caip2 } = body;
+  const { transaction } = task.params as { transaction: Fields };
+  const data = typeof suffix === 'string' ? { data: `${asked.data ?? '0x'}${suffix.slice(2)}` } : {};
+  return (
+    String(caip2) === `eip155:${Number(transaction.chain_id)}` &&
+    isCompletedBy({ ...asked, ...data }, transaction, completedOnEthereum)
+  );
+}
+
+/** What a key is used for by a signed request: paths after that of the wallet, and methods of rpc that send. */
+export const comparedOperations = {
+  paths: [...Object.keys(signingPaths), EXPORT_PATH, ...Object.keys(builtMethods)],
+  sendingMethods: Object.keys(sendingMethods),
+} as const;

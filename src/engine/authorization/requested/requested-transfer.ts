@@ -1,0 +1,254 @@
+import type { TransferRequest } from '../../../generated/schemas.ts';
+import { ethereumTransfer, type Movement, tronTransfer } from '../../actions/build-transfer.ts';
+import {
+  fixesArrival,
+  readTransferTerms,
+  type TransferTerms,
+  transferAction,
+} from '../../actions/transfer-terms.ts';
+import { readChainAddress } from '../../assets/addresses.ts';
+import { fromRaw, toRaw } from '../../assets/decimal.ts';
+import { bytesToBase58, equalBytes, hexToBytes } from '../../crypto/encoding.ts';
+import type { PolicyAction } from '../../policy/action.ts';
+import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import { parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
+import { encodeSolanaTransfer } from '../../signing/solana/encode-transfer.ts';
+import { decodeSolanaInstructions } from '../../signing/solana/instructions.ts';
+import { parseSolanaWire } from '../../signing/solana/signer.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
+import { NotComparableError } from './built-part.ts';
+import {
+  acceptedTerms,
+  areTexts,
+  completedOnEthereum,
+  completedOnTron,
+  type Fields,
+  hasOnly,
+  isCompletedBy,
+  ofActions,
+} from './completed-fields.ts';
+import type { SignTask } from './requested-task.ts';
+
+// A transfer is read from the transaction that is to be signed, compared with the body, and built again as the server
+// builds it: what is built must be what is to be signed.
+
+/** What a transaction moves. */
+interface SignedMovement extends Movement {
+  /** Where the transaction names its chain. */
+  readonly caip2?: string | undefined;
+  /** Where the transaction names those of the token, which the chain then compares. */
+  readonly decimals?: number | undefined;
+}
+
+interface TransferForm {
+  readonly method: string;
+  /** Undefined for a transaction that is anything else than one transfer. */
+  readonly read: (params: Fields) => SignedMovement | undefined;
+}
+
+const forms: Readonly<Record<string, TransferForm>> = {
+  ethereum: { method: 'eth_signTransaction', read: readOnEthereum },
+  solana: { method: 'signTransaction', read: readOnSolana },
+  tron: { method: 'tron_signTransaction', read: readOnTron },
+};
+
+/** The one transfer that a task makes; undefined if it does anything else. */
+export function movementOf({ method, params }: SignTask, chainType: string): SignedMovement | undefined {
+  const form = Object.hasOwn(forms, chainType) ? forms[chainType] : undefined;
+  return form?.method === method ? form.read(params as Fields) : undefined;
+}
+
+/** The transfer of a body, and what a task moves; undefined if the task does anything else. */
+function readRequested(
+  body: Fields,
+  task: SignTask,
+  chainType: string,
+): { terms: TransferTerms; movement: SignedMovement } | undefined {
+  const movement = movementOf(task, chainType);
+  const terms = isTransferRequest(body) ? acceptedTerms(() => readTransferTerms(chainType, body)) : undefined;
+  if (terms === undefined || movement === undefined) return undefined;
+  return isAsked(terms, movement, chainType) ? { terms, movement } : undefined;
+}
+
+/**
+ * Whether a task is the transfer that the body asks for, or the deposit to an exchange that it needs.
+ *
+ * @param hasExchange whether the server has one.
+ * @throws NotComparableError for a transfer to another asset or chain without an exchange.
+ */
+export function isTransferOf(
+  body: Fields,
+  task: SignTask,
+  { chainType, hasExchange }: { readonly chainType: string; readonly hasExchange: boolean },
+): boolean {
+  const read = readRequested(body, task, chainType);
+  if (read?.terms.isExchange === true && !hasExchange) {
+    throw new NotComparableError(
+      'transfers to another asset or chain need an exchange, which the signer does not know; nothing was signed',
+    );
+  }
+  return read !== undefined;
+}
+
+/** What policies evaluate of a transfer: its body, with the amount that is signed where an exchange decides on it. */
+export function requestedTransferAction(
+  body: Fields,
+  task: SignTask,
+  chainType: string,
+): PolicyAction | undefined {
+  const read = readRequested(body, task, chainType);
+  if (read === undefined) return undefined;
+  const { terms, movement } = read;
+  const { source } = terms;
+  const spent =
+    fixesArrival(terms) && 'asset' in source ? fromRaw(movement.rawAmount, source.decimals) : undefined;
+  return transferAction(body as unknown as TransferRequest, terms, spent);
+}
+
+const ofTransfer: readonly string[] = [
+  ...['source', 'destination', 'amount', 'amount_type'],
+  ...['fee_configuration', 'slippage_bps', 'custody_options'],
+  ...ofActions,
+];
+
+/** As far as it is read; the server has validated what it accepts. */
+function isTransferRequest(body: Fields): body is Fields & TransferRequest {
+  const { amount, amount_type: type, source, destination } = body;
+  return (
+    hasOnly(body, ofTransfer) &&
+    areTexts({ amount, amount_type: type }, [], ['amount', 'amount_type']) &&
+    areTexts(source, [], ['asset', 'asset_address', 'chain', 'amount']) &&
+    areTexts(destination, [], ['address', 'asset', 'chain'])
+  );
+}
+
+/**
+ * Whether the transaction moves what was asked for.
+ *
+ * NOTE: to whom an exchange is paid is its own choice, and so is how much it takes to deliver a fixed amount.
+ */
+function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: string): boolean {
+  const { source, destination, isExchange } = terms;
+  return (
+    isOfAsset(movement, source, chainType) &&
+    (isExchange ? 'asset' in source : isSameAddress(chainType, movement.to, destination)) &&
+    isAskedAmount(terms, movement)
+  );
+}
+
+/** Whether a movement is of this asset, as far as it names its chain. */
+export function isOfAsset(
+  { caip2, tokenAddress }: SignedMovement,
+  asset: { readonly chain: { readonly caip2: string }; readonly tokenAddress: string | null },
+  chainType: string,
+): boolean {
+  if (caip2 !== undefined && caip2 !== asset.chain.caip2) return false;
+  return tokenAddress === null || asset.tokenAddress === null
+    ? tokenAddress === asset.tokenAddress
+    : isSameAddress(chainType, tokenAddress, asset.tokenAddress);
+}
+
+function isSameAddress(chainType: string, one: string, other: string): boolean {
+  const read = readChainAddress(chainType, one);
+  return read !== undefined && read === readChainAddress(chainType, other);
+}
+
+/** ERC-20 declares `decimals` a uint8. */
+const anyDecimals: readonly number[] = Array.from({ length: 256 }, (_, index) => index);
+
+/**
+ * CHOICE: the decimals of an ERC-20 token without a name are what the chain says, which the signer cannot ask, so that its
+ * amount is compared except for the number of zeros after it.
+ */
+function isAskedAmount(terms: TransferTerms, { rawAmount, decimals }: SignedMovement): boolean {
+  if (fixesArrival(terms)) return true;
+  const { source, amount } = terms;
+  const known = 'asset' in source ? source.decimals : decimals;
+  const possible = known === undefined ? anyDecimals : [known];
+  return possible.some((each) => toRaw(amount, each) === rawAmount);
+}
+
+function readOnEthereum(params: Fields): SignedMovement | undefined {
+  const transaction = params.transaction as Fields;
+  const { to, data, value = 0, chain_id: chainId } = transaction;
+  const movement = movementOfCall(String(to), {
+    data: parseHexBytes(typeof data === 'string' ? data : '0x', '/transaction/data'),
+    value: parseQuantity(value as Quantity, '/transaction/value', 256),
+  });
+  if (movement === undefined) return undefined;
+  if (!isCompletedBy(ethereumTransfer(movement), transaction, completedOnEthereum)) return undefined;
+  return {
+    ...movement,
+    caip2: `eip155:${parseQuantity(chainId as Quantity, '/transaction/chain_id', 256)}`,
+  };
+}
+
+/** What a call moves: value, or tokens. */
+function movementOfCall(
+  to: string,
+  { data, value }: { readonly data: Uint8Array; readonly value: bigint },
+): Movement | undefined {
+  if (data.length === 0) return { tokenAddress: null, to, rawAmount: value };
+  const call = decodeTokenCall(data);
+  return call?.name === 'transfer' ? { tokenAddress: to, to: call.to, rawAmount: call.amount } : undefined;
+}
+
+function readOnSolana({ transaction }: Fields): SignedMovement | undefined {
+  const signed = decodeSolanaTransaction(parseSolanaWire(String(transaction)));
+  const read = solanaMovement(signed);
+  const [payer] = signed.staticKeys;
+  if (read === undefined || payer === undefined) return undefined;
+  const { movement, tokenProgram } = read;
+  const { tokenAddress, decimals = 0, to, rawAmount } = movement;
+  const mint = tokenAddress === null ? undefined : { address: tokenAddress, decimals, tokenProgram };
+  const wire = encodeSolanaTransfer({ from: bytesToBase58(payer), to, mint, rawAmount });
+  const built = decodeSolanaTransaction(wire);
+  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  built.recentBlockhash.set(signed.recentBlockhash);
+  return equalBytes(built.message, signed.message) ? movement : undefined;
+}
+
+/** What the last instruction moves. Tokens: to whose account is in the instruction before it, which creates that. */
+function solanaMovement(
+  signed: SolanaTransaction,
+): { movement: SignedMovement; tokenProgram: string } | undefined {
+  const last = decodeSolanaInstructions(signed).at(-1);
+  const { to, lamports, mint, amount, decimals } = last?.fields ?? {};
+  const name = `${last?.program} ${last?.instructionName}`;
+  const tokenProgram = last?.programId ?? '';
+  if (name === 'system Transfer' && typeof to === 'string' && typeof lamports === 'bigint') {
+    return { movement: { tokenAddress: null, to, rawAmount: lamports }, tokenProgram };
+  }
+  const owner = signed.staticKeys[signed.instructions[0]?.accountIndexes[OWNER_OF_NEW_ACCOUNT] ?? -1];
+  if (name !== 'token TransferChecked' || owner === undefined) return undefined;
+  if (typeof mint !== 'string' || typeof amount !== 'bigint') return undefined;
+  const moved = { tokenAddress: mint, to: bytesToBase58(owner), rawAmount: amount };
+  return { movement: { ...moved, decimals: Number(decimals) }, tokenProgram };
+}
+
+// Source: spl-associated-token-account instruction.rs: payer, account, owner, mint, programs.
+const OWNER_OF_NEW_ACCOUNT = 2;
+
+function readOnTron(params: Fields): SignedMovement | undefined {
+  const rawData = params.raw_data as Fields;
+  const [contract = {}] = rawData.contract as readonly Fields[];
+  const movement = tronMovement(contract);
+  const from = String(contract.owner_address);
+  const addresses = [from, movement?.to, movement?.tokenAddress ?? from];
+  const areRead = addresses.every((each) => readChainAddress('tron', String(each)) !== undefined);
+  if (movement === undefined || !areRead) return undefined;
+  return isCompletedBy(tronTransfer({ ...movement, from }), rawData, completedOnTron) ? movement : undefined;
+}
+
+function tronMovement(contract: Fields): Movement | undefined {
+  const { type, to_address: to, amount, contract_address: token, data } = contract;
+  if (type === 'TransferContract') {
+    return Number.isSafeInteger(amount)
+      ? { tokenAddress: null, to: String(to), rawAmount: BigInt(amount as number) }
+      : undefined;
+  }
+  if (type !== 'TriggerSmartContract' || typeof data !== 'string') return undefined;
+  const call = decodeTokenCall(hexToBytes(data));
+  if (call?.name !== 'transfer') return undefined;
+  return { tokenAddress: String(token), to: `41${call.to.slice(2)}`, rawAmount: call.amount };
+}

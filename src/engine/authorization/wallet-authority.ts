@@ -1,0 +1,234 @@
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import {
+  judgedAt,
+  type KnownQuorums,
+  ownerAfter,
+  type ReadQuorums,
+  requireOccasion,
+  requireParty,
+} from './parties.ts';
+import { type PolicyRecord, policyDigest } from './policy-seals.ts';
+import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
+import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
+import { type BuildingSettings, spendingOf } from './requested/built-part.ts';
+import { requestedAction } from './requested/requested-action.ts';
+import { requireFeesBelow } from './requested/requested-fees.ts';
+import {
+  accountsOf,
+  contractOwnersOf,
+  isTaskOfChain,
+  isTransactionTask,
+  requireRequested,
+  type WalletTask,
+} from './requested/requested-task.ts';
+import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import type { Spending } from './spent-requests.ts';
+import {
+  ifPinned,
+  noPolicies,
+  type PolicyPin,
+  policiesAfter,
+  policyOfParty,
+  type WalletPolicies,
+} from './wallet-policies.ts';
+
+/**
+ * Who may use a wallet. The wallet's key is sealed under the digest of this, so no other authority opens it.
+ *
+ * INVARIANT: changes only by requests that the owner has signed.
+ */
+export interface WalletAuthority {
+  /** The reference of the key quorum that owns it; null without an owner. */
+  readonly owner: string | null;
+  /** The references of the key quorums that may use it in place of the owner. */
+  readonly signers: readonly string[];
+  /** Whether the owner agreed to automations, which use it without a signed request. */
+  readonly isAutomated: boolean;
+  /** Undefined if none is pinned. */
+  readonly policies?: WalletPolicies | undefined;
+}
+
+/** What a caller presents to use a wallet's key. */
+export interface AuthorizedUse extends KnownQuorums {
+  readonly authority: WalletAuthority;
+  /** Undefined for an automation. */
+  readonly evidence?: Evidence | undefined;
+  /** The address of the wallet, where a policy applies. It is compared with the key. */
+  readonly address?: string | undefined;
+  /** The pinned policies, as far as they may apply. */
+  readonly policies?: readonly PolicyRecord[] | undefined;
+  /** Unix ms; when the caller has evaluated them. */
+  readonly judgedAtMs?: number | undefined;
+  /** In a change: what the caller says of the policies of the wallet, and of those that the body names. */
+  readonly pins?: { readonly before: WalletPolicies; readonly named: readonly PolicyPin[] } | undefined;
+}
+
+/** A wallet, and the time. */
+export interface UseOccasion {
+  readonly walletId: string;
+  readonly appId: string;
+  readonly chainType: string;
+  /** Unix ms. */
+  readonly nowMs: number;
+}
+
+/** SHA-256 of the canonical JSON, hex. */
+export function authorityDigest({ owner, signers, isAutomated, policies }: WalletAuthority): string {
+  const pinned = policies === undefined ? {} : { policies };
+  return hash('sha256', canonicalJson({ owner, signers, isAutomated, ...pinned }));
+}
+
+/** Opens the secret of a policy that is sealed under the content with this digest. Result: the secret's name. */
+export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
+
+interface Authorizing {
+  readonly task: WalletTask;
+  readonly openSeal: OpenSeal;
+  /** Undefined where the server itself has the keys: fees have no ceilings, and what it builds is not compared. */
+  readonly building?: BuildingSettings | undefined;
+}
+
+/** What is left to compare when the key is open. */
+interface AuthorizedTask {
+  /** What the caller says is the wallet's address, where it matters: for policies, and for what acts for an account. */
+  readonly addresses: readonly string[];
+  /**
+   * What the signature uses up of the request, to be counted when the key has opened: before, the authority is only what
+   * the caller says.
+   */
+  readonly spending?: Spending | undefined;
+}
+
+/**
+ * Requires that the owner, or a signer where one may, has signed a request for this task, that the policy which is
+ * pinned for that party allows it, and that what is filled in of its fee is within the ceilings.
+ *
+ * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; what parsing throws for evidence that cannot be parsed.
+ */
+export async function requireAuthorizedTask(
+  use: AuthorizedUse & ReadQuorums,
+  occasion: UseOccasion,
+  { task, openSeal, building }: Authorizing,
+): Promise<AuthorizedTask> {
+  const { authority, evidence } = use;
+  const isFree = { addresses: [] };
+  const feeCeilings = building?.feeCeilings;
+  if (authority.owner === null) return isFree;
+  if (!isTaskOfChain(task, occasion.chainType)) {
+    throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
+  }
+  if (evidence === undefined) {
+    if (authority.isAutomated && isTransactionTask(task)) {
+      if (feeCeilings !== undefined) requireFeesBelow(undefined, task, feeCeilings);
+      return { addresses: contractOwnersOf(task) };
+    }
+    throw new UnauthorizedUseError('expected a request that the owner has signed');
+  }
+  const request = readEvidence(evidence);
+  requireOccasion(request, occasion);
+  const rest = restOfWallet(request, occasion);
+  const { chainType, appId } = occasion;
+  const part = requireRequested(request, { rest, chainType, appId, building }, task);
+  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
+  const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
+  const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
+  const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
+  const addresses = part?.accounts ?? accountsOf(request, task);
+  // What is signed without a request too uses up none, and its nonces are taken by automations.
+  const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
+  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
+  const spending = spent && {
+    ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
+    ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
+  };
+  if (pin === null) return { addresses, spending };
+  const { address } = use;
+  if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
+  const policy = await openPinned(use, pin, openSeal);
+  const known = await requestedAction({ request, rest, part }, task, { chainType, address });
+  requireAllowed(policy, known, judgedAt(use.judgedAtMs, occasion.nowMs));
+  return { addresses: [...addresses, address], spending };
+}
+
+/** A policy whose owner has agreed to its content. */
+async function openPinned(
+  { policies = [] }: AuthorizedUse,
+  { id, seal }: PolicyPin,
+  openSeal: OpenSeal,
+): Promise<AgreedPolicy> {
+  const policy = policies.find((each) => each.id === id);
+  if (policy !== undefined) {
+    const digest = policyDigest(policy.content);
+    if ((await openSeal(policy, digest)) === seal) return { content: policy.content, digest };
+  }
+  throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
+}
+
+/** A request that changes who may use a wallet, which the owner has signed. Result: the authority after it. */
+export function changedAuthority(use: AuthorizedUse & ReadQuorums, occasion: UseOccasion): WalletAuthority {
+  const { authority, quorums, evidence } = use;
+  if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
+  const request = readEvidence(evidence);
+  requireOccasion(request, occasion);
+  const rest = restOfWallet(request, occasion);
+  if (authority.owner !== null) {
+    requireParty(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+  }
+  if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
+  if (request.method !== 'PATCH' || rest !== '')
+    throw new UnauthorizedUseError('expected a change of a wallet');
+  const owner = ownerAfter(request.body, authority.owner, quorums);
+  const { additional_signers: signers } = request.body;
+  const policies = changedPolicies(use, request.body);
+  return {
+    owner,
+    signers: signers === undefined ? authority.signers : referencesOfSigners(quorums, signers),
+    isAutomated: authority.isAutomated && owner === authority.owner,
+    ...(policies === undefined ? {} : { policies }),
+  };
+}
+
+/**
+ * The pinned policies after a change.
+ *
+ * NOTE: the ids are signed; which secret a policy has that was not pinned before is what the server says.
+ */
+function changedPolicies(
+  { authority, pins }: AuthorizedUse,
+  body: EvidentRequest['body'],
+): WalletPolicies | undefined {
+  const before = authority.policies ?? pins?.before ?? noPolicies(authority.signers.length);
+  return ifPinned(policiesAfter(before, body, (id) => pins?.named.find((pin) => pin.id === id) ?? null));
+}
+
+/** Deposits that are converted at the wallet's own address are converted by automations that it gets for this. */
+function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
+  if (method !== 'POST') return false;
+  const { deposit_address_strategy: strategy = 'dedicated' } = body;
+  return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
+}
+
+/** By the path after that of the wallet. */
+export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boolean>> = {
+  '/automations/attach': () => true,
+  '/deposit_accounts/crypto': (strategy) => strategy !== 'dedicated',
+};
+
+/**
+ * The path of the request after that of the wallet.
+ *
+ * NOTE: the external id of a wallet is known to the server only; who signs it has the server say which of the owner's
+ * wallets it is.
+ */
+function restOfWallet({ path }: EvidentRequest, { walletId }: UseOccasion): string {
+  const found = /^\/v1\/wallets\/([^/]+)(\/.*)?$/.exec(path);
+  const named = found === null ? undefined : decodeURIComponent(found[1]!);
+  if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';
+  throw new UnauthorizedUseError('the signed request is about something else');
+}
+
+function referencesOfSigners(quorums: readonly QuorumRecord[], signers: unknown): string[] {
+  if (!Array.isArray(signers)) throw new UnauthorizedUseError('expected a list of signers');
+  return signers.map((signer: { signer_id?: unknown }) => referenceOfId(quorums, String(signer.signer_id)));
+}

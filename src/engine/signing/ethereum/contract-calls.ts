@@ -1,0 +1,177 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import * as AbiFunction from 'ox/AbiFunction';
+import * as AbiParameters from 'ox/AbiParameters';
+import type * as Hex from 'ox/Hex';
+import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
+import { once } from '../../load-once.ts';
+
+/** What a function takes or returns. Addresses are lower-case 0x hex when decoded, numbers are bigints above 48 bits. */
+export type AbiValue = string | number | bigint | boolean | readonly AbiValue[];
+
+/** The functions of a contract. `Name` is the name of a function. */
+export interface ContractAbi<Name extends string> {
+  encodeCall(name: Name, ...args: AbiValue[]): Uint8Array;
+  /** Undefined for other functions and for malformed arguments. */
+  decodeCall(data: Uint8Array): { readonly name: Name; readonly args: readonly AbiValue[] } | undefined;
+  encodeResult(name: Name, ...values: AbiValue[]): Uint8Array;
+  /** Undefined when `data` is not what the function returns, for example nothing. */
+  decodeResult(name: Name, data: Uint8Array): readonly AbiValue[] | undefined;
+}
+
+type NameOf<Signature extends string> = Signature extends `function ${infer Name}(${string}` ? Name : never;
+
+/** Reads signatures like `function name(address who) returns (uint256)`; names must be unique. */
+export function contractAbi<const Signature extends string>(
+  signatures: readonly Signature[],
+): ContractAbi<NameOf<Signature>> {
+  type Name = NameOf<Signature>;
+  // Read on first use: contracts are declared when the program starts, and few requests call them.
+  const functions = once(() => {
+    const items = signatures.map(
+      (signature) => AbiFunction.from(signature as string) as AbiFunction.AbiFunction,
+    );
+    return new Map(items.map((item) => [item.name, item]));
+  });
+  const bySelector = once(
+    () => new Map([...functions().values()].map((item) => [AbiFunction.getSelector(item) as string, item])),
+  );
+  const named = (name: string): AbiFunction.AbiFunction => {
+    const item = functions().get(name);
+    if (item === undefined) throw new Error(`expected a function of the contract, got \`${name}\``);
+    return item;
+  };
+  return {
+    encodeCall: (name, ...args) => hexToBytes(AbiFunction.encodeData(named(name), args as never).slice(2)),
+    decodeCall(data) {
+      if (data.length < 4) return undefined;
+      const item = bySelector().get(bytesTo0xHex(data.subarray(0, 4)));
+      if (item === undefined) return undefined;
+      const args = orUndefined(() => AbiFunction.decodeData(item, bytesTo0xHex(data) as Hex.Hex));
+      if (args === undefined && item.inputs.length > 0) return undefined;
+      return { name: item.name as Name, args: lowerCase(args ?? []) };
+    },
+    encodeResult(name, ...values) {
+      const result = values.length === 1 ? values[0] : values;
+      return hexToBytes(AbiFunction.encodeResult(named(name), result as never).slice(2));
+    },
+    decodeResult(name, data) {
+      if (data.length === 0) return undefined;
+      // `AbiFunction.decodeResult` unwraps a single value.
+      return orUndefined(() =>
+        lowerCase(AbiParameters.decode(named(name).outputs, bytesTo0xHex(data) as Hex.Hex)),
+      );
+    },
+  };
+}
+
+// ox writes addresses with their checksum.
+function lowerCase(values: unknown): readonly AbiValue[] {
+  return (values as AbiValue[]).map((value) => {
+    if (typeof value === 'string') return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : value;
+    return Array.isArray(value) ? lowerCase(value) : value;
+  });
+}
+
+function orUndefined<T>(decode: () => T): T | undefined {
+  try {
+    return decode();
+  } catch {
+    return undefined;
+  }
+}
+
+/*
+ * The Merkle trees of reward distributors, with hashes as lower-case 0x hex. A node is the hash of its two children in
+ * ascending order, so a proof needs no positions. Source: AngleProtocol/merkl-contracts, Distributor.
+ */
+
+/** What an account was given of a token in all, in base units. Addresses are lower-case 0x hex. */
+export interface CumulativeReward {
+  readonly user: string;
+  readonly token: string;
+  readonly amount: bigint;
+}
+
+// keccak256(abi.encode(user, token, amount))
+export function rewardLeaf({ user, token, amount }: CumulativeReward): string {
+  const words = [user.slice(2), token.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
+  return bytesTo0xHex(keccak_256(hexToBytes(words.join(''))));
+}
+
+// keccak256(lower child || higher child)
+export function parentHash(one: string, other: string): string {
+  const [low, high] = one < other ? [one, other] : [other, one];
+  return bytesTo0xHex(keccak_256(hexToBytes(low.slice(2) + high.slice(2))));
+}
+
+/** The root that a leaf has with the siblings in `proof`. */
+export function rootOfProof(leaf: string, proof: readonly string[]): string {
+  return proof.reduce(parentHash, leaf);
+}
+
+/** A Uniswap-V2-shaped router, as far as swaps need it. Source: v2-periphery, IUniswapV2Router02. */
+export const swapRouter = contractAbi([
+  'function factory() view returns (address)',
+  'function WETH() view returns (address)',
+  'function getAmountsOut(uint256 amountIn, address[] path) view returns (uint256[] amounts)',
+  'function getAmountsIn(uint256 amountOut, address[] path) view returns (uint256[] amounts)',
+  'function getAmountOut(uint256 amountIn, uint256 reserveIn, uint256 reserveOut) pure returns (uint256 amountOut)',
+  'function getAmountIn(uint256 amountOut, uint256 reserveIn, uint256 reserveOut) pure returns (uint256 amountIn)',
+  'function quote(uint256 amountA, uint256 reserveA, uint256 reserveB) pure returns (uint256 amountB)',
+  'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline) returns (uint256[] amounts)',
+  'function swapTokensForExactTokens(uint256 amountOut, uint256 amountInMax, address[] path, address to, uint256 deadline) returns (uint256[] amounts)',
+  'function swapExactETHForTokens(uint256 amountOutMin, address[] path, address to, uint256 deadline) payable returns (uint256[] amounts)',
+  'function swapTokensForExactETH(uint256 amountOut, uint256 amountInMax, address[] path, address to, uint256 deadline) returns (uint256[] amounts)',
+  'function swapExactTokensForETH(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline) returns (uint256[] amounts)',
+  'function swapETHForExactTokens(uint256 amountOut, address[] path, address to, uint256 deadline) payable returns (uint256[] amounts)',
+]);
+
+/** The factory of a router's pairs. Source: v2-core, IUniswapV2Factory. */
+export const pairFactory = contractAbi([
+  'function getPair(address tokenA, address tokenB) view returns (address pair)',
+  'function allPairsLength() view returns (uint256)',
+]);
+
+/** A pair of tokens. Source: v2-core, IUniswapV2Pair. */
+export const swapPair = contractAbi([
+  'function factory() view returns (address)',
+  'function token0() view returns (address)',
+  'function token1() view returns (address)',
+  'function getReserves() view returns (uint112 reserve0, uint112 reserve1, uint32 blockTimestampLast)',
+]);
+
+/** The ERC-20 token that stands for the native asset. Source: WETH9. */
+export const wrappedNative = contractAbi(['function deposit() payable', 'function withdraw(uint256 wad)']);
+
+/** An ERC-4626 vault without its ERC-20 functions. Source: ERC-4626. */
+export const tokenVault = contractAbi([
+  'function asset() view returns (address)',
+  'function totalAssets() view returns (uint256)',
+  'function convertToShares(uint256 assets) view returns (uint256)',
+  'function convertToAssets(uint256 shares) view returns (uint256)',
+  'function maxDeposit(address receiver) view returns (uint256)',
+  'function maxMint(address receiver) view returns (uint256)',
+  'function maxWithdraw(address owner) view returns (uint256)',
+  'function maxRedeem(address owner) view returns (uint256)',
+  'function previewDeposit(uint256 assets) view returns (uint256)',
+  'function previewMint(uint256 shares) view returns (uint256)',
+  'function previewWithdraw(uint256 assets) view returns (uint256)',
+  'function previewRedeem(uint256 shares) view returns (uint256)',
+  'function deposit(uint256 assets, address receiver) returns (uint256)',
+  'function mint(uint256 shares, address receiver) returns (uint256)',
+  'function withdraw(uint256 assets, address receiver, address owner) returns (uint256)',
+  'function redeem(uint256 shares, address receiver, address owner) returns (uint256)',
+]);
+
+/** The fees that a vault on Aave keeps for its owner. Source: aave/Aave-Vault, ATokenVault. */
+export const feeVault = contractAbi([
+  'function getClaimableFees() view returns (uint256)',
+  'function withdrawFees(address to, uint256 amount)',
+]);
+
+/** Pays cumulative rewards against a Merkle root. Source: AngleProtocol/merkl-contracts, Distributor. */
+export const rewardDistributor = contractAbi([
+  'function getMerkleRoot() view returns (bytes32)',
+  'function claimed(address user, address token) view returns (uint208 amount, uint48 timestamp, bytes32 merkleRoot)',
+  'function claim(address[] users, address[] tokens, uint256[] amounts, bytes32[][] proofs)',
+]);

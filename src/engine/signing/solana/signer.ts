@@ -1,0 +1,55 @@
+import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
+import { base64ToBytes, bytesToBase58, bytesToBase64, equalBytes } from '../../crypto/encoding.ts';
+import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from '../chain-signer.ts';
+import { decodeField } from '../fields.ts';
+import { InvalidSolanaTransactionError } from '../signing-errors.ts';
+import { decodeSolanaTransaction } from './wire.ts';
+
+/** Solana accounts: the ed25519 public key in base58. */
+export const solanaSigner: ChainSigner = {
+  walletKeys(secret) {
+    const key = ed25519PublicKey(secret);
+    return { address: bytesToBase58(key), publicKey: ed25519KeyText(key) };
+  },
+  signPayload: signMessageEd25519,
+};
+
+/** `signMessage`: base64 of the 64-byte ed25519 signature over the bytes of the base64 message. Throws InvalidFieldError. */
+export function signSolanaMessage(
+  secret: Uint8Array,
+  params: { readonly message: string; readonly encoding: 'base64' },
+): string {
+  const message = decodeField('/message', () => base64ToBytes(params.message));
+  return bytesToBase64(ed25519Sign(message, secret));
+}
+
+export interface SolanaTransactionParams {
+  /** Base64 of the wire bytes, legacy or version 0 or 1. */
+  readonly transaction: string;
+  readonly encoding: 'base64';
+}
+
+/**
+ * `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures unchanged.
+ * Returns the wire bytes in base64, unchanged when the wallet is not a required signer.
+ * Throws InvalidSolanaTransactionError.
+ */
+export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransactionParams): string {
+  const wire = parseSolanaWire(params.transaction);
+  const transaction = decodeSolanaTransaction(wire);
+  const publicKey = ed25519PublicKey(secret);
+  const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
+  if (slot === -1 || slot >= transaction.requiredSignatures) return params.transaction;
+  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  transaction.signatures[slot]?.set(ed25519Sign(transaction.message, secret));
+  return bytesToBase64(wire);
+}
+
+/** Base64 to wire bytes. Throws InvalidSolanaTransactionError. */
+export function parseSolanaWire(base64: string): Uint8Array {
+  try {
+    return base64ToBytes(base64);
+  } catch {
+    throw new InvalidSolanaTransactionError('/transaction', 'expected padded standard base64');
+  }
+}

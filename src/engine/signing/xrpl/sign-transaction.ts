@@ -1,0 +1,63 @@
+import { sha512 } from '@noble/hashes/sha2.js';
+import { bytesToHex, hexToBytes } from '../../crypto/encoding.ts';
+import { ecBackend } from '../../crypto/secp256k1.ts';
+import { compressedKey } from '../chain-signer.ts';
+import { encodeDerSignature } from '../der-signature.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+import { xrplAddress } from './signer.ts';
+import {
+  decodeXrplTransaction,
+  encodeXrplForSigning,
+  encodeXrplTransaction,
+  type XrplTransaction,
+} from './transaction.ts';
+
+export interface XrplTransactionParams {
+  readonly transaction: string;
+  readonly encoding: 'hex';
+}
+
+export interface XrplSignedTransaction {
+  /** DER, upper-case hex. */
+  readonly txn_signature: string;
+  /** The blob ready to submit, upper-case hex. */
+  readonly signed_transaction: string;
+}
+
+/**
+ * `xrpl_signTransaction`: single-signs the transaction with the wallet's key as `SigningPubKey`. The account must be
+ * the wallet, and the transaction must not contain a signature yet. Throws InvalidTransactionError.
+ */
+export function signXrplTransaction(
+  secret: Uint8Array,
+  params: XrplTransactionParams,
+): XrplSignedTransaction {
+  const publicKey = compressedKey(secret);
+  const transaction = decodeXrplTransaction(params.transaction);
+  const signingKey = bytesToHex(publicKey).toUpperCase();
+  assertSignable(transaction, xrplAddress(publicKey), signingKey);
+  const unsigned = { ...transaction, SigningPubKey: signingKey };
+  // sha512(53545800 || fields)[0..32]
+  const digest = sha512(hexToBytes(encodeXrplForSigning(unsigned))).subarray(0, 32);
+  const signature = bytesToHex(encodeDerSignature(ecBackend.sign(digest, secret).compact)).toUpperCase();
+  return {
+    txn_signature: signature,
+    signed_transaction: encodeXrplTransaction({ ...unsigned, TxnSignature: signature }),
+  };
+}
+
+function assertSignable(transaction: XrplTransaction, address: string, signingKey: string): void {
+  const { Account: account, SigningPubKey: givenKey } = transaction;
+  if (account !== address) {
+    throw new InvalidTransactionError(
+      '/transaction',
+      `expected the wallet's account \`${address}\`, got \`${account}\``,
+    );
+  }
+  if (givenKey !== undefined && givenKey !== '' && givenKey !== signingKey) {
+    throw new InvalidTransactionError('/transaction', "expected no `SigningPubKey` or the wallet's key");
+  }
+  if (transaction.TxnSignature !== undefined || transaction.Signers !== undefined) {
+    throw new InvalidTransactionError('/transaction', 'expected no `TxnSignature` and no `Signers`');
+  }
+}

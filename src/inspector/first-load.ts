@@ -1,4 +1,0 @@
-// The build imports this file into every page, so that what the first page needs is one file and not a dozen: each of
-// them would open another connection, with a handshake.
-import './layout.tsx';
-import './pages/requests.tsx';

@@ -1,0 +1,256 @@
+import type { Writable } from 'node:stream';
+
+/**
+ * Messages between a server and its signer, as frames on a stream.
+ *
+ * length (4 bytes, big-endian, of all that follows) || version (1) || kind (1) || id (4) || operation (1)
+ * || number of byte strings (1) || for each, its length (4) and its bytes || JSON (UTF-8, the rest; empty = undefined)
+ */
+
+const VERSION = 1;
+
+/** `leaving` comes from a signer that ends: it answers what it was called for, and no new call is to be sent. */
+export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4, leaving: 5 } as const;
+type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
+
+/** The content of a message. Bytes are apart from the JSON, so that they need no encoding. */
+export interface Message {
+  readonly parts: readonly Uint8Array[];
+  readonly json: unknown;
+}
+
+export interface Frame extends Message {
+  readonly kind: FrameKind;
+  /** Of the call; 0 in a `hello`. */
+  readonly id: number;
+  /** Of the call; 0 in other frames. */
+  readonly operation: number;
+}
+
+/** The stream is not what it should be. Nothing that follows can be read. */
+export class FrameError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'FrameError';
+  }
+}
+
+const HEAD_BYTES = 8;
+const MAX_PARTS = 8;
+
+/** A signed transaction is twice the size of a body, in hex. */
+export const MAX_FRAME_BYTES = 8 * 1024 * 1024;
+
+/** Throws FrameError when the frame would be too long. */
+export function encodeFrame({ kind, id, operation, parts, json }: Frame): Buffer {
+  const text = json === undefined ? '' : JSON.stringify(json);
+  const textBytes = Buffer.byteLength(text);
+  const length = parts.reduce((sum, part) => sum + 4 + part.length, HEAD_BYTES + textBytes);
+  if (length > MAX_FRAME_BYTES) throw tooLong(length);
+  if (parts.length > MAX_PARTS) throw new FrameError(`expected at most ${MAX_PARTS} byte strings`);
+  const bytes = Buffer.allocUnsafe(4 + length);
+  let at = bytes.writeUInt32BE(length);
+  at = bytes.writeUInt8(VERSION, at);
+  at = bytes.writeUInt8(kind, at);
+  at = bytes.writeUInt32BE(id, at);
+  at = bytes.writeUInt8(operation, at);
+  at = bytes.writeUInt8(parts.length, at);
+  for (const part of parts) {
+    at = bytes.writeUInt32BE(part.length, at);
+    bytes.set(part, at);
+    at += part.length;
+  }
+  bytes.write(text, at);
+  return bytes;
+}
+
+/** A frame that was read. */
+export interface ReceivedFrame extends Frame {
+  /** An estimate of the memory that it takes, in bytes. */
+  readonly weight: number;
+}
+
+interface FrameReader {
+  /** Takes the next bytes and returns the frames that they complete, whose byte strings are views. */
+  push(chunk: Uint8Array): ReceivedFrame[];
+  /** The bytes of a frame that is not complete. */
+  readonly pending: number;
+  /** How many frames were read. */
+  readonly frames: number;
+}
+
+/**
+ * Cuts a stream into frames. Throws FrameError at the first byte that cannot belong to a frame; the caller then ends the
+ * connection.
+ */
+export function createFrameReader(): FrameReader {
+  /** The beginning of a frame, in the first `pending` bytes. One buffer: a list of chunks of a byte each takes gigabytes. */
+  let buffer = Buffer.alloc(0);
+  let pending = 0;
+  let count = 0;
+
+  function keep(bytes: Buffer): void {
+    if (pending + bytes.length > buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * buffer.length, pending + bytes.length));
+      buffer.copy(larger, 0, 0, pending);
+      buffer = larger;
+    }
+    bytes.copy(buffer, pending);
+    pending += bytes.length;
+  }
+
+  return {
+    get pending() {
+      return pending;
+    },
+    get frames() {
+      return count;
+    },
+    push(chunk) {
+      let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const frames: ReceivedFrame[] = [];
+      while (pending > 0 && rest.length > 0) {
+        const wanted = pending < 4 ? 4 : 4 + checkedLength(buffer.readUInt32BE());
+        const missing = rest.subarray(0, wanted - pending);
+        keep(missing);
+        rest = rest.subarray(missing.length);
+        if (pending < 4 || pending < 4 + checkedLength(buffer.readUInt32BE())) continue;
+        frames.push(decodeFrame(buffer.subarray(4, pending)));
+        buffer = Buffer.alloc(0);
+        pending = 0;
+      }
+      while (rest.length >= 4) {
+        const wanted = 4 + checkedLength(rest.readUInt32BE());
+        if (rest.length < wanted) break;
+        frames.push(decodeFrame(rest.subarray(4, wanted)));
+        rest = rest.subarray(wanted);
+      }
+      if (rest.length > 0) keep(rest);
+      count += frames.length;
+      return frames;
+    },
+  };
+}
+
+function checkedLength(length: number): number {
+  if (length > MAX_FRAME_BYTES) throw tooLong(length);
+  if (length < HEAD_BYTES)
+    throw new FrameError(`expected a frame of at least ${HEAD_BYTES} bytes, got ${length}`);
+  return length;
+}
+
+function tooLong(length: number): FrameError {
+  return new FrameError(`expected a frame of at most ${MAX_FRAME_BYTES} bytes, got ${length}`);
+}
+
+const kinds: readonly number[] = Object.values(frameKinds);
+
+function decodeFrame(bytes: Buffer): ReceivedFrame {
+  const [version, kind] = [bytes.readUInt8(0), bytes.readUInt8(1)];
+  if (version !== VERSION)
+    throw new FrameError(`expected version ${VERSION} of the protocol, got ${version}`);
+  if (!kinds.includes(kind)) throw new FrameError(`expected a kind of frame, got ${kind}`);
+  const count = bytes.readUInt8(7);
+  if (count > MAX_PARTS) throw new FrameError(`expected at most ${MAX_PARTS} byte strings, got ${count}`);
+  const parts: Buffer[] = [];
+  let at = HEAD_BYTES;
+  for (let part = 0; part < count; part += 1) {
+    const from = at + 4;
+    const to = from > bytes.length ? from : from + bytes.readUInt32BE(at);
+    if (to > bytes.length) throw new FrameError('a byte string ends after its frame');
+    parts.push(bytes.subarray(from, to));
+    at = to;
+  }
+  const { json, values } = parse(bytes.subarray(at));
+  return {
+    kind: kind as FrameKind,
+    id: bytes.readUInt32BE(2),
+    operation: bytes.readUInt8(6),
+    parts,
+    json,
+    weight: bytes.length + BYTES_OF_VALUE * values,
+  };
+}
+
+/** A request of a client may be nested 128 deep. */
+const MAX_DEPTH = 160;
+
+/** What an empty object takes. `[{},{},…]` takes twenty times its text. */
+const BYTES_OF_VALUE = 56;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** NOTE: errors have no cause, which would quote the text. */
+function parse(bytes: Buffer): { json: unknown; values: number } {
+  if (bytes.length === 0) return { json: undefined, values: 0 };
+  const values = countValues(bytes);
+  try {
+    return { json: JSON.parse(utf8.decode(bytes)), values };
+  } catch {
+    throw new FrameError('expected JSON in UTF-8 at the end of a frame');
+  }
+}
+
+const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket] = [...'"\\,{}[]'].map(
+  (character) => character.charCodeAt(0),
+);
+
+/**
+ * How many values there are in a JSON text, and in texts that its strings contain.
+ *
+ * Throws FrameError for a text that is nested too deep: functions that call themselves for each level would fail.
+ */
+function countValues(bytes: Buffer): number {
+  let values = 1;
+  let depth = 0;
+  let isText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === backslash && isText) at += 1;
+    else if (byte === quote) isText = !isText;
+    else if (byte === comma) values += 1;
+    else if (byte === openBrace || byte === openBracket) {
+      values += 1;
+      if (!isText) depth += 1;
+      if (depth > MAX_DEPTH) throw new FrameError(`expected JSON that is at most ${MAX_DEPTH} levels deep`);
+    } else if (!isText && (byte === closeBrace || byte === closeBracket)) depth -= 1;
+  }
+  return values;
+}
+
+interface FrameWriter {
+  add(frame: Buffer): void;
+  /** The bytes that the other end has not taken. */
+  readonly unsent: number;
+  /** How often it has taken what was written. */
+  readonly taken: number;
+}
+
+/** Writes what is added in one turn of the event loop at once: a system call takes longer than a signature. */
+export function createFrameWriter(stream: Writable): FrameWriter {
+  let waiting: Buffer[] = [];
+  let waitingBytes = 0;
+  let taken = 0;
+  function flush(): void {
+    const [first] = waiting;
+    const bytes = waiting.length === 1 && first !== undefined ? first : Buffer.concat(waiting);
+    waiting = [];
+    waitingBytes = 0;
+    if (stream.destroyed) return;
+    stream.write(bytes, () => {
+      taken += 1;
+    });
+  }
+  return {
+    add(frame) {
+      waitingBytes += frame.length;
+      if (waiting.push(frame) === 1) setImmediate(flush);
+    },
+    get unsent() {
+      return waitingBytes + stream.writableLength;
+    },
+    get taken() {
+      return taken;
+    },
+  };
+}

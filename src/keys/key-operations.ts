@@ -1,0 +1,392 @@
+import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { systemClock, systemEntropy } from '../adapters/runtime.ts';
+import type { KnownQuorums } from '../engine/authorization/parties.ts';
+import { changedPolicy, policyDigest, sealName } from '../engine/authorization/policy-seals.ts';
+import { changedQuorum } from '../engine/authorization/quorum-changes.ts';
+import { type BuildingSettings, namedContracts } from '../engine/authorization/requested/built-part.ts';
+import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
+import { createSpentRequests, type SigningJournal } from '../engine/authorization/spent-requests.ts';
+import {
+  authorityDigest,
+  changedAuthority,
+  type OpenSeal,
+  requireAuthorizedTask,
+  type UseOccasion,
+  type WalletAuthority,
+} from '../engine/authorization/wallet-authority.ts';
+import { ed25519PublicKey, ed25519Sign } from '../engine/crypto/ed25519.ts';
+import { base58ToBytes, bytesToHex } from '../engine/crypto/encoding.ts';
+import { sealHpke } from '../engine/crypto/hpke.ts';
+import { p256KeyPairFromSeed } from '../engine/crypto/p256.ts';
+import { type ChainType, deriveWallet, isChainType } from '../engine/signing/chains.ts';
+import { signWithKey } from '../engine/signing/sign-with-key.ts';
+import {
+  decodeWalletSecret,
+  exportedWalletKey,
+  importedWalletKey,
+  isFromPhrase,
+  keyBytesOf,
+  newWalletKey,
+  type WalletKeyMaterial,
+} from '../engine/signing/wallet-key.ts';
+import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { Clock, Entropy } from '../ports/runtime.ts';
+import { importOperations } from './import-operations.ts';
+import {
+  createMasterKeyVault,
+  type MasterKeyVault,
+  type MasterKeyVaultOptions,
+  QUORUM_CHANGES,
+  requireSeenChanges,
+  sealOpener,
+  VaultError,
+} from './master-keys.ts';
+import type { PhraseKeys } from './sandbox-keys.ts';
+import { type UserLogin, voucherOperations } from './voucher-operations.ts';
+
+/**
+ * The purposes of secrets that leave the vault as they are, because the server shows them, compares with them or sends
+ * them on. Private keys have other purposes.
+ */
+const plainPurposes: ReadonlySet<string> = new Set([
+  'webhook-secret',
+  'deposit-instructions',
+  'test-account-code',
+  'audit-digest-key',
+  // What a check of the set-up seals and forgets.
+  'doctor',
+  // The known value that verifies a master key.
+  '',
+]);
+
+export interface KeyVaultOptions extends MasterKeyVaultOptions {
+  /** What new keys are drawn from. Default: `entropy`. */
+  readonly keyEntropy?: Entropy;
+  /** What signed requests expire by. Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** Where the keys of new wallets come from that have a phrase. Default: `keyEntropy`. */
+  readonly phraseKeys?: PhraseKeys | undefined;
+  /** By app: the logins whose tokens it verifies. */
+  readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
+  /** Undefined: fees have no ceilings, and what the server builds for signed requests is not compared with them. */
+  readonly building?: BuildingSettings | undefined;
+  /** For how many transactions each signed request may be used. Default: any number. */
+  readonly signaturesPerRequest?: number | undefined;
+  /** Where that is recorded. Default: nowhere, so that it is forgotten with this process. */
+  readonly journal?: SigningJournal | undefined;
+}
+
+/** A vault in this process. */
+export function createKeyVault({
+  keyEntropy,
+  clock,
+  phraseKeys,
+  logins,
+  building,
+  signaturesPerRequest,
+  journal,
+  ...options
+}: KeyVaultOptions): KeyVault {
+  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
+    ...{ clock, phraseKeys, logins, building, signaturesPerRequest, journal },
+  });
+}
+
+const EPHEMERAL_SEED_BYTES = 32;
+const P256_SEED_BYTES = 48;
+const ED25519_SEED_BYTES = 32;
+const FINGERPRINT_KEY_BYTES = 32;
+const POLICY_SECRET_BYTES = 32;
+
+/**
+ * The operations of a vault on its envelopes.
+ *
+ * NOTE: random bytes are drawn before anything is awaited, so that concurrent requests draw in their order.
+ */
+export function vaultOn(
+  envelopes: MasterKeyVault,
+  entropy: Entropy,
+  {
+    clock = systemClock,
+    phraseKeys,
+    logins = new Map(),
+    building,
+    signaturesPerRequest: most,
+    journal,
+  }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
+): KeyVault {
+  const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
+    envelopes.seal(secret, binding).finally(() => secret.fill(0));
+
+  const drawWalletKey = (chainType: ChainType): Promise<WalletKeyMaterial> =>
+    phraseKeys !== undefined && isFromPhrase(chainType)
+      ? phraseKeys.draw(chainType)
+      : newWalletKey(chainType, entropy.bytes(keyBytesOf(chainType)));
+
+  const sealWalletKey = async ({ secretBytes, ...facts }: WalletKeyMaterial, binding: SealBinding) => ({
+    ...facts,
+    sealed: await sealAndWipe(secretBytes, binding),
+  });
+  const open = sealOpener(envelopes);
+  const openSeal =
+    (appId: string): OpenSeal =>
+    ({ id: rowId, seal }, authority) =>
+      open(seal, { purpose: 'policy', rowId, appId, authority });
+  const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
+    requireSeenChanges(quorums, appId, open);
+  const spent =
+    most === undefined ? undefined : createSpentRequests({ most, recorded: journal?.recorded ?? [] });
+  const imports = importOperations(envelopes, entropy);
+  const vouchers = voucherOperations(envelopes, { logins, clock });
+
+  return {
+    get currentMasterKeyId() {
+      return envelopes.currentMasterKeyId;
+    },
+    get loginApps() {
+      return [...logins.keys()];
+    },
+    get contracts() {
+      return building && namedContracts(building);
+    },
+    // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
+    seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
+    rewrap: imports.rewrap,
+    async open(sealed, binding) {
+      return envelopes.withSecret(sealed, requirePlain(binding), (secret) => secret.slice());
+    },
+
+    async createWalletKey(binding, authority) {
+      const chainType = chainTypeOf(binding);
+      return sealWalletKey(await drawWalletKey(chainType), bindingUnder(binding, authority));
+    },
+    async signWithWallet(sealed, binding, task, use) {
+      const chainType = chainTypeOf(binding);
+      const { method, params } = task;
+      const occasion = occasionOf(binding, clock);
+      const signing = {
+        task: { kind: 'sign', method, params },
+        openSeal: openSeal(binding.appId),
+        building,
+      } as const;
+      if (use !== undefined) await requireSeen(use, binding);
+      const judged =
+        use &&
+        (await vouchers.withReader(use, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...use, readVoucher }, occasion, signing),
+        ));
+      let recorded: Promise<void> | undefined;
+      const signature = await envelopes.withSecret(
+        sealed,
+        bindingUnder(binding, use?.authority),
+        async (secret) => {
+          const { privateKey } = decodeWalletSecret(secret);
+          await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
+          if (judged?.spending !== undefined && spent !== undefined) {
+            // Not the time of the occasion: opening the key may have taken long.
+            const changes = spent.spend(judged.spending, clock.now());
+            recorded = journal?.record(changes, spent.all);
+            recorded?.catch(() => undefined);
+          }
+          return signWithKey(chainType, privateKey, task);
+        },
+      );
+      // INVARIANT: no signature leaves before it is kept that it was made.
+      await recorded;
+      return signature;
+    },
+    async exportWalletKey(sealed, binding, { form, recipient }, use) {
+      const chainType = chainTypeOf(binding);
+      const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
+      if (use !== undefined) {
+        const task = { kind: 'export', form, recipient } as const;
+        await requireSeen(use, binding);
+        const exporting = { task, openSeal: openSeal(binding.appId) };
+        await vouchers.withReader(use, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...use, readVoucher }, occasionOf(binding, clock), exporting),
+        );
+      }
+      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
+        const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
+        if (plaintext === undefined) return undefined;
+        return sealHpke({ recipientPublicKeyBytes: recipient, plaintext, ephemeralSeed }).finally(() =>
+          plaintext.fill(0),
+        );
+      });
+    },
+
+    async changeAuthority(sealed, binding, use) {
+      chainTypeOf(binding);
+      await requireSeen(use, binding);
+      const authority = await vouchers.withReader(use, binding.appId, (readVoucher) =>
+        changedAuthority({ ...use, readVoucher }, occasionOf(binding, clock)),
+      );
+      return {
+        authority,
+        sealed: await envelopes.withSecret(sealed, bindingUnder(binding, use.authority), (secret) =>
+          envelopes.seal(secret, bindingUnder(binding, authority)),
+        ),
+      };
+    },
+    // NOTE: without evidence: the caller, who has such a key used for anything, could as well export it and import it
+    // under an authority.
+    async sealUnderAuthority(sealed, binding, authority) {
+      chainTypeOf(binding);
+      return envelopes.withSecret(sealed, bindingUnder(binding, undefined), (secret) =>
+        envelopes.seal(secret, bindingUnder(binding, authority)),
+      );
+    },
+
+    async sealPolicy(binding, content) {
+      // Not from the entropy of keys: a seeded sandbox draws the same ones whether policies have owners or not.
+      const secret = systemEntropy.bytes(POLICY_SECRET_BYTES);
+      const name = sealName(secret);
+      const text = JSON.stringify({ ...content, appId: binding.appId, id: binding.rowId });
+      return { name, content: text, sealed: await sealAndWipe(secret, policyBinding(binding, text)) };
+    },
+    async changePolicy(sealed, binding, change) {
+      const { rowId: policyId, appId } = binding;
+      await requireSeen(change, binding);
+      const changed = await vouchers.withReader(change, appId, (readVoucher) =>
+        changedPolicy({ ...change, readVoucher }, { policyId, appId, nowMs: clock.now() }),
+      );
+      const content = JSON.stringify(changed);
+      return {
+        content,
+        sealed: await envelopes.withSecret(sealed, policyBinding(binding, change.content), (secret) =>
+          envelopes.seal(secret, policyBinding(binding, content)),
+        ),
+      };
+    },
+
+    async sealQuorumChange({ purpose, rowId: quorumId, appId }, record, vouching) {
+      const binding = requirePurpose({ purpose, rowId: quorumId, appId }, QUORUM_CHANGES);
+      const before = { ...record, changes: record.changes.slice(0, -1) };
+      await requireSeen({ quorums: [before, ...(record.changes.at(-1)?.quorums ?? [])] }, binding);
+      const occasion = { quorumId, appId, nowMs: clock.now() };
+      const authority = await vouchers.withReader({ vouching }, appId, (readVoucher) =>
+        changedQuorum(record, occasion, readVoucher),
+      );
+      return sealAndWipe(systemEntropy.bytes(POLICY_SECRET_BYTES), { ...binding, authority });
+    },
+
+    createImportKey: imports.createKey,
+    async importWalletKey(importKey, importBinding, submitted, walletBinding, authority) {
+      const { form, index } = submitted;
+      const chainType = chainTypeOf(walletBinding);
+      const content = await imports.open(importKey, importBinding, submitted);
+      const material = await importedWalletKey(chainType, content, { form, index });
+      return sealWalletKey(material, bindingUnder(walletBinding, authority));
+    },
+
+    async createTokenKey(binding) {
+      const { privateKeyPkcs8, publicKey } = drawP256(entropy);
+      const secret = new Uint8Array(Buffer.from(privateKeyPkcs8, 'base64'));
+      return { sealed: await sealAndWipe(secret, requirePurpose(binding, 'app-signing-key')), publicKey };
+    },
+    signToken: async (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'app-signing-key'), (pkcs8) => {
+        // A view, not a copy, so that it is wiped.
+        const view = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.byteLength);
+        const key = createPrivateKey({ key: view, format: 'der', type: 'pkcs8' });
+        return new Uint8Array(sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }));
+      }),
+
+    async createUserKey(recipient, login) {
+      const { privateKeyPkcs8, publicKey } = drawP256(entropy);
+      const ephemeralSeed = recipient && entropy.bytes(EPHEMERAL_SEED_BYTES);
+      const voucher = login && (await vouchers.vouchFor(publicKey, login, recipient));
+      const vouched = voucher === undefined ? { publicKey } : { publicKey, voucher };
+      if (recipient === undefined) return { ...vouched, privateKey: privateKeyPkcs8 };
+      const privateKey = await sealHpke({
+        recipientPublicKeyBytes: recipient,
+        plaintext: new TextEncoder().encode(privateKeyPkcs8),
+        ephemeralSeed: ephemeralSeed!,
+      });
+      return { ...vouched, privateKey };
+    },
+    createVoucherKey: vouchers.createKey,
+
+    createFingerprintKey: async (binding) =>
+      sealAndWipe(
+        Uint8Array.from(entropy.bytes(FINGERPRINT_KEY_BYTES)),
+        requirePurpose(binding, 'fingerprint-key'),
+      ),
+    fingerprint: async (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'fingerprint-key'), (secret) =>
+        createHmac('sha256', secret).update(text, 'utf8').digest('hex'),
+      ),
+
+    async createLogKey(binding) {
+      // Not from the entropy of other keys: a seeded sandbox draws the same ones with and without an audit log.
+      const seed = systemEntropy.bytes(ED25519_SEED_BYTES);
+      const publicKey = ed25519PublicKey(seed);
+      return { sealed: await sealAndWipe(seed, requirePurpose(binding, 'audit-log-key')), publicKey };
+    },
+    signCheckpoint: async (sealed, binding, text) =>
+      envelopes.withSecret(sealed, requirePurpose(binding, 'audit-log-key'), (seed) =>
+        ed25519Sign(Buffer.from(text, 'utf8'), seed),
+      ),
+  };
+}
+
+function drawP256(entropy: Entropy) {
+  const seed = entropy.bytes(P256_SEED_BYTES);
+  const pair = p256KeyPairFromSeed(seed);
+  seed.fill(0);
+  return pair;
+}
+
+/** INVARIANT: a wallet's key under an authority opens with this authority only, whatever else a caller presents. */
+function bindingUnder(
+  { purpose, rowId, appId }: SealBinding,
+  authority: WalletAuthority | undefined,
+): SealBinding {
+  const binding = { purpose, rowId, appId };
+  return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
+}
+
+/** INVARIANT: the secret of a policy opens under a content that its owner has agreed to only. */
+function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
+  return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
+}
+
+/**
+ * The address decides which calls are ones of the wallet to itself, and on Tron whose funds a contract moves: the text of
+ * the account, or `41` and its hex.
+ */
+async function requireAddresses(
+  chainType: ChainType,
+  privateKey: Uint8Array,
+  addresses: readonly string[],
+): Promise<void> {
+  if ((chainType !== 'ethereum' && chainType !== 'tron') || addresses.length === 0) return;
+  const { address: own } = await deriveWallet(chainType, privateKey);
+  const spellings = [own.toLowerCase()];
+  // Base58 of 41 || account || checksum; contracts have the hex of the first 21 bytes.
+  if (chainType === 'tron') spellings.push(bytesToHex(base58ToBytes(own).subarray(0, 21)));
+  if (addresses.every((address) => spellings.includes(address.toLowerCase()))) return;
+  throw new UnauthorizedUseError('expected the address of the wallet');
+}
+
+function occasionOf({ rowId: walletId, appId, purpose }: SealBinding, clock: Clock): UseOccasion {
+  return { walletId, appId, chainType: purpose, nowMs: clock.now() };
+}
+
+function chainTypeOf({ purpose }: SealBinding): ChainType {
+  if (isChainType(purpose)) return purpose;
+  throw new VaultError("expected the purpose of a wallet's key");
+}
+
+/** A binding with a purpose of `plainPurposes`. */
+function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
+  if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
+  throw new VaultError('a secret with this purpose does not leave the vault, and callers seal none');
+}
+
+/** INVARIANT: without the authority, so that only what was authorized is sealed under one. */
+function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
+  const binding = { purpose: given, rowId, appId };
+  if (given === purpose) return binding;
+  throw new VaultError(`expected the purpose \`${purpose}\``);
+}

@@ -1,0 +1,61 @@
+import { hash } from 'node:crypto';
+import type { MasterKeySettings } from '../config/signer.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
+import type { Entropy } from '../ports/runtime.ts';
+import { createKeyVault, type KeyVaultOptions } from './key-operations.ts';
+import { localMasterKey, type MasterKey } from './master-keys.ts';
+import {
+  keepTokenAlive,
+  type TokenRenewal,
+  transitClient,
+  transitKeyId,
+  transitMasterKey,
+} from './transit.ts';
+
+/** Swaps and claims of rewards are not signed, and fees have the default ceilings. */
+const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
+
+interface ProductionVaultOptions
+  extends Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
+  /** Keeps the token of a key management service alive. Without it, a command uses the token as long as it lasts. */
+  readonly tokenRenewal?: TokenRenewal;
+}
+
+/** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
+export function productionVault(
+  settings: MasterKeySettings,
+  entropy: Entropy,
+  {
+    phraseKeys,
+    logins,
+    building = noBuilding,
+    signaturesPerRequest,
+    journal,
+    tokenRenewal,
+  }: ProductionVaultOptions = {},
+): KeyVault {
+  const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
+  if (settings.transit !== undefined) {
+    const client = transitClient(settings.transit);
+    keys.unshift(transitMasterKey(client));
+    if (tokenRenewal !== undefined) void keepTokenAlive(client, tokenRenewal);
+  }
+  const [current, ...earlier] = keys;
+  if (current === undefined) throw new Error('expected at least one master key, got none');
+  return createKeyVault({
+    masterKeys: [current, ...earlier],
+    entropy,
+    ...{ phraseKeys, logins, building, signaturesPerRequest, journal },
+  });
+}
+
+/** The ids of all master keys in use. */
+export function masterKeyIdsOf(settings: MasterKeySettings): string[] {
+  const { transit } = settings;
+  return [...(transit === undefined ? [] : [transitKeyId(transit)]), ...namedKeys(settings).keys()];
+}
+
+// A key's id is a digest of the key: it identifies the key without revealing it. Duplicate keys collapse into one.
+function namedKeys({ local }: MasterKeySettings): Map<string, Uint8Array> {
+  return new Map(local.map((key) => [hash('sha256', key).slice(0, 16), key]));
+}

@@ -1,0 +1,190 @@
+import type { Duplex } from 'node:stream';
+import type { KeyVault } from '../ports/key-vault.ts';
+import {
+  createFrameReader,
+  createFrameWriter,
+  encodeFrame,
+  type Frame,
+  FrameError,
+  frameKinds,
+  type Message,
+  type ReceivedFrame,
+} from './frames.ts';
+import { answers, MessageError, operationNames } from './protocol.ts';
+import { toSentError } from './signer-errors.ts';
+
+/** CHOICE: more than a server has requests that sign at once. */
+export const MAX_IN_FLIGHT = 4_096;
+
+/** CHOICE: what the connections of a signer may hold together: the most that eight servers send at once. */
+const MOST_HELD_BYTES = 256 * 1024 * 1024;
+
+/** CHOICE: how long a frame may take to arrive, and an answer to be read. A server gives up its calls after as long. */
+const MOST_SECONDS = 10;
+
+export interface ServedVault {
+  readonly vault: KeyVault;
+  /** The master keys that open. */
+  readonly masterKeyIds: readonly string[];
+  /** For what is unexpected. The fields contain no secrets. */
+  readonly report: (fields: object, message: string) => void;
+}
+
+/** A connection that is served. */
+export interface ServedConnection {
+  /** Asks the server to use another connection; this one then ends with its last call. */
+  leave(): void;
+}
+
+/** The memory of all connections of a signer. */
+export interface SharedMemory {
+  /** Says how much a connection holds. */
+  hold(stream: Duplex, bytes: number): void;
+  release(stream: Duplex): void;
+}
+
+/** Ends the connection that holds the most when all of them hold more than they may. */
+export function sharedMemory(mostBytes = MOST_HELD_BYTES): SharedMemory {
+  const held = new Map<Duplex, number>();
+  let total = 0;
+  function release(stream: Duplex): void {
+    total -= held.get(stream) ?? 0;
+    held.delete(stream);
+  }
+  return {
+    release,
+    hold(stream, bytes) {
+      release(stream);
+      if (stream.destroyed) return;
+      held.set(stream, bytes);
+      total += bytes;
+      while (total > mostBytes) {
+        const [greediest] = [...held].reduce((most, each) => (each[1] > most[1] ? each : most));
+        release(greediest);
+        greediest.destroy(new FrameError('the connections hold more than they may'));
+      }
+    },
+  };
+}
+
+/** Says why there is nothing to serve, and calls `then` when that is sent. */
+export function sendRefusal(stream: Duplex, faults: readonly string[], then: () => void): void {
+  stream.on('error', then);
+  stream.end(
+    encodeFrame({ kind: frameKinds.failure, id: 0, operation: 0, parts: [], json: { faults } }),
+    then,
+  );
+}
+
+/**
+ * Answers the calls of one connection until it ends. What cannot be read ends the connection, and so does a reader that
+ * does not read.
+ *
+ * INVARIANT: nothing that is sent throws here or rejects: the caller may be compromised, and what one connection sends
+ * must not end the signer.
+ */
+export function serveConnection(
+  stream: Duplex,
+  { vault, masterKeyIds, report }: ServedVault,
+  memory = sharedMemory(),
+): ServedConnection {
+  const reader = createFrameReader();
+  const writer = createFrameWriter(stream);
+  let inFlight = 0;
+  let inFlightBytes = 0;
+
+  function send(frame: Frame): void {
+    writer.add(encodeFrame(frame));
+  }
+
+  function tell(fields: object, message: string): void {
+    try {
+      report(fields, message);
+    } catch {
+      // The log is full or gone. That is no reason not to sign.
+    }
+  }
+
+  function account(): void {
+    memory.hold(stream, reader.pending + inFlightBytes + writer.unsent);
+  }
+
+  async function answer({ id, operation, parts, json }: Frame): Promise<void> {
+    const name = operationNames[operation];
+    if (name === undefined) throw new MessageError('expected the number of an operation');
+    const result: Message = await answers[name](vault, { parts, json });
+    send({ ...result, kind: frameKinds.result, id, operation: 0 });
+    // What left as it is was copied into the frame.
+    if (name === 'open') result.parts[0]?.fill(0);
+  }
+
+  function fail({ id, operation }: Frame, error: unknown): void {
+    let sent: object | undefined = toSentError(error);
+    if (sent === undefined) {
+      // NOTE: the message may quote a secret, so only the kind of error is reported.
+      const kind = error instanceof Error ? error.name : typeof error;
+      tell({ operation: operationNames[operation] ?? operation, error: kind }, 'a call failed');
+      sent = { code: error instanceof MessageError ? 'protocol' : 'internal' };
+    }
+    send({ kind: frameKinds.failure, id, operation: 0, parts: [], json: sent });
+  }
+
+  async function handle(frame: ReceivedFrame): Promise<void> {
+    inFlight += 1;
+    inFlightBytes += frame.weight;
+    try {
+      await answer(frame).catch((error: unknown) => fail(frame, error));
+    } catch {
+      tell({ operation: operationNames[frame.operation] ?? frame.operation }, 'a call cannot be answered');
+      stream.destroy();
+    } finally {
+      inFlight -= 1;
+      inFlightBytes -= frame.weight;
+      account();
+    }
+  }
+
+  stream.on('data', (chunk: Buffer) => {
+    try {
+      for (const frame of reader.push(chunk)) {
+        if (frame.kind !== frameKinds.call) throw new FrameError('expected a call');
+        if (inFlight >= MAX_IN_FLIGHT) throw new FrameError('too many calls at once');
+        void handle(frame);
+      }
+      account();
+    } catch (error) {
+      stream.destroy(error instanceof FrameError ? error : new FrameError('the stream cannot be read'));
+    }
+  });
+  endWhenStuck(stream, reader, writer);
+  stream.on('error', (error) => {
+    if (error instanceof FrameError) tell({ error: error.message }, 'a connection was ended');
+    stream.destroy();
+  });
+  // A caller who sends no more reads no more: what is left is for no one.
+  stream.once('end', () => stream.destroy());
+  stream.once('close', () => memory.release(stream));
+  const { currentMasterKeyId, loginApps = [], contracts } = vault;
+  const json = { currentMasterKeyId, masterKeyIds, loginApps, contracts };
+  send({ kind: frameKinds.hello, id: 0, operation: 0, parts: [], json });
+  return { leave: () => send({ kind: frameKinds.leaving, id: 0, operation: 0, parts: [], json: undefined }) };
+}
+
+/** Counts seconds in which this process ran: one that was stopped would otherwise end all its connections. */
+function endWhenStuck(
+  stream: Duplex,
+  reader: ReturnType<typeof createFrameReader>,
+  writer: ReturnType<typeof createFrameWriter>,
+): void {
+  let [arriving, unread] = [0, 0];
+  let [framesBefore, takenBefore] = [0, 0];
+  const timer = setInterval(() => {
+    arriving = reader.pending === 0 || reader.frames !== framesBefore ? 0 : arriving + 1;
+    unread = writer.unsent === 0 || writer.taken !== takenBefore ? 0 : unread + 1;
+    [framesBefore, takenBefore] = [reader.frames, writer.taken];
+    if (arriving >= MOST_SECONDS) stream.destroy(new FrameError('a frame did not arrive in time'));
+    else if (unread >= MOST_SECONDS) stream.destroy(new FrameError('answers are not read'));
+  }, 1_000);
+  timer.unref();
+  stream.once('close', () => clearInterval(timer));
+}

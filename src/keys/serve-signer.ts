@@ -1,0 +1,221 @@
+import { rmSync, statfsSync, statSync, write } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { logOutput } from '../adapters/log.ts';
+import { systemEntropy } from '../adapters/runtime.ts';
+import { readSignerConfig } from '../config/config.ts';
+import type { SignerConfig } from '../config/signer.ts';
+import { StartError } from '../config/start-error.ts';
+import type { SigningJournal } from '../engine/authorization/spent-requests.ts';
+import { assertBackendsAgree } from '../engine/crypto/secp256k1.ts';
+import { masterKeyIdsOf, productionVault } from './production-keys.ts';
+import {
+  type ServedConnection,
+  type ServedVault,
+  serveConnection,
+  sharedMemory,
+} from './serve-connection.ts';
+import { isListening, openSpentJournal } from './spent-journal.ts';
+
+interface SignerParts extends ServedVault {
+  /** Stops renewing the token of the key management service. */
+  close(): void;
+}
+
+/** The vault of a signer. Throws when the libraries that sign disagree. */
+export function servedVault(
+  { logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
+  journal?: SigningJournal,
+): SignerParts {
+  assertBackendsAgree();
+  const ending = new AbortController();
+  return {
+    vault: productionVault(masterKeys, systemEntropy, {
+      ...{ logins, building, signaturesPerRequest, journal },
+      tokenRenewal: { signal: ending.signal, report },
+    }),
+    masterKeyIds: masterKeyIdsOf(masterKeys),
+    report,
+    close: () => ending.abort(),
+  };
+}
+
+/** Answers the calls of the server that has started this process, and ends with it. */
+export function serveChannel(channel: Duplex, served: SignerParts): void {
+  channel.on('close', () => {
+    served.close();
+    process.exit(0);
+  });
+  serveConnection(channel, served);
+}
+
+/** CHOICE: more lines are dropped and counted: a caller can provoke any number of them. */
+const MOST_LINES = 10;
+const WINDOW_MS = 1_000;
+
+let windowStartMs = Number.NEGATIVE_INFINITY;
+let lines = 0;
+let dropped = 0;
+
+/** A line of the log, on stderr, in the form of the server's. */
+function report(fields: object, msg: string): void {
+  const nowMs = performance.now();
+  if (nowMs - windowStartMs >= WINDOW_MS) [windowStartMs, lines] = [nowMs, 0];
+  if (lines >= MOST_LINES) {
+    dropped += 1;
+    return;
+  }
+  lines += 1;
+  const more = dropped === 0 ? {} : { dropped };
+  dropped = 0;
+  const line = JSON.stringify({ level: 'error', component: 'signer', ...fields, ...more, msg });
+  logOutput(2).write(`${line}\n`);
+}
+
+export interface SocketPlace {
+  readonly path: string;
+  /** Whether the group of the folder may connect, for servers of another user. */
+  readonly isForGroup: boolean;
+}
+
+/** CHOICE: more than the servers of a host have processes. */
+const MAX_CONNECTIONS = 64;
+
+/** How long calls that are under way may take when the signer is stopped. */
+const LEAVE_MS = 5_000;
+
+/**
+ * CHOICE: two more than one, for answers that are lost in a crash. Only here: a signer that a server has started is under
+ * the same user as the server, which can end it and read its memory, and sees the requests of one process only, which
+ * others outrun; any bound would refuse identical requests without an expiry in the end.
+ */
+const SIGNATURES_PER_REQUEST = 3;
+
+/** A signer that listens. */
+interface ListeningSigner {
+  /** Ends when the calls that are under way are answered. */
+  close(): Promise<void>;
+}
+
+/** Runs a signer on a socket until a signal ends it. Prints why it cannot. */
+export async function runOnSocket({
+  stateFolder,
+  ...place
+}: SocketPlace & { readonly stateFolder: string | undefined }): Promise<void> {
+  try {
+    // What is created is for this user only. Set once: it is of the whole process.
+    process.umask(0o077);
+    const config = readSignerConfig();
+    const journal = await openSpentJournal(stateFolder ?? dirname(place.path));
+    const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
+    const signer = await serveSocket(place, served);
+    void print(1, JSON.stringify({ msg: 'ready', socket: place.path }));
+    // SIGHUP asks for a reload, by habit of what rotates logs. There is nothing to reload, and it must not stop.
+    process.on('SIGHUP', () => undefined);
+    const signals = ['SIGINT', 'SIGTERM'] as const;
+    await new Promise<void>((resolve) => {
+      for (const signal of signals) process.once(signal, () => resolve());
+    });
+    for (const signal of signals) process.once(signal, () => process.exit(1));
+    await signer.close();
+    served.close();
+    await journal.close();
+    process.exit(0);
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    await print(2, `custos: ${error.message}`);
+    process.exit(1);
+  }
+}
+
+/** NOTE: not synchronously: what reads the output may be gone, or wait. */
+function print(descriptor: 1 | 2, line: string): Promise<void> {
+  return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
+}
+
+/** Answers calls on a socket until `close`. Throws StartError when another signer listens there. */
+async function serveSocket({ path, isForGroup }: SocketPlace, served: ServedVault): Promise<ListeningSigner> {
+  const memory = sharedMemory();
+  const open = new Set<ServedConnection & { readonly ended: Promise<void>; end(): void }>();
+  const server = createServer((socket) => {
+    const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const connection = {
+      ...serveConnection(socket, served, memory),
+      ended,
+      end: () => void socket.destroy(),
+    };
+    open.add(connection);
+    void ended.then(() => open.delete(connection));
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  await listenOn(server, path, isForGroup);
+  return {
+    async close() {
+      server.close();
+      for (const each of open) each.leave();
+      const all = Promise.all([...open].map(({ ended }) => ended));
+      await Promise.race([all, pause(LEAVE_MS, undefined, { ref: false })]);
+      for (const each of open) each.end();
+    },
+  };
+}
+
+async function listenOn(server: Server, path: string, isForGroup: boolean): Promise<void> {
+  const maskBefore = process.umask(isForGroup ? 0o117 : 0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (cause) =>
+        reject(
+          new StartError(`\`${path}\` cannot be listened on: ${(cause as NodeJS.ErrnoException).code}`, {
+            cause,
+          }),
+        ),
+      );
+      server.listen(path, resolve);
+    });
+  } finally {
+    process.umask(maskBefore);
+  }
+  // A connection that cannot be accepted, for example because too many files are open, is one that is not there.
+  server.on('error', () => undefined);
+}
+
+/**
+ * Makes the place of a socket free for a signer.
+ *
+ * @throws StartError when its folder is open to others, or another signer listens there.
+ */
+export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<void> {
+  requirePrivate(dirname(path), isForGroup ? 0o750 : 0o700);
+  if (await isListening(path)) throw new StartError(`another signer listens at \`${path}\``);
+  if (statSync(path, { throwIfNoEntry: false })?.isSocket() === true) rmSync(path);
+}
+
+// Source: linux/magic.h, TMPFS_MAGIC and RAMFS_MAGIC.
+const inMemory: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
+
+/**
+ * Requires a folder that only this user may write.
+ *
+ * Result: whether it is gone after a restart of the machine.
+ *
+ * @throws StartError
+ */
+export function claimState(folder: string, isForGroup: boolean): boolean {
+  requirePrivate(folder, isForGroup ? 0o750 : 0o700);
+  return inMemory.has(statfsSync(folder).type);
+}
+
+function requirePrivate(folder: string, most: number): void {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  if (found?.isDirectory() !== true)
+    throw new StartError(`the folder \`${folder}\` does not exist; create it`);
+  const mode = found.mode & 0o777;
+  if (found.uid !== process.getuid?.())
+    throw new StartError(`\`${folder}\`: expected this user as its owner`);
+  if ((mode & ~most) !== 0) {
+    throw new StartError(`\`${folder}\`: expected mode ${most.toString(8)}, got ${mode.toString(8)}`);
+  }
+}

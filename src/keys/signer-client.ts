@@ -1,0 +1,252 @@
+import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { KeyVault } from '../ports/key-vault.ts';
+import type { Log } from '../ports/runtime.ts';
+import { operationNames, vaultCalling } from './protocol.ts';
+import { connectTo, type Hello, type SignerConnection } from './signer-connection.ts';
+import { SignerUnavailableError } from './signer-errors.ts';
+
+/** A way to a signer, which may be started for it. */
+export interface SignerLink {
+  /** Rejects with the reason, for example when the signer refuses its settings. */
+  readonly stream: Promise<Duplex>;
+  /** Ends a signer that was started; resolves when it has ended. */
+  end(): Promise<void>;
+}
+
+/** Checks the keys of a signer that came back with other ones, as a start does. Rejects if they are not to be used. */
+type CheckKeys = (vault: KeyVault) => Promise<void>;
+
+/** The vault of a signer in another process. */
+export interface SignerVault {
+  readonly vault: KeyVault;
+  /** From then on, a signer that comes back with other keys is used if this resolves. Without it, it is not used. */
+  checkKeysBy(check: CheckKeys): void;
+  /** Has the signer seal and open something. Rejects with the reason when it cannot, or does not in two seconds. */
+  check(): Promise<void>;
+  /** Ends the connection, and the signer if it was started for it. */
+  close(): Promise<void>;
+}
+
+/** CHOICE: a signer that dies once is back at once; one that keeps dying is started every five seconds. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5_000;
+/** A signer that has lived that long is not one that keeps dying. */
+const LONG_LIFE_MS = 30_000;
+/** CHOICE: how long calls wait for the next signer when one has said that it ends. */
+const RESTART_MS = 5_000;
+/** CHOICE: how long a check may take, and how long its result counts, however often it is asked for. */
+const [CHECK_MS, CHECKED_MS] = [2_000, 1_000];
+
+interface SignerVaultOptions {
+  readonly log: Log;
+  /** The contracts that the server builds calls of. */
+  readonly contracts?: readonly string[];
+}
+
+/** The connection in use. */
+interface Current {
+  readonly connection: SignerConnection;
+  readonly link: SignerLink;
+}
+
+/**
+ * Opens the link to a signer, and again whenever it breaks. While it is broken, calls are rejected at once with an error
+ * that `isUnavailable` recognizes. When the signer has said before that it ends, they wait for the next one.
+ *
+ * @throws when the first link cannot be opened.
+ */
+export async function openSignerVault(
+  open: () => SignerLink,
+  { log, contracts = [] }: SignerVaultOptions,
+): Promise<SignerVault> {
+  let checkKeys: CheckKeys | undefined;
+  let current: Current | undefined = await connect(open());
+  let { hello } = current.connection;
+  let isClosed = false;
+  /** Of a restart that was announced. */
+  let restarted: PromiseWithResolvers<void> | undefined;
+  const stopping = new AbortController();
+  const leftovers = new Set<Promise<void>>();
+  warnOfOthers(hello);
+
+  /** The signer refuses calls of other contracts as it refuses forged ones. */
+  function warnOfOthers({ contracts: known = contracts }: Hello): void {
+    const missing = contracts.filter((each) => !known.includes(each));
+    if (missing.length === 0) return;
+    log.warn({ missing }, 'the signer lacks contracts of this server: owned wallets cannot use them');
+  }
+
+  async function reopen(): Promise<Current | undefined> {
+    const next = await connect(open()).catch(() => undefined);
+    if (next === undefined) return undefined;
+    const { connection, link } = next;
+    if (isSame(hello, connection.hello) || (await isAccepted(connection))) {
+      hello = connection.hello;
+      return next;
+    }
+    connection.close();
+    await link.end();
+    return undefined;
+  }
+
+  /** INVARIANT: nothing is sealed under keys that were not checked against what is stored. */
+  async function isAccepted({ call, hello: offered }: SignerConnection): Promise<boolean> {
+    try {
+      if (checkKeys === undefined) throw new Error('expected the same keys while the server starts');
+      await checkKeys(vaultOf(() => offered, callsOf(call)));
+      log.info({ master_key_ids: offered.masterKeyIds }, 'the signer has other keys; they were checked');
+      return true;
+    } catch (err) {
+      log.error({ err }, 'the signer was restarted with other keys that cannot be used');
+      return false;
+    }
+  }
+
+  async function keepOpen(): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!isClosed) {
+      const openedMs = performance.now();
+      const last = current;
+      await last?.connection.leaving;
+      current = undefined;
+      if (performance.now() - openedMs > LONG_LIFE_MS) pauseMs = FIRST_PAUSE_MS;
+      if (last !== undefined) pauseMs = await leave(last, pauseMs);
+      if (isClosed) return;
+      await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      // One that has announced its end is back within a second.
+      if (restarted === undefined) pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
+      if (isClosed) return;
+      current = await reopen();
+      if (isClosed) current?.connection.close();
+      if (current === undefined) continue;
+      restarted?.resolve();
+      restarted = undefined;
+      log.info({}, 'the signer is back');
+      warnOfOthers(current.connection.hello);
+    }
+  }
+
+  /** A signer that has announced its end answers what it was asked before. Result: the pause until the next one. */
+  async function leave({ connection, link }: Current, pauseMs: number): Promise<number> {
+    if (connection.hasEnded() || isClosed) {
+      if (!isClosed) log.warn({ restart_in_ms: pauseMs }, 'the signer has ended');
+      connection.close();
+      await link.end();
+      return pauseMs;
+    }
+    log.info({}, 'the signer is being restarted');
+    startWaiting();
+    connection.finish();
+    const left = connection.ended.then(() => link.end());
+    leftovers.add(left);
+    void left.finally(() => leftovers.delete(left));
+    return FIRST_PAUSE_MS;
+  }
+
+  function startWaiting(): void {
+    const waiting = Promise.withResolvers<void>();
+    restarted = waiting;
+    setTimeout(() => {
+      waiting.resolve();
+      if (restarted === waiting) restarted = undefined;
+    }, RESTART_MS).unref();
+  }
+  const keeping = keepOpen();
+
+  async function call(operation: number, parts: readonly Uint8Array[], json: unknown) {
+    if (current === undefined) await restarted?.promise;
+    if (current === undefined) throw new SignerUnavailableError('the signer is being restarted');
+    return current.connection.call(operation, parts, json);
+  }
+
+  const vault = vaultOf(() => hello, callsOf(call));
+  return {
+    vault,
+    checkKeysBy(check) {
+      checkKeys = check;
+    },
+    check: checkedOnceAWhile(async () => {
+      if (current === undefined) throw new SignerUnavailableError('the signer is being restarted');
+      await sealAndOpen(vault);
+    }),
+    async close() {
+      isClosed = true;
+      stopping.abort();
+      restarted?.resolve();
+      const { connection, link } = current ?? {};
+      connection?.close();
+      await keeping;
+      await link?.end();
+      await Promise.all(leftovers);
+    },
+  };
+}
+
+type CallByName = Parameters<typeof vaultCalling>[0];
+
+const numberOf = new Map(operationNames.map((name, number) => [name, number]));
+
+function callsOf(call: SignerConnection['call']): CallByName {
+  return (name, parts, json) => call(numberOf.get(name)!, parts, json);
+}
+
+/** What a signer says of itself may change when it is restarted. */
+function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
+  return {
+    get currentMasterKeyId() {
+      return hello().currentMasterKeyId;
+    },
+    get loginApps() {
+      return hello().loginApps ?? [];
+    },
+    get contracts() {
+      return hello().contracts;
+    },
+    ...vaultCalling(call),
+  };
+}
+
+/** Whether nothing differs that is checked when a server starts. */
+function isSame(one: Hello, other: Hello): boolean {
+  const text = ({ currentMasterKeyId, masterKeyIds, loginApps = [] }: Hello): string =>
+    JSON.stringify([currentMasterKeyId, masterKeyIds.toSorted(), loginApps.toSorted()]);
+  return text(one) === text(other);
+}
+
+const checkBinding = { purpose: 'doctor', rowId: 'check', appId: '' };
+
+/** A key management service may refuse one of both. */
+async function sealAndOpen(vault: KeyVault): Promise<void> {
+  const sealed = await vault.seal(Buffer.from('check'), checkBinding);
+  await vault.open(sealed, checkBinding);
+}
+
+function checkedOnceAWhile(work: () => Promise<void>): () => Promise<void> {
+  let last: { readonly startedMs: number; readonly result: Promise<void> } | undefined;
+  return async () => {
+    const startedMs = performance.now();
+    if (last === undefined || startedMs - last.startedMs >= CHECKED_MS) {
+      last = { startedMs, result: withinTime(work()) };
+      last.result.catch(() => undefined);
+    }
+    return last.result;
+  };
+}
+
+async function withinTime(work: Promise<void>): Promise<void> {
+  const ending = new AbortController();
+  const late = pause(CHECK_MS, undefined, { signal: ending.signal, ref: false }).then(() => {
+    throw new SignerUnavailableError(`the signer has not answered for ${CHECK_MS} ms`);
+  });
+  await Promise.race([work, late]).finally(() => ending.abort());
+}
+
+async function connect(link: SignerLink): Promise<Current> {
+  try {
+    return { connection: await connectTo(await link.stream), link };
+  } catch (error) {
+    await link.end();
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import { FeeAboveCeilingError } from '../engine/actions/filled-fees.ts';
+import { NotComparableError } from '../engine/authorization/requested/built-part.ts';
+import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
+import { SpentRequestError } from '../engine/authorization/spent-requests.ts';
+import { HpkeError } from '../engine/crypto/hpke.ts';
+import * as signing from '../engine/signing/signing-errors.ts';
+import { MasterKeyUnavailableError, VaultError } from './master-keys.ts';
+
+/** The signer cannot be reached, is busy, or has failed. Whether it has signed is unknown; nothing was stored. */
+export class SignerUnavailableError extends Error {
+  /** Recognized by `isUnavailable` of `errors.ts`. */
+  readonly isUnavailable = true;
+  readonly unavailable = 'the signer';
+
+  constructor(message: string) {
+    super(message);
+    this.name = 'SignerUnavailableError';
+  }
+}
+
+/** A call that is longer than a message may be. It was not sent. */
+export class CallTooLargeError extends Error {
+  /** Recognized by `isTooLarge` of `errors.ts`. */
+  readonly isTooLarge = true;
+
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = 'CallTooLargeError';
+  }
+}
+
+/** The signer does not start with its settings. */
+export class SignerRefusedError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('; '));
+    this.name = 'SignerRefusedError';
+    this.faults = faults;
+  }
+}
+
+/** An error on its way to the server. Messages of the errors below never contain secrets; others do not leave. */
+interface SentError {
+  readonly code: string;
+  readonly message: string;
+  /** Of a SigningInputError. */
+  readonly field?: string;
+}
+
+type MakeError = (message: string, field: string) => Error;
+
+/** The errors of a vault that callers tell apart. */
+const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
+  ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
+  ['vault', VaultError, (message) => new VaultError(message)],
+  ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
+  ['comparison', NotComparableError, (message) => new NotComparableError(message)],
+  ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],
+  ['spent', SpentRequestError, (message) => new SpentRequestError(message)],
+  ['hpke', HpkeError, (message) => new HpkeError(message)],
+  [
+    'imported_key',
+    signing.InvalidImportedKeyError,
+    (message) => new signing.InvalidImportedKeyError(message),
+  ],
+  [
+    'solana_transaction',
+    signing.InvalidSolanaTransactionError,
+    (message, field) => new signing.InvalidSolanaTransactionError(field, message),
+  ],
+  [
+    'method',
+    signing.UnsupportedMethodError,
+    // Callers need its field and its message only.
+    (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
+  ],
+  // The rest of them, which callers do not tell apart.
+  ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
+];
+
+/** What leaves of a message that quotes what the caller has sent, which may be as long as a frame. */
+const MOST_TEXT = 1_000;
+
+function cut(text: string): string {
+  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT).toWellFormed()}…` : text;
+}
+
+/** Undefined for an unexpected error, whose message may contain a secret. */
+export function toSentError(error: unknown): SentError | undefined {
+  const [code] = known.find(([, type]) => error instanceof type) ?? [];
+  if (code === undefined) return undefined;
+  const message = cut((error as Error).message);
+  return error instanceof signing.SigningInputError
+    ? { code, message, field: cut(error.field) }
+    : { code, message };
+}
+
+/** What goes wrong in the signer itself. */
+const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
+
+/** A signer of a later version may refuse what this one has no error for: that is no fault of this server. */
+function isRefusal(code: unknown): boolean {
+  return typeof code === 'string' && !faults.has(code);
+}
+
+/** The reverse of `toSentError`. */
+export function fromSentError(sent: unknown): Error {
+  const { code, message, field } = (sent ?? {}) as Partial<SentError>;
+  const [, , make] = known.find(([each]) => each === code) ?? [];
+  if (make === undefined)
+    return isRefusal(code)
+      ? new SignerUnavailableError(`the signer refuses: ${message}`)
+      : new Error('the signer failed');
+  return make(String(message), String(field ?? ''));
+}

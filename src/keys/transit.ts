@@ -1,0 +1,258 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as systemPause } from 'node:timers/promises';
+import { type MasterKey, MasterKeyUnavailableError, VaultError } from './master-keys.ts';
+
+const TIMEOUT_MS = 5_000;
+
+/** The key management service and its wrapping key. */
+interface TransitSettings {
+  /** Base URL, e.g. `https://vault.example.com:8200`. */
+  readonly url: string;
+  /** Name of the key in the transit engine. */
+  readonly key: string;
+  /** Where the transit engine is mounted. Default: `transit`. */
+  readonly mount?: string | undefined;
+  /** The namespace of the engine and of the token, for services that have them. */
+  readonly namespace?: string | undefined;
+  readonly token: string;
+  /** Where the token comes from, if it is a file: it is read again when the service refuses the token. */
+  readonly tokenFile?: string | undefined;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** The HTTP API of a key management service. */
+interface TransitClient {
+  /** The id of the master key that it has. */
+  readonly keyId: string;
+  /**
+   * Sends a request with the token, and again if the service refuses the token and the file has another one.
+   *
+   * @param path below `/v1`, encoded.
+   * @throws MasterKeyUnavailableError when there is no answer.
+   */
+  send(path: string, body?: Readonly<Record<string, string>>): Promise<Answer>;
+  /** As `send`, in the transit engine. */
+  sendToKey(verb: 'encrypt' | 'decrypt', body: Readonly<Record<string, string>>): Promise<Answer>;
+  /** Uses the token that is in the file now. Without a file, or if it cannot be read, the token stays. */
+  readToken(): Promise<void>;
+  readonly hasTokenFile: boolean;
+}
+
+/** The id of the master key in a key management service. */
+export function transitKeyId({ key }: Pick<TransitSettings, 'key'>): string {
+  return `transit:${key}`;
+}
+
+export function transitClient({
+  url,
+  key,
+  mount = 'transit',
+  namespace,
+  token: firstToken,
+  tokenFile,
+}: TransitSettings): TransitClient {
+  const keyId = transitKeyId({ key });
+  let token = firstToken;
+  const readToken = async (): Promise<void> => {
+    if (tokenFile === undefined) return;
+    const read = await readFile(tokenFile, 'utf8').catch(() => '');
+    if (read.trim() !== '') token = read.trim();
+  };
+  const sendOnce = (path: string, body: object | undefined): Promise<Answer> =>
+    ask(`${url}/v1/${path}`, { token, namespace, body }).catch((error: unknown) => {
+      throw new MasterKeyUnavailableError(
+        `the key management service of \`${keyId}\` cannot be reached (${reasonOf(error)})`,
+      );
+    });
+  const send: TransitClient['send'] = async (path, body) => {
+    const usedToken = token;
+    const answer = await sendOnce(path, body);
+    if (answer.status !== 401 && answer.status !== 403) return answer;
+    await readToken();
+    return token === usedToken ? answer : sendOnce(path, body);
+  };
+  return {
+    keyId,
+    send,
+    sendToKey: (verb, body) => send(`${pathOf(mount)}/${verb}/${encodeURIComponent(key)}`, body),
+    readToken,
+    hasTokenFile: tokenFile !== undefined,
+  };
+}
+
+/** A mount may consist of several segments. */
+function pathOf(mount: string): string {
+  return mount.split('/').map(encodeURIComponent).join('/');
+}
+
+async function ask(
+  url: string,
+  sent: { token: string; namespace: string | undefined; body: object | undefined },
+): Promise<Answer> {
+  const { token, namespace, body } = sent;
+  const response = await fetch(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      'x-vault-token': token,
+      ...(namespace === undefined ? {} : { 'x-vault-namespace': namespace }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    redirect: 'error',
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+/** Only the error code: the message for an invalid header contains the token. */
+function reasonOf(error: unknown): string {
+  const { name, cause } = error as Error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  return typeof code === 'string' ? code : name;
+}
+
+/** CHOICE: a token is renewed when half of its lease is over, so that several attempts fit into the other half. */
+const PART_OF_LEASE = 0.5;
+const SHORTEST_PAUSE_MS = 1_000;
+/** After a failure, or less for short leases. */
+const RETRY_MS = 30_000;
+/** How often a token is looked at that does not end or that others renew: the file may have another one. */
+const LOOK_MS = 600_000;
+const LONGEST_PAUSE_MS = 86_400_000;
+
+/** How a token is kept alive. */
+export interface TokenRenewal {
+  /** Ends it. */
+  readonly signal: AbortSignal;
+  /** Called once for each trouble, until renewing works again. */
+  report(fields: object, msg: string): void;
+  readonly pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+}
+
+const pauseUnnoticed = (ms: number, signal: AbortSignal): Promise<unknown> =>
+  systemPause(ms, undefined, { ref: false, signal });
+
+/** Renews the token before its lease ends, if the service lets it renew itself. Resolves when the signal ends it. */
+export async function keepTokenAlive(
+  client: TransitClient,
+  { signal, report, pause = pauseUnnoticed }: TokenRenewal,
+): Promise<void> {
+  let leaseMs = 0;
+  let trouble: string | undefined;
+  const say = (msg: string | undefined, fields: object = {}): void => {
+    if (msg !== undefined && msg !== trouble) report({ key: client.keyId, ...fields }, msg);
+    trouble = msg;
+  };
+  while (!signal.aborted) {
+    let pauseMs = LOOK_MS;
+    try {
+      // Another program may have written one with a longer lease.
+      await client.readToken();
+      const found = await lookUp(client);
+      if (found.ttlMs === 0) say(undefined);
+      else if (found.isRenewable) {
+        const renewedMs = await renew(client);
+        // Beyond its greatest lifetime, the service grants less and less.
+        const isAtItsEnd = renewedMs < leaseMs * 0.9;
+        say(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
+        leaseMs = Math.max(leaseMs, renewedMs);
+        pauseMs = renewedMs * PART_OF_LEASE;
+      } else {
+        say(client.hasTokenFile ? undefined : NOT_RENEWABLE, { ends_in_s: Math.round(found.ttlMs / 1000) });
+      }
+    } catch (error) {
+      say('the token of the key management service cannot be renewed', { reason: (error as Error).message });
+      pauseMs = Math.min(RETRY_MS, leaseMs === 0 ? RETRY_MS : leaseMs / 8);
+    }
+    const limitedMs = Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS);
+    await pause(limitedMs, signal).catch(() => undefined);
+  }
+}
+
+const LAST_LEASE = 'the token of the key management service ends soon and cannot be renewed for longer';
+const NOT_RENEWABLE =
+  'the token of the key management service ends and is not renewable; give a file that another program renews';
+
+async function lookUp(client: TransitClient): Promise<{ ttlMs: number; isRenewable: boolean }> {
+  const { data } = parsed<{ data?: { ttl?: unknown; renewable?: unknown } }>(
+    await client.send('auth/token/lookup-self'),
+    'lookup-self',
+  );
+  return { ttlMs: secondsOf(data?.ttl, 'ttl') * 1000, isRenewable: data?.renewable === true };
+}
+
+/** Result: how long the token is valid from now on, in ms. */
+async function renew(client: TransitClient): Promise<number> {
+  const { auth } = parsed<{ auth?: { lease_duration?: unknown } }>(
+    await client.send('auth/token/renew-self', {}),
+    'renew-self',
+  );
+  return secondsOf(auth?.lease_duration, 'lease_duration') * 1000;
+}
+
+// NOTE: no answer is quoted, because it contains the token.
+function parsed<Body>({ status, text }: Answer, verb: string): Body {
+  if (status !== 200) throw new Error(`the key management service refused ${verb} (${status})`);
+  try {
+    return (JSON.parse(text) as Body | null) ?? ({} as Body);
+  } catch {
+    throw new Error(`expected JSON from ${verb}`);
+  }
+}
+
+function secondsOf(value: unknown, name: string): number {
+  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
+  throw new Error(`expected seconds as \`${name}\``);
+}
+
+/**
+ * A master key inside a key management service, which wraps and unwraps the data keys.
+ * Uses the HTTP API of the transit engine in HashiCorp Vault and OpenBao: `encrypt` and `decrypt` with
+ * `associated_data`, so that the binding is the same as with a local key.
+ */
+export function transitMasterKey(client: TransitClient): MasterKey {
+  const id = client.keyId;
+  const service = `the key management service of \`${id}\``;
+  const call = async (verb: 'encrypt' | 'decrypt', body: Record<string, string>): Promise<unknown> => {
+    const { status, text } = await client.sendToKey(verb, body);
+    // The service's error text is omitted: it names internal policies and paths.
+    if (status !== 200) {
+      const message = `${service} refused to ${verb} (${status})`;
+      // 400: this ciphertext, or this binding, is not one of the key.
+      throw status === 400 ? new VaultError(message) : new MasterKeyUnavailableError(message);
+    }
+    try {
+      return (JSON.parse(text) as { data?: unknown }).data;
+    } catch {
+      // NOTE: without a cause, because JSON.parse quotes its input, which may contain a data key.
+      throw new VaultError(`expected JSON from ${service}`);
+    }
+  };
+  return {
+    id,
+    async wrap(dataKey, associated) {
+      const data = await call('encrypt', { plaintext: base64(dataKey), associated_data: base64(associated) });
+      return Buffer.from(member(data, 'ciphertext', id), 'utf8');
+    },
+    async unwrap(wrapped, associated) {
+      const ciphertext = Buffer.from(wrapped).toString('utf8');
+      const data = await call('decrypt', { ciphertext, associated_data: base64(associated) });
+      return Buffer.from(member(data, 'plaintext', id), 'base64');
+    },
+  };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
+
+function member(data: unknown, name: string, id: string): string {
+  const value = (data as Record<string, unknown> | undefined)?.[name];
+  if (typeof value !== 'string')
+    throw new VaultError(`expected \`${name}\` from the key management service of \`${id}\``);
+  return value;
+}

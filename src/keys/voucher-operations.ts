@@ -1,0 +1,144 @@
+import { hash, type KeyObject } from 'node:crypto';
+import { decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose';
+import { systemEntropy } from '../adapters/runtime.ts';
+import type { ReadQuorums } from '../engine/authorization/parties.ts';
+import { sealName } from '../engine/authorization/policy-seals.ts';
+import {
+  makeVoucher,
+  type ReadVoucher,
+  type StoredVoucherKey,
+  userIdIn,
+  type Voucher,
+  voucherReader,
+} from '../engine/authorization/user-vouchers.ts';
+import type { UserLogin as AskedLogin, KeyVault, SealBinding } from '../ports/key-vault.ts';
+import type { Clock } from '../ports/runtime.ts';
+import { type MasterKeyVault, sealedOf, VaultError } from './master-keys.ts';
+
+/** How the vault verifies the tokens of an app's own login. */
+export interface UserLogin {
+  readonly keys: readonly LoginKey[];
+  /** The claim that contains the user's id. */
+  readonly userIdClaim: string;
+  /** Accepted `aud` values; empty accepts any. */
+  readonly audiences: readonly string[];
+}
+
+interface LoginKey {
+  readonly algorithm: 'RS256' | 'ES256';
+  /** Undefined for a key that any `kid` may name. */
+  readonly kid: string | undefined;
+  readonly key: KeyObject;
+}
+
+/**
+ * The user whom a token of the app's own login names, for a key that is encrypted to this recipient; undefined if the
+ * token is not valid. A token with `cnf.jkt` (RFC 7800, RFC 7638) is valid for that recipient only.
+ *
+ * @param recipient 65-byte point; undefined for a key that is handed over as it is.
+ */
+async function subjectOfToken(
+  login: UserLogin,
+  token: string,
+  { recipient, nowMs }: { readonly recipient: Uint8Array | undefined; readonly nowMs: number },
+): Promise<string | undefined> {
+  const payload = await verifiedPayload(login, token, nowMs);
+  if (payload === undefined || !isFor(payload, recipient)) return undefined;
+  return userIdIn(payload[login.userIdClaim]);
+}
+
+async function verifiedPayload(
+  { keys, audiences }: UserLogin,
+  token: string,
+  nowMs: number,
+): Promise<JWTPayload | undefined> {
+  try {
+    const { alg, kid } = decodeProtectedHeader(token);
+    for (const { algorithm, kid: name, key } of keys) {
+      if (algorithm !== alg || (kid !== undefined && name !== undefined && kid !== name)) continue;
+      const verified = await jwtVerify(token, key, {
+        algorithms: [algorithm],
+        requiredClaims: ['exp'],
+        currentDate: new Date(nowMs),
+        ...(audiences.length === 0 ? {} : { audience: [...audiences] }),
+      }).catch(() => undefined);
+      if (verified !== undefined) return verified.payload;
+    }
+  } catch {
+    // No JWT.
+  }
+  return undefined;
+}
+
+function isFor({ cnf }: JWTPayload, recipient: Uint8Array | undefined): boolean {
+  if (cnf === undefined) return true;
+  const { jkt } = (cnf ?? {}) as { jkt?: unknown };
+  return recipient !== undefined && jkt === thumbprint(recipient);
+}
+
+/** SHA-256 of the JWK of a P-256 key, base64url (RFC 7638 §3). */
+function thumbprint(point: Uint8Array): string {
+  const bytes = Buffer.from(point);
+  const [x, y] = [bytes.subarray(1, 33), bytes.subarray(33, 65)].map((part) => part.toString('base64url'));
+  return hash('sha256', `{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`, 'base64url');
+}
+
+const VOUCHER_KEY_BYTES = 32;
+const VOUCHER_PURPOSE = 'voucher-key';
+
+/** CHOICE: the longest that the vault vouches for a user's key, whatever the caller asks for. */
+const MAX_LIFETIME_MS = 60 * 60_000;
+
+interface VoucherParts {
+  /** By app: the logins whose tokens are verified. */
+  readonly logins: ReadonlyMap<string, UserLogin>;
+  readonly clock: Clock;
+}
+
+/** How a vault vouches for the keys that it draws for users, and recognizes them. */
+export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: VoucherParts) {
+  const withSecret = <T>(
+    { id: rowId, seal }: StoredVoucherKey,
+    appId: string,
+    use: (secret: Uint8Array) => T | Promise<T>,
+  ): Promise<T> => envelopes.withSecret(sealedOf(seal), { purpose: VOUCHER_PURPOSE, rowId, appId }, use);
+
+  return {
+    /** Runs `work` with what reads the vouchers of an app; with undefined if the caller has none. */
+    async withReader<T>(
+      { vouching }: Pick<ReadQuorums, 'vouching'>,
+      appId: string,
+      work: (readVoucher: ReadVoucher | undefined) => T | Promise<T>,
+    ): Promise<T> {
+      if (vouching === undefined) return work(undefined);
+      return withSecret(vouching.key, appId, (secret) =>
+        work(voucherReader(secret, { name: sealName(secret), appId })),
+      );
+    },
+
+    /** Undefined unless the token is one of the app's login. */
+    async vouchFor(
+      publicKey: string,
+      { appId, token, expiresAtMs, voucherKey }: AskedLogin,
+      recipient: Uint8Array | undefined,
+    ): Promise<Voucher | undefined> {
+      const nowMs = clock.now();
+      const login = logins.get(appId);
+      const subject = login && (await subjectOfToken(login, token, { recipient, nowMs }));
+      if (subject === undefined) return undefined;
+      const ends = Math.min(expiresAtMs, nowMs + MAX_LIFETIME_MS);
+      return withSecret(voucherKey, appId, (secret) =>
+        makeVoucher(secret, { appId, subject, publicKey, expiresAtMs: ends }),
+      );
+    },
+
+    createKey: (async ({ purpose, rowId, appId }: SealBinding) => {
+      if (purpose !== VOUCHER_PURPOSE) throw new VaultError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
+      // Not from the entropy of other keys: a seeded sandbox draws the same ones whether an app has a login or not.
+      const secret = systemEntropy.bytes(VOUCHER_KEY_BYTES);
+      const name = sealName(secret);
+      const sealed = await envelopes.seal(secret, { purpose, rowId, appId }).finally(() => secret.fill(0));
+      return { name, sealed };
+    }) satisfies KeyVault['createVoucherKey'],
+  };
+}

@@ -1,0 +1,71 @@
+import { HpkeError } from '../engine/crypto/hpke.ts';
+import { SigningInputError } from '../engine/signing/signing-errors.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
+import type { WebhookSender } from '../ports/webhooks.ts';
+import { inSpan, outgoingHeaders } from './spans.ts';
+
+/** Called for every use of a vault, with the name of the method. */
+type ObserveVault = (call: string, durationMs: number, hasFailed: boolean) => void;
+
+/** A vault whose uses are measured, until their result. */
+export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined): KeyVault {
+  if (observe === undefined) return vault;
+  const measured =
+    (name: string, method: (...args: never[]) => Promise<unknown>) =>
+    async (...args: never[]): Promise<unknown> => {
+      const startedMs = performance.now();
+      let hasFailed = false;
+      try {
+        return await inSpan({ name: `key vault ${name}`, kind: 'internal' }, () => method(...args));
+      } catch (error) {
+        // Refusing what a caller submitted is no failure of the vault.
+        hasFailed = !(error instanceof SigningInputError || error instanceof HpkeError);
+        throw error;
+      } finally {
+        observe(name, performance.now() - startedMs, hasFailed);
+      }
+    };
+  const members = Object.entries(Object.getOwnPropertyDescriptors(vault)).map(([name, member]) => [
+    name,
+    // What is no method may change, so it is read where it is.
+    typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
+  ]);
+  return Object.defineProperties({}, Object.fromEntries(members)) as KeyVault;
+}
+
+/** Called for every attempt to deliver an event. */
+type ObserveWebhook = (result: string, durationMs: number) => void;
+
+/** A sender whose attempts are measured. The results are `delivered`, `refused` and the failures of the port. */
+export function measuredWebhooks(sender: WebhookSender, observe: ObserveWebhook | undefined): WebhookSender {
+  if (observe === undefined) return sender;
+  return {
+    ...sender,
+    async send(request) {
+      const span = { name: 'webhook', kind: 'client', isRoot: true } as const;
+      const attributes = { 'custos.event': request.event.type };
+      const outcome = await inSpan({ ...span, attributes }, () => sender.send(request));
+      const { status, failure, durationMs } = outcome;
+      const isDelivered = status !== undefined && status >= 200 && status < 300;
+      observe(failure ?? (isDelivered ? 'delivered' : 'refused'), durationMs);
+      return outcome;
+    },
+  };
+}
+
+interface TracedRequest extends Omit<RequestInit, 'headers'> {
+  readonly headers: Readonly<Record<string, string>>;
+  /** What is called, for example `node eth_call`. */
+  readonly span: string;
+}
+
+/** `fetch` as a span of the current trace, which the other side can continue. Only the host of the URL is recorded. */
+export function tracedFetch(
+  url: string | URL,
+  { span, headers, ...request }: TracedRequest,
+): Promise<Response> {
+  const attributes = { 'server.address': new URL(url).host };
+  return inSpan({ name: span, kind: 'client', attributes }, () =>
+    fetch(url, { ...request, headers: { ...headers, ...outgoingHeaders() } }),
+  );
+}

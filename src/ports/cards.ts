@@ -1,0 +1,142 @@
+import type { IntegrationEnvironment } from '../generated/schemas.ts';
+
+/** The issuer's own environments. Each has its own customers, cards and money. */
+export type CardEnvironment = IntegrationEnvironment;
+
+/** Why the issuer declines a request that it understood: `data` names an invalid value, `pair` an asset or network. */
+export interface CardRefusal {
+  readonly fault: 'data' | 'pair' | 'state';
+  readonly message: string;
+}
+
+/** What users accept, and what the pages of apps need. */
+export interface CardProgram {
+  /** With it, pages encrypt PINs. */
+  readonly publishableKey: string;
+  readonly logoUrl: string | null;
+  /** Takes the money of payments; the owner of a wallet approves it as a spender. */
+  readonly spenderAddress: string;
+  readonly disclosureUrl: string;
+  readonly bank: {
+    readonly name: string;
+    readonly agreements: readonly { readonly id: string; readonly name: string; readonly url: string }[];
+  };
+}
+
+export type CardStatus = 'active' | 'inactive' | 'canceled';
+
+export interface CardOrder {
+  /** Identifies the request, so that a repeated one issues nothing new. */
+  readonly key: string;
+  /** The id of the customer at the provider that verified it. */
+  readonly customerId: string;
+  readonly caip2: string;
+  readonly tokenAddress: string;
+  readonly decimals: number;
+  /** Of the wallet that pays. */
+  readonly address: string;
+}
+
+/** A card as the issuer reports it. It contains no number but the last four digits. */
+export interface IssuedCard {
+  readonly id: string;
+  readonly status: CardStatus;
+  readonly brand: string;
+  readonly last4: string;
+  readonly expMonth: number;
+  readonly expYear: number;
+  /** Grows with each change, so that an older report never replaces a newer one. */
+  readonly revision: number;
+}
+
+export interface CardChange {
+  readonly status?: CardStatus | undefined;
+  /** Of a cancellation. */
+  readonly reason?: 'lost' | 'stolen' | undefined;
+  /** As the user's page encrypted it. Only the issuer can read it. */
+  readonly encryptedPin?: string | undefined;
+}
+
+/** A payment or a refund. */
+export interface CardPayment {
+  readonly id: string;
+  readonly kind: 'purchase' | 'refund';
+  readonly status: 'pending' | 'posted' | 'declined' | 'expired' | 'reversed';
+  /** In cents; of a pending payment what was authorized, of a posted one what was captured. */
+  readonly cents: bigint;
+  /** ISO 4217 in lower case. */
+  readonly currency: string;
+  readonly merchant: string | null;
+  readonly createdAtMs: number;
+  /** Null unless it is posted. */
+  readonly postedAtMs: number | null;
+}
+
+export interface PaymentPage {
+  readonly payments: readonly CardPayment[];
+  /** Pass it to the next call; null on the last page. */
+  readonly nextCursor: string | null;
+}
+
+/** Payments posted from one instant up to another, in order. */
+export interface PostedQuery {
+  readonly fromMs: number;
+  readonly beforeMs: number;
+  readonly limit: number;
+}
+
+/**
+ * One environment of an issuer of cards that spend from wallets. The issuer takes the money of a payment with
+ * `transferFrom`, as a spender that the wallet's owner has approved. Methods reject with an error that `isUnavailable`
+ * recognizes when the issuer cannot be reached. All that change something are idempotent by `key` or id.
+ */
+export interface CardIssuer {
+  /** The networks that it spends on. */
+  readonly networks: 'test' | 'main' | 'all';
+  /** The provider whose verification of customers it relies on, and the endorsement that they need. */
+  readonly verifiedBy: string;
+  readonly endorsement: string;
+
+  program(): Promise<CardProgram>;
+  issue(order: CardOrder): Promise<IssuedCard | CardRefusal>;
+  change(cardId: string, change: CardChange): Promise<IssuedCard | CardRefusal>;
+  /** Cancels a card and issues its successor; of a card that was replaced before, the successor that it has. */
+  replace(
+    cardId: string,
+    reason: 'lost' | 'stolen' | 'expired',
+  ): Promise<{ readonly old: IssuedCard; readonly successor: IssuedCard }>;
+  /** Newest first. Undefined for a cursor that the issuer did not give. */
+  payments(
+    cardId: string,
+    page: { readonly cursor: string | undefined; readonly limit: number },
+  ): Promise<PaymentPage | undefined>;
+  posted(cardId: string, query: PostedQuery): Promise<readonly CardPayment[]>;
+  /** A secret with which the page that has the nonce shows the card's number. */
+  ephemeralKey(cardId: string, nonce: string): Promise<string | CardRefusal>;
+}
+
+/** The issuers that this server is connected to. */
+export interface CardIssuers {
+  /** Undefined when this environment is not configured. */
+  find(environment: CardEnvironment): CardIssuer | undefined;
+}
+
+/** Holds the keys of custodial wallets, identified by our wallet ids. */
+export interface Custodian {
+  /**
+   * Opens a wallet for one of the custodian's customers. Idempotent by wallet id. Undefined when the custodian has no
+   * such customer.
+   */
+  openWallet(order: {
+    readonly walletId: string;
+    readonly userId: string;
+    /** The chain's name. */
+    readonly chain: string;
+  }): Promise<{ readonly address: string } | undefined>;
+}
+
+/** The custodians that this server is connected to. */
+export interface Custodians {
+  /** Undefined when no custodian with this name is configured. */
+  find(provider: string): Custodian | undefined;
+}

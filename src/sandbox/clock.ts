@@ -1,0 +1,114 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { WebhookDeliveryEntity, WebhookEndpointEntity } from '../domain/access/webhooks/webhook.entity.ts';
+import { FiatCustomerEntity } from '../domain/money/fiat-customers/fiat-customer.entity.ts';
+import { TransactionEntity } from '../domain/money/transactions/transaction.entity.ts';
+import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action.entity.ts';
+import type { ControlContext } from './control-plane.ts';
+import { findUpcoming, type Upcoming } from './find-upcoming.ts';
+
+/** Longer than any check or retry is planned ahead. */
+export const LONGEST_PLAN_MS = 24 * 3_600_000;
+
+/**
+ * Makes due at `nowMs` what was planned for later than `laterThanMs`. After the clock was set back, those times may lie
+ * years ahead. A check or a delivery that comes too early only finds that there is nothing to do yet.
+ */
+export async function bringDueTimesTo(
+  em: SqlEntityManager,
+  nowMs: number,
+  laterThanMs: number = nowMs,
+): Promise<void> {
+  const isLater = { $gt: laterThanMs };
+  await em.nativeUpdate(TransactionEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(WalletActionStepEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(FiatCustomerEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(WebhookDeliveryEntity, { nextAttemptAtMs: isLater }, { nextAttemptAtMs: nowMs });
+  await em.nativeUpdate(WebhookEndpointEntity, { nextDueAtMs: isLater }, { nextDueAtMs: nowMs });
+}
+
+type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'runDueJobs' | 'finishJobs'>;
+
+/**
+ * CHOICE: when the clock of a sandbox is moved forward, it stops at each of the first twenty due times of a resource, and
+ * then at most two hundred more times on the whole way. Twenty covers every schedule of ours; what is merely polled, such
+ * as a transaction that never gets into a block, would else stop the clock a million times a month.
+ */
+const EXACT_STOPS = 20;
+const COARSE_STOPS = 200;
+
+/**
+ * CHOICE: each stop waits this long for webhook endpoints, since an attempt at one that hangs takes fifteen seconds. After
+ * the longest time, in time of the machine, the rest of the way is one jump.
+ */
+const ANSWER_MS = 2000;
+const LONGEST_MS = 20_000;
+
+/** The most resources of one kind that are looked at for the next stop. */
+const LOOK_AHEAD = 50;
+
+/** The kinds that a job acts on. Other upcoming times only change what a request would see. */
+const actedOn: ReadonlySet<Upcoming['kind']> = new Set([
+  ...(['intent_expires', 'webhook_attempt', 'automation_run', 'transaction_check', 'action_check'] as const),
+  ...(['customer_check', 'deposit_account_check', 'deposit_check', 'card_check'] as const),
+]);
+
+interface Stops {
+  count: number;
+  lastMs: number;
+}
+
+/**
+ * Moves the clock to `targetMs` as time would: it stops wherever something becomes due, and runs the jobs there, so that
+ * a retry, a step of the bank or an automation happens at its own time and can plan the next one. Waits for the answers of
+ * webhook endpoints at each stop, because they decide when the next attempt is due.
+ */
+export async function passTimeTo(targetMs: number, context: TimeContext): Promise<void> {
+  const { clock, read, runDueJobs, finishJobs } = context;
+  const startMs = clock.now();
+  const strideMs = Math.ceil((targetMs - startMs) / COARSE_STOPS);
+  const stopsOf = new Map<string, Stops>();
+  const endMs = performance.now() + LONGEST_MS;
+  const isLate = (): boolean => performance.now() >= endMs;
+
+  const nextStop = async (): Promise<number | undefined> => {
+    const nowMs = clock.now();
+    const search = { nowMs, limit: LOOK_AHEAD, kinds: actedOn };
+    const upcoming = await read((em) => findUpcoming({ em, ...search }));
+    const times = upcoming.map((entry) => {
+      const stops = stopsOf.get(keyOf(entry));
+      return stops === undefined || stops.count < EXACT_STOPS
+        ? entry.atMs
+        : Math.max(entry.atMs, stops.lastMs + strideMs);
+    });
+    // The resources beyond the look-ahead become due after its last entry.
+    if (upcoming.length === LOOK_AHEAD) times.push(Math.max(upcoming.at(-1)!.atMs, nowMs + 1));
+    const nextMs = Math.min(...times);
+    if (nextMs > targetMs) return undefined;
+    for (const entry of upcoming) {
+      if (entry.atMs > nextMs) continue;
+      const { count } = stopsOf.get(keyOf(entry)) ?? { count: 0 };
+      stopsOf.set(keyOf(entry), { count: count + 1, lastMs: nextMs });
+    }
+    return nextMs;
+  };
+
+  await runDueJobs();
+  while (!isLate()) {
+    const nextMs = await nextStop();
+    if (nextMs === undefined) break;
+    // Another caller, or the clock itself, may have moved it further meanwhile.
+    if (nextMs > clock.now()) clock.set(nextMs);
+    await runDueJobs();
+    await Promise.race([finishJobs(), patience(ANSWER_MS)]);
+  }
+  if (targetMs > clock.now()) clock.set(targetMs);
+  await runDueJobs();
+}
+
+function keyOf({ kind, resourceId }: Upcoming): string {
+  return `${kind} ${resourceId}`;
+}
+
+function patience(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}

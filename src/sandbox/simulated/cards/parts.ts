@@ -1,0 +1,38 @@
+import type { CardEnvironment, CardRefusal } from '../../../ports/cards.ts';
+import { derivedAddress } from '../chains/evm/programs/addresses.ts';
+import { RevertError } from '../chains/ledger.ts';
+import type { ChainStore } from '../chains/store.ts';
+import type { Deposit, Funded, Simulated } from '../chains/world.ts';
+import type { FiatParts } from '../fiat/parts.ts';
+
+/** The dependencies of one environment of the simulated issuer. */
+export interface CardParts extends FiatParts {
+  readonly environment: CardEnvironment;
+  /** Card numbers, PINs and keys are derived from it, so none of them is stored. */
+  readonly secret: Uint8Array;
+}
+
+/**
+ * The issuer's account on every simulated EVM chain, lower case. It is the approved spender, and holds the money of
+ * payments.
+ */
+export function issuerAddress(environment: CardEnvironment): string {
+  return derivedAddress(`custos card issuer ${environment}`);
+}
+
+export function refuse(fault: CardRefusal['fault'], message: string): CardRefusal {
+  return { fault, message };
+}
+
+/** A transfer that the ledger refuses, which then changes nothing. */
+export type Shortfall = 'insufficient_funds' | 'insufficient_allowance';
+
+/** Pays atomically. Call it inside a transaction of the store. */
+export function pay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | Shortfall {
+  try {
+    return store.atomically(() => chain.fund(deposit));
+  } catch (error) {
+    if (!(error instanceof RevertError)) throw error;
+    return error.message.includes('allowance') ? 'insufficient_allowance' : 'insufficient_funds';
+  }
+}

@@ -1,0 +1,203 @@
+import type { Clock } from '../../../ports/runtime.ts';
+import type { ChainTerms } from './chain-terms.ts';
+import { rollBack } from './ledger.ts';
+import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
+import type { ChainStore } from './store.ts';
+
+/** The execution rules of one kind of chain. */
+export interface Machine<Plan> {
+  /** `waits`: not executable yet, e.g. because of a nonce gap. `drop`: the sender can no longer pay. */
+  readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
+  /** Executes a ready transaction and charges its fee. */
+  run(entry: PoolEntry<Plan>, block: Block): Execution;
+  /** The hash of the transaction that used the nonce of a `replaced` one. */
+  replacementOf(entry: PoolEntry<Plan>): string | null;
+}
+
+interface ChainRow {
+  base_height: number;
+  base_ms: number;
+  seen_ms: number;
+  height: number;
+}
+
+/** The blocks of one chain. Each call first processes the blocks that are due at the clock's time. */
+export interface Blocks {
+  head(): Block;
+  /** Mines extra blocks immediately; the first one includes every ready transaction. */
+  mine(count: number): Block;
+  /** The time at which a transaction received now is due for inclusion. */
+  dueMs(): number;
+  isFinal(blockNumber: number): boolean;
+}
+
+interface BlocksOptions<Plan> {
+  readonly store: ChainStore;
+  readonly caip2: string;
+  readonly terms: ChainTerms;
+  readonly clock: Clock;
+  /** Undefined: with the next block. Otherwise each transaction gets its own block after this delay. */
+  readonly confirmAfterMs: number | undefined;
+  readonly pool: Pool<Plan>;
+  readonly machine: Machine<Plan>;
+}
+
+/**
+ * Block numbers follow the clock: base height + (time since the base / block time). Empty blocks are only counted;
+ * blocks with transactions are processed.
+ */
+export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
+  const { clock, terms, confirmAfterMs, pool, caip2 } = options;
+  const chain = chainRow(options);
+
+  const heightAt = (row: ChainRow, ms: number): number =>
+    Math.max(row.height, row.base_height + Math.floor((ms - row.base_ms) / terms.blockMs));
+
+  function makeBlock(row: ChainRow, atMs: number, isExtra: boolean): Block {
+    if (isExtra) row.base_height += 1;
+    row.height = isExtra ? Math.max(row.height + 1, heightAt(row, atMs)) : heightAt(row, atMs);
+    return { number: row.height, seconds: Math.floor(atMs / 1000) };
+  }
+
+  /** The number that `makeBlock` would give. */
+  const nextNumber = (row: ChainRow, atMs: number, isExtra: boolean): number =>
+    heightAt(row, atMs) + (isExtra ? 1 : 0);
+
+  function catchUp(): ChainRow {
+    const nowMs = clock.now();
+    const row = chain.read(nowMs);
+    if (nowMs < row.seen_ms) rebase(options.store, caip2, row, nowMs);
+    if (nowMs !== row.seen_ms) {
+      const isExtra = confirmAfterMs !== undefined;
+      // Checked at each due time, and at the current time for validity windows that opened or closed since.
+      for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
+        const makeNext = () => makeBlock(row, atMs, isExtra);
+        fillBlock(options, {
+          untilMs: atMs,
+          atMs,
+          next: nextNumber(row, atMs, isExtra),
+          makeBlock: makeNext,
+        });
+      }
+      row.height = heightAt(row, nowMs);
+      row.seen_ms = nowMs;
+      chain.write(row);
+    } else if (confirmAfterMs === 0) {
+      const makeNow = () => makeBlock(row, nowMs, true);
+      const next = nextNumber(row, nowMs, true);
+      if (fillBlock(options, { untilMs: nowMs, atMs: nowMs, next, makeBlock: makeNow })) chain.write(row);
+    }
+    return row;
+  }
+
+  return {
+    head: () => {
+      const row = catchUp();
+      return { number: row.height, seconds: Math.floor(row.seen_ms / 1000) };
+    },
+    mine(count) {
+      const row = catchUp();
+      let block = makeBlock(row, row.seen_ms, true);
+      const first = block;
+      const next = first.number;
+      fillBlock(options, {
+        ...{ untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, next },
+        makeBlock: () => first,
+      });
+      for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
+      chain.write(row);
+      return block;
+    },
+    dueMs() {
+      const row = catchUp();
+      if (confirmAfterMs !== undefined) return row.seen_ms + confirmAfterMs;
+      const elapsed = row.seen_ms - row.base_ms;
+      return row.base_ms + (Math.floor(elapsed / terms.blockMs) + 1) * terms.blockMs;
+    },
+    isFinal: (blockNumber) => catchUp().height - blockNumber >= terms.finalityBlocks,
+  };
+}
+
+function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms'>) {
+  return {
+    read(nowMs: number): ChainRow {
+      const known = store.first<ChainRow>('select * from chains where caip2 = ?', caip2);
+      if (known !== undefined) return known;
+      const height = Math.max(0, Math.floor(nowMs / terms.blockMs));
+      const row = { base_height: height, base_ms: height * terms.blockMs, seen_ms: nowMs, height };
+      store.run(
+        'insert into chains values (?, ?, ?, ?, ?, 0)',
+        caip2,
+        row.base_height,
+        row.base_ms,
+        nowMs,
+        height,
+      );
+      return row;
+    },
+    write: (row: ChainRow) =>
+      store.run(
+        'update chains set base_height = ?, base_ms = ?, seen_ms = ?, height = ? where caip2 = ?',
+        ...[row.base_height, row.base_ms, row.seen_ms, row.height, caip2],
+      ),
+  };
+}
+
+/**
+ * CHOICE: setting the clock back removes no blocks. The chain continues from its latest block at the new time, and the
+ * remaining delay of pending transactions stays the same.
+ */
+function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
+  const shiftMs = nowMs - row.seen_ms;
+  row.base_height = row.height;
+  row.base_ms = nowMs;
+  store.run(
+    `update transactions set received_ms = received_ms + ?, due_ms = due_ms + ? where caip2 = ? and state = 'pending'`,
+    ...[shiftMs, shiftMs, caip2],
+  );
+}
+
+/**
+ * Includes ready transactions in one block, created on the first of them. Returns whether there was any.
+ *
+ * CHOICE: in a block that a reorganization will abandon, a transaction only has a status. Its transfers, and what it does
+ * to balances, come with the block that finally includes it.
+ */
+function fillBlock<Plan>(
+  { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
+  filling: { untilMs: number; atMs: number; next: number; makeBlock: () => Block },
+): boolean {
+  const { untilMs, atMs, next, makeBlock } = filling;
+  let block: Block | undefined;
+  // A transaction can make another one ready, so this repeats until nothing changes.
+  for (let hasChanged = true; hasChanged; ) {
+    hasChanged = false;
+    for (const entry of pool.due(untilMs)) {
+      const readiness = machine.readiness(entry, Math.floor(atMs / 1000));
+      if (readiness === 'waits') continue;
+      const { blocks = 0, abandonedBlock } = entry.reorganization ?? {};
+      if (readiness === 'ready' && blocks > 0 && abandonedBlock === undefined) {
+        block ??= makeBlock();
+        const abandoned = block;
+        pool.includeForNow(
+          entry,
+          abandoned,
+          rollBack(store, () => machine.run(entry, abandoned)),
+        );
+        continue;
+      }
+      if (abandonedBlock !== undefined && next <= abandonedBlock + blocks) continue;
+      hasChanged = true;
+      if (readiness === 'drop') pool.drop(entry.hash);
+      else if (readiness === 'replaced') {
+        pool.replace(entry.hash, machine.replacementOf(entry));
+      } else {
+        block ??= makeBlock();
+        const included = block;
+        const execution = store.atomically(() => machine.run(entry, included));
+        pool.include(entry, included, execution);
+      }
+    }
+  }
+  return block !== undefined;
+}

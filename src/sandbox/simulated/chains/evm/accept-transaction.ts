@@ -1,0 +1,68 @@
+import type { BroadcastOutcome, BroadcastRefusal } from '../../../../ports/chains.ts';
+import { refuse } from '../decode-or-refuse.ts';
+import { canAfford } from './gas-payment.ts';
+import { BLOCK_GAS_LIMIT } from './machine.ts';
+import type { EvmParts } from './parts.ts';
+import type { DecodedTransaction, EvmPlan } from './plan.ts';
+
+// A replacement with the same nonce must raise both fees by at least 10 percent.
+const BUMP_PERCENT = 110n;
+
+/** Adds a transaction to the pool or refuses it, with the checks of a node. */
+export function acceptTransaction(
+  { world, state, pool, blocks }: EvmParts,
+  decoded: DecodedTransaction,
+): BroadcastOutcome {
+  const { hash, plan, lane } = decoded;
+  if (pool.isKnown(hash)) return { isAccepted: true, hash };
+  const { sender } = plan;
+  const fault = faultOf(decoded, {
+    chainId: state.chainId,
+    baseFee: state.baseFee,
+    nonce: state.accounts.nonce(sender, lane),
+  });
+  if (fault !== undefined) return refuse(...fault);
+  const waiting = pool.waiting(sender, lane);
+  const replaced = waiting.find((entry) => entry.nonce === Number(decoded.nonce));
+  if (replaced !== undefined && !outbids(plan, replaced.plan)) {
+    return refuse('underpriced', 'replacement transaction underpriced');
+  }
+  const others = waiting.filter((entry) => entry !== replaced).map((entry) => entry.plan);
+  if (!canAfford(state, [...others, plan])) {
+    return refuse('insufficient_funds', 'insufficient funds for gas * price + value');
+  }
+  if (replaced !== undefined) pool.replace(replaced.hash, hash);
+  const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
+  pool.add({ hash, sender, lane, nonce: Number(decoded.nonce), plan, ...times });
+  blocks.head();
+  return { isAccepted: true, hash };
+}
+
+function faultOf(
+  { chainId, nonce, plan }: DecodedTransaction,
+  chain: { chainId: bigint; baseFee: bigint; nonce: number },
+): [BroadcastRefusal, string] | undefined {
+  if (chainId !== undefined && BigInt(chainId) !== chain.chainId) {
+    return ['invalid', `invalid chain id: expected ${chain.chainId}, got ${chainId}`];
+  }
+  if (nonce < BigInt(chain.nonce)) return ['stale', `nonce too low: next nonce ${chain.nonce}, got ${nonce}`];
+  if (nonce >= BigInt(Number.MAX_SAFE_INTEGER)) return ['invalid', 'nonce too high'];
+  const least = plan.intrinsicGas > plan.floorGas ? plan.intrinsicGas : plan.floorGas;
+  if (plan.gasLimit < least)
+    return ['invalid', `intrinsic gas too low: have ${plan.gasLimit}, want ${least}`];
+  if (plan.gasLimit > BLOCK_GAS_LIMIT) return ['invalid', `exceeds the block gas limit ${BLOCK_GAS_LIMIT}`];
+  if (plan.maxPriorityFeePerGas > plan.maxFeePerGas) {
+    return ['invalid', 'max priority fee per gas higher than max fee per gas'];
+  }
+  if (plan.maxFeePerGas < chain.baseFee) {
+    return ['underpriced', `max fee per gas less than the base fee ${chain.baseFee}`];
+  }
+  return undefined;
+}
+
+function outbids(plan: EvmPlan, replaced: EvmPlan): boolean {
+  return (
+    plan.maxFeePerGas * 100n >= replaced.maxFeePerGas * BUMP_PERCENT &&
+    plan.maxPriorityFeePerGas * 100n >= replaced.maxPriorityFeePerGas * BUMP_PERCENT
+  );
+}

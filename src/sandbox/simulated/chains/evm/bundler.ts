@@ -1,0 +1,175 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
+import { recoverDigestSigner } from '../../../../engine/signing/ethereum/recover-sender.ts';
+import {
+  ENTRY_POINT_ADDRESS,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../../engine/signing/ethereum/simple-account.ts';
+import { decodeSponsoredOperation } from '../../../../engine/signing/ethereum/sponsored-operation.ts';
+import { hashUserOperation } from '../../../../engine/signing/ethereum/user-operation.ts';
+import { decodeAccountCalls } from '../../../../engine/signing/ethereum/user-operation-calls.ts';
+import { InvalidTransactionError } from '../../../../engine/signing/signing-errors.ts';
+import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../../ports/chains.ts';
+import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
+import { PAYMASTER_ADDRESS } from '../sponsors.ts';
+import { fundEvm } from './faucet.ts';
+import { canAfford } from './gas-payment.ts';
+import { BLOCK_GAS_LIMIT, OPERATION_LANE } from './machine.ts';
+import type { EvmParts } from './parts.ts';
+import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from './plan.ts';
+
+/** CHOICE: 10 units of the native asset per refill. */
+const REFILL = 10n ** 19n;
+/** CHOICE: the entry point's own gas per operation. */
+const ENTRY_POINT_GAS = 60_000n;
+
+interface Decoded {
+  readonly hash: string;
+  /** Hash of the transaction that contains only this operation. */
+  readonly bundleHash: string;
+  readonly nonceKey: string;
+  readonly sequence: bigint;
+  readonly plan: EvmPlan;
+}
+
+/** The bundler of one simulated chain. */
+export function simulateBundler(parts: EvmParts): Bundler {
+  const { pool, blocks, state, atHead } = parts;
+  return {
+    paymaster: PAYMASTER_ADDRESS,
+    async broadcast(bytes) {
+      const decoded = await decodeOrRefuse(() => decode(bytes, Number(state.chainId)));
+      return 'isAccepted' in decoded ? decoded : atHead(() => acceptOperation(parts, decoded));
+    },
+    async statusOf(_hash, bytes) {
+      const { plan, bundleHash } = decode(bytes, Number(state.chainId));
+      // CHOICE: with the sentinel of a provider error, the bundler accepts the operation and then loses it.
+      if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
+      return atHead(() => {
+        const status = pool.status(bundleHash, blocks) ?? { kind: 'unknown', isExpired: false };
+        return withBundleTransaction(status, bundleHash, priceOf(parts, plan));
+      });
+    },
+  };
+}
+
+function withBundleTransaction(status: ChainStatus, transactionHash: string, price: bigint): ChainStatus {
+  if (status.kind !== 'included' && status.kind !== 'reverted') return status;
+  return { ...status, operation: { transactionHash, gasUsed: status.feePaid / price, logIndex: 0 } };
+}
+
+// effective price = min(fee cap, base fee + tip)
+function priceOf({ state }: EvmParts, { maxFeePerGas, maxPriorityFeePerGas }: EvmPlan): bigint {
+  const offered = state.baseFee + maxPriorityFeePerGas;
+  return offered < maxFeePerGas ? offered : maxFeePerGas;
+}
+
+/** Decodes a signed operation into its execution plan. Throws InvalidTransactionError. */
+function decode(bytes: Uint8Array, chainId: number): Decoded {
+  const { user_operation: operation, authorization } = decodeSponsoredOperation(bytes);
+  const params = { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
+  const { hash } = hashUserOperation(params);
+  const sender = operation.sender.toLowerCase();
+  if (recoverDigestSigner(hash, operation.signature) !== sender) {
+    throw new InvalidTransactionError('', 'AA24 signature error');
+  }
+  const calls = decodeAccountCalls(hexToBytes(operation.call_data.slice(2)))?.map((call) => ({
+    to: call.to,
+    value: call.value,
+    data: bytesTo0xHex(call.data),
+  }));
+  if (calls === undefined) throw new InvalidTransactionError('', 'AA23 reverted: no call of the account');
+  const authorizations = authorization === undefined ? [] : [authorizationOf(authorization)];
+  const nonce = BigInt(operation.nonce);
+  return {
+    hash: bytesTo0xHex(hash),
+    bundleHash: bytesTo0xHex(keccak_256(utf8ToBytes(`bundle of ${bytesTo0xHex(hash)}`))),
+    nonceKey: (nonce >> 64n).toString(16),
+    sequence: nonce & 0xffff_ffff_ffff_ffffn,
+    plan: {
+      sender,
+      feePayer: operation.paymaster?.toLowerCase() ?? sender,
+      feeToken: null,
+      calls,
+      authorizations: planAuthorizations(authorizations),
+      ...gasOf(operation, gasBefore(calls, { accessList: [], authorizations })),
+      maxFeePerGas: BigInt(operation.max_fee_per_gas),
+      maxPriorityFeePerGas: BigInt(operation.max_priority_fee_per_gas),
+      validAfter: 0,
+      validBefore: null,
+      sentinel: sentinelAmong(calls) ?? null,
+    },
+  };
+}
+
+type Operation = ReturnType<typeof decodeSponsoredOperation>['user_operation'];
+
+function gasOf(operation: Operation, before: ReturnType<typeof gasBefore>) {
+  const limits = [
+    operation.call_gas_limit,
+    operation.verification_gas_limit,
+    operation.pre_verification_gas,
+    operation.paymaster_verification_gas_limit ?? '0x0',
+    operation.paymaster_post_op_gas_limit ?? '0x0',
+  ];
+  return {
+    gasLimit: limits.reduce((sum, limit) => sum + BigInt(limit), 0n),
+    intrinsicGas: before.intrinsicGas + ENTRY_POINT_GAS,
+    floorGas: before.floorGas,
+  };
+}
+
+type Authorization = NonNullable<ReturnType<typeof decodeSponsoredOperation>['authorization']>;
+
+function authorizationOf({ contract, chain_id: chainId, nonce, r, s, y_parity: parity }: Authorization) {
+  const signature = `${r}${s.slice(2)}0${parity}` as const;
+  return { contract, chainId: Number(chainId), nonce: BigInt(nonce), signature };
+}
+
+function acceptOperation(
+  parts: EvmParts,
+  { hash, bundleHash, nonceKey, sequence, plan }: Decoded,
+): BroadcastOutcome {
+  const { world, state, pool, blocks } = parts;
+  if (pool.isKnown(bundleHash) || plan.sentinel === 'provider_error') return { isAccepted: true, hash };
+  const lane = `${OPERATION_LANE}${nonceKey}`;
+  if (plan.feePayer !== PAYMASTER_ADDRESS) return refuse('invalid', 'AA30 paymaster not deployed');
+  if (!isOrWillBeAccount(parts, plan)) return refuse('invalid', 'AA20 account not deployed');
+  if (sequence !== BigInt(state.accounts.nonce(plan.sender, lane))) {
+    return refuse('stale', 'AA25 invalid account nonce');
+  }
+  if (plan.gasLimit > BLOCK_GAS_LIMIT || plan.gasLimit < plan.intrinsicGas) {
+    return refuse('invalid', `AA95 out of gas: have ${plan.gasLimit}, want ${plan.intrinsicGas}`);
+  }
+  if (priceOf(parts, plan) < state.baseFee) return refuse('underpriced', 'max fee below the base fee');
+  while (!canPaymasterPay(parts, plan)) {
+    fundEvm(parts, { address: PAYMASTER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
+  }
+  if (!canAfford(state, [plan])) return refuse('insufficient_funds', 'insufficient funds for the calls');
+  const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
+  pool.add({ hash: bundleHash, sender: plan.sender, lane, nonce: Number(sequence), plan, ...times });
+  blocks.head();
+  return { isAccepted: true, hash };
+}
+
+/** Whether the paymaster can pay for this operation and all pending ones. */
+function canPaymasterPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
+  const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
+  const sponsored = [...pending.filter(({ feePayer }) => feePayer === PAYMASTER_ADDRESS), plan];
+  return canAfford(
+    state,
+    sponsored.map((each) => ({ ...each, sender: PAYMASTER_ADDRESS, calls: [] })),
+  );
+}
+
+/** Whether the sender is a smart account, or becomes one through an authorization in this operation. */
+function isOrWillBeAccount({ state }: EvmParts, { sender, authorizations }: EvmPlan): boolean {
+  const next = BigInt(state.accounts.nonce(sender, ''));
+  return (
+    state.accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS ||
+    authorizations.some(
+      ({ authority, contract, nonce }) =>
+        authority === sender && contract === SIMPLE_ACCOUNT_ADDRESS && nonce >= next,
+    )
+  );
+}

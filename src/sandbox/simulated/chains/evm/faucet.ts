@@ -1,0 +1,55 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
+import { debitPayer } from '../fund.ts';
+import { NATIVE } from '../ledger.ts';
+import type { Block } from '../pool.ts';
+import { spendAllowance } from '../token-effects.ts';
+import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
+import type { EvmState } from './frame.ts';
+import type { EvmParts } from './parts.ts';
+
+/** The sender of faucet deposits in lists of transfers. */
+const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
+const MAX_AMOUNT = 2n ** 256n - 1n;
+
+/**
+ * Deposits an asset, from the faucet or a payer. Throws InvalidDepositError, and RevertError when the payer holds too
+ * little or has not allowed the spender that much.
+ */
+export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
+  const owner = checkAddress(deposit.address, 'address');
+  const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
+  return give(state, blocks.head(), { ...deposit, owner, asset });
+}
+
+/** A deposit in the ledger's notation. */
+type Gift = Pick<Deposit, 'payer' | 'spender' | 'rawAmount' | 'decimals' | 'symbol'> & {
+  readonly owner: string;
+  readonly asset: string;
+};
+
+/** Deposits an asset in a block that may still be executing. Throws InvalidDepositError, RevertError. */
+export function give({ world, caip2, ledger, accounts }: EvmState, block: Block, gift: Gift): Funded {
+  const { owner, asset, payer, spender, rawAmount, decimals = 18, symbol = 'TOKEN' } = gift;
+  if (payer === undefined && ledger.total(asset) + rawAmount > MAX_AMOUNT) {
+    throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^256');
+  }
+  if (asset !== NATIVE) registerToken(world, caip2, { address: asset, decimals, symbol, program: null });
+  if (payer !== undefined && spender !== undefined) {
+    spendAllowance(accounts, { token: asset, owner: payer, spender }, rawAmount);
+  }
+  if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
+  ledger.credit(owner, asset, rawAmount);
+  const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: owner, asset, amount: rawAmount };
+  const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
+  return { hash, rawBalance: ledger.balance(owner, asset), blockNumber: BigInt(block.number) };
+}
+
+export function hashOf(text: string): string {
+  return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
+}
+
+function checkAddress(address: string, field: 'address' | 'tokenAddress'): string {
+  if (/^0x[0-9a-fA-F]{40}$/.test(address)) return address.toLowerCase();
+  throw new InvalidDepositError(field, `expected 0x and 40 hex digits, got \`${address}\``);
+}

@@ -1,0 +1,141 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
+import { decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
+import { decodeEthereumTransaction } from '../../../../engine/signing/ethereum/decode-transaction.ts';
+import {
+  recoverAuthority,
+  recoverEthereumSender,
+  recoverFeePayer,
+} from '../../../../engine/signing/ethereum/recover-sender.ts';
+import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import type { EthereumTransactionView } from '../../../../engine/signing/ethereum/transaction.ts';
+import { type Sentinel, sentinelOf } from '../sentinels.ts';
+import { programRecipient } from './programs/find-program.ts';
+
+/** One call of a transaction; addresses and data are lower-case 0x hex. */
+export interface PlannedCall {
+  /** Null for a contract creation. */
+  readonly to: string | null;
+  readonly value: bigint;
+  readonly data: string;
+}
+
+export interface PlannedAuthorization {
+  readonly contract: string;
+  readonly chainId: number;
+  readonly nonce: bigint;
+  /** The signer; null when the signature is invalid. */
+  readonly authority: string | null;
+}
+
+/** A decoded EVM transaction, ready for execution. */
+export interface EvmPlan {
+  readonly sender: string;
+  /** Pays the gas; differs from the sender for user operations and on Tempo. */
+  readonly feePayer: string;
+  /** The fee token of a Tempo transaction. */
+  readonly feeToken: string | null;
+  readonly calls: readonly PlannedCall[];
+  readonly authorizations: readonly PlannedAuthorization[];
+  readonly gasLimit: bigint;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+  readonly intrinsicGas: bigint;
+  /** The minimum gas for the calldata (EIP-7623). */
+  readonly floorGas: bigint;
+  /** Validity window in Unix seconds. */
+  readonly validAfter: number;
+  readonly validBefore: number | null;
+  readonly sentinel: Sentinel | null;
+}
+
+export interface DecodedTransaction {
+  readonly hash: string;
+  readonly chainId: number | undefined;
+  readonly nonce: bigint;
+  /** '' or the key of a two-dimensional nonce. */
+  readonly lane: string;
+  readonly plan: EvmPlan;
+}
+
+/** Decodes signed bytes into an execution plan. Throws InvalidTransactionError. */
+export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTransaction> {
+  const hex = bytesTo0xHex(signedBytes);
+  const view = await decodeEthereumTransaction(hex);
+  const sender = await recoverEthereumSender(hex, view);
+  const calls = view.calls.map((call) => ({
+    to: call.to ?? null,
+    value: call.value,
+    data: call.data.toLowerCase(),
+  }));
+  const maxFeePerGas = view.maxFeePerGas ?? view.gasPrice ?? 0n;
+  const nonceKey = view.tempo?.nonceKey ?? 0n;
+  return {
+    hash: bytesTo0xHex(keccak_256(signedBytes)),
+    chainId: view.chainId,
+    nonce: view.nonce,
+    lane: nonceKey === 0n ? '' : nonceKey.toString(16),
+    plan: {
+      sender,
+      feePayer: await recoverFeePayer(hex, view, sender),
+      feeToken: view.tempo?.feeToken?.toLowerCase() ?? null,
+      calls,
+      authorizations: planAuthorizations(view.authorizations),
+      gasLimit: view.gasLimit,
+      maxFeePerGas,
+      // For older transaction types, the whole gas price above the base fee is the tip.
+      maxPriorityFeePerGas: view.maxPriorityFeePerGas ?? view.gasPrice ?? 0n,
+      ...gasBefore(calls, view),
+      validAfter: view.tempo?.validAfter ?? 0,
+      validBefore: view.tempo?.validBefore ?? null,
+      sentinel: sentinelAmong(calls) ?? null,
+    },
+  };
+}
+
+export function planAuthorizations(
+  authorizations: EthereumTransactionView['authorizations'],
+): PlannedAuthorization[] {
+  return authorizations.map((authorization) => ({
+    contract: authorization.contract.toLowerCase(),
+    chainId: authorization.chainId,
+    nonce: authorization.nonce,
+    authority: recoverAuthority(authorization) ?? null,
+  }));
+}
+
+/**
+ * The intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for a contract creation + the access list + 25000 per
+ * authorization. Source: EIP-2028, 2930, 3860, 7702; the floor EIP-7623.
+ */
+export function gasBefore(
+  calls: readonly PlannedCall[],
+  { accessList, authorizations }: Pick<EthereumTransactionView, 'accessList' | 'authorizations'>,
+): Pick<EvmPlan, 'intrinsicGas' | 'floorGas'> {
+  let intrinsicGas = 21_000n + 25_000n * BigInt(authorizations.length);
+  let tokens = 0n;
+  for (const { to, data } of calls) {
+    const bytes = hexToBytes(data.slice(2));
+    const zeros = bytes.reduce((count, byte) => count + (byte === 0 ? 1 : 0), 0);
+    tokens += BigInt(zeros + 4 * (bytes.length - zeros));
+    if (to === null) intrinsicGas += 32_000n + 2n * BigInt(Math.ceil(bytes.length / 32));
+  }
+  for (const { storageKeys } of accessList) intrinsicGas += 2_400n + 1_900n * BigInt(storageKeys.length);
+  return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
+}
+
+/** The sentinel among the recipients of the calls. */
+export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
+  return sentinelOf(calls.flatMap(recipientsOf));
+}
+
+/** The recipients of a call, including those of batched calls, token transfers and programs. */
+function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
+  const bytes = hexToBytes(data.slice(2));
+  const batch = decodeBatch(bytes) ?? [];
+  const inner = batch.flatMap((call) => recipientsOf({ to: call.to, data: bytesTo0xHex(call.data) }));
+  const token = decodeTokenCall(bytes);
+  const recipient = token === undefined || token.name === 'approve' ? [] : [token.to];
+  const paid = programRecipient(bytes);
+  return [...(to === null ? [] : [to]), ...recipient, ...(paid === undefined ? [] : [paid]), ...inner];
+}

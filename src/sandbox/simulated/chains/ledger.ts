@@ -1,0 +1,157 @@
+import type { ChainStore } from './store.ts';
+
+/** Collects all fees, so that the total supply stays equal to the sum of all deposits. Not a valid address. */
+export const FEE_ACCOUNT = 'fees';
+/** The native asset in the ledger. */
+export const NATIVE = '';
+
+const MAX_AMOUNT = 2n ** 256n - 1n;
+
+/** Reverts an execution; the message becomes the revert reason. */
+export class RevertError extends Error {
+  /** Whether the account holds too little of the native asset. */
+  readonly isShortfall: boolean;
+
+  constructor(reason: string, isShortfall = false) {
+    super(reason);
+    this.name = 'RevertError';
+    this.isShortfall = isShortfall;
+  }
+}
+
+/** One transfer of an asset, as recorded in the list of transfers. */
+export interface Movement {
+  readonly sender: string;
+  readonly recipient: string;
+  readonly asset: string;
+  readonly amount: bigint;
+}
+
+/** The balances of one chain. */
+export interface Ledger {
+  balance(owner: string, asset: string): bigint;
+  /** Throws RevertError with the message `shortfall` when the owner holds too little. */
+  debit(entry: { owner: string; asset: string; amount: bigint; shortfall: string }): void;
+  /** Throws RevertError when the balance would exceed 256 bits. */
+  credit(owner: string, asset: string, amount: bigint): void;
+  /** The sum over all owners, including fees. */
+  total(asset: string): bigint;
+}
+
+export function makeLedger(store: ChainStore, caip2: string): Ledger {
+  const balance = (owner: string, asset: string): bigint => {
+    const row = store.first<{ amount: string }>(
+      'select amount from balances where caip2 = ? and owner = ? and asset = ?',
+      ...[caip2, owner, asset],
+    );
+    return BigInt(row?.amount ?? 0);
+  };
+  const write = (owner: string, asset: string, amount: bigint): void =>
+    store.run('insert or replace into balances values (?, ?, ?, ?)', caip2, owner, asset, String(amount));
+  return {
+    balance,
+    debit({ owner, asset, amount, shortfall }) {
+      const rest = balance(owner, asset) - amount;
+      if (rest < 0n) throw new RevertError(shortfall, asset === NATIVE);
+      write(owner, asset, rest);
+    },
+    credit(owner, asset, amount) {
+      const sum = balance(owner, asset) + amount;
+      if (sum > MAX_AMOUNT) throw new RevertError('the balance would exceed 2^256 - 1');
+      write(owner, asset, sum);
+    },
+    total(asset) {
+      const rows = [
+        ...store.all<{ amount: string }>(
+          'select amount from balances where caip2 = ? and asset = ?',
+          caip2,
+          asset,
+        ),
+        ...store.all<{ amount: string }>(
+          'select amount from token_accounts where caip2 = ? and mint = ?',
+          caip2,
+          asset,
+        ),
+      ];
+      return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+    },
+  };
+}
+
+/** Account state other than balances, for chains with contracts. Addresses are in the ledger's notation. */
+export interface ContractAccounts {
+  nonce(address: string, lane: string): number;
+  setNonce(address: string, lane: string, nonce: number): void;
+  /** The contract that the account delegates to (EIP-7702). */
+  delegate(address: string): string | undefined;
+  setDelegate(address: string, contract: string | undefined): void;
+  allowance(key: { token: string; owner: string; spender: string }): bigint;
+  setAllowance(key: { token: string; owner: string; spender: string }, amount: bigint): void;
+  token(address: string): { decimals: number; symbol: string } | undefined;
+}
+
+export function makeContractAccounts(store: ChainStore, caip2: string): ContractAccounts {
+  const row = (address: string, lane: string) =>
+    store.first<{ nonce: number; delegate: string | null }>(
+      'select nonce, delegate from accounts where caip2 = ? and address = ? and lane = ?',
+      ...[caip2, address, lane],
+    );
+  return {
+    nonce: (address, lane) => row(address, lane)?.nonce ?? 0,
+    setNonce: (address, lane, nonce) =>
+      store.run(
+        `insert into accounts values (?, ?, ?, ?, null)
+         on conflict (caip2, address, lane) do update set nonce = excluded.nonce`,
+        ...[caip2, address, lane, nonce],
+      ),
+    delegate: (address) => row(address, '')?.delegate ?? undefined,
+    setDelegate: (address, contract) =>
+      store.run(
+        `insert into accounts values (?, ?, '', 0, ?)
+         on conflict (caip2, address, lane) do update set delegate = excluded.delegate`,
+        ...[caip2, address, contract ?? null],
+      ),
+    allowance: ({ token, owner, spender }) =>
+      BigInt(
+        store.first<{ amount: string }>(
+          'select amount from allowances where caip2 = ? and token = ? and owner = ? and spender = ?',
+          ...[caip2, token, owner, spender],
+        )?.amount ?? 0,
+      ),
+    setAllowance: ({ token, owner, spender }, amount) =>
+      store.run(
+        'insert or replace into allowances values (?, ?, ?, ?, ?)',
+        ...[caip2, token, owner, spender, String(amount)],
+      ),
+    token: (address) =>
+      store.first('select decimals, symbol from tokens where caip2 = ? and address = ?', caip2, address),
+  };
+}
+
+// A bigint is written as digits followed by `n`; no string that is stored so has that format.
+
+export function writeWithBigints(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `${member}n` : member));
+}
+
+export function readWithBigints(text: string): unknown {
+  return JSON.parse(text, (_, member: unknown) =>
+    typeof member === 'string' && /^\d+n$/.test(member) ? BigInt(member.slice(0, -1)) : member,
+  );
+}
+
+class RollBackError extends Error {}
+
+/** Runs `work`, rolls back its changes and returns its result. */
+export function rollBack<T>(store: ChainStore, work: () => T): T {
+  let result: { value: T } | undefined;
+  try {
+    store.atomically(() => {
+      result = { value: work() };
+      throw new RollBackError();
+    });
+  } catch (error) {
+    if (!(error instanceof RollBackError)) throw error;
+  }
+  return result!.value;
+}

@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import { lazyMethods } from '../../../adapters/lazy-methods.ts';
+import { loadOnce } from '../../../engine/load-once.ts';
+import type { CardIssuers } from '../../../ports/cards.ts';
+import type {
+  AnyChain,
+  Bundler,
+  Chains,
+  EvmChain,
+  PlainChain,
+  SolanaChain,
+  TronChain,
+} from '../../../ports/chains.ts';
+import type { Exchange } from '../../../ports/exchange.ts';
+import type { FiatEnvironment, FiatProviders } from '../../../ports/fiat.ts';
+import { type CardControls, simulateCardIssuers } from '../cards/issuers.ts';
+import type { ExchangeParts } from '../exchange/exchange.ts';
+import type { FiatParts } from '../fiat/parts.ts';
+import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
+import { type MovablePrices, movablePrices } from '../prices.ts';
+import type { AssetBooks } from './books.ts';
+import { type SimulatedEarn, simulateEarn } from './earn.ts';
+import type { VaultPlan } from './evm/programs/deploy-vault.ts';
+import { NATIVE } from './ledger.ts';
+import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
+import { steerPending, type TransactionEffect } from './steer-transaction.ts';
+import type { ChainStore } from './store.ts';
+import {
+  type Deposit,
+  type Funded,
+  InvalidDepositError,
+  type KnownToken,
+  type Simulated,
+  type World,
+} from './world.ts';
+
+/*
+ * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
+ * real signed bytes but only the contracts that this server uses.
+ * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
+ * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
+ */
+
+/** The simulated chains and the controls for testers. Only chains for which `has` returns true may be passed. */
+export interface SimulatedChains extends Chains {
+  has(caip2: string): boolean;
+  /** Deposits an asset from the faucet; `fault` names the invalid member of the deposit. */
+  fund(
+    caip2: string,
+    deposit: Deposit,
+  ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
+  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
+  decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
+  /** Ids of the chains in use: at least one call went to them. */
+  used(): Promise<readonly string[]>;
+  /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
+  mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
+  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
+  steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
+  /** The sum of an asset over all accounts, including fees. */
+  total(caip2: string, tokenAddress: string | null): Promise<bigint>;
+  /** Where every asset of the EVM, Solana and Tron chains in use is. */
+  books(): Promise<readonly AssetBooks[]>;
+  /** The vaults and rewards of simulated EVM chains. */
+  readonly earn: SimulatedEarn;
+  /** Exchanges assets between the simulated chains that `supports` accepts. */
+  exchange(options: ExchangeOptions): Exchange;
+  /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
+  fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
+  /** Issuers of cards that spend from wallets on the simulated chains that `supports` accepts. */
+  cards(options: CardOptions): { issuers: CardIssuers; controls: CardControls };
+  /** Stored with the chains. */
+  readonly prices: MovablePrices;
+  /** Deletes all state. */
+  reset(): Promise<void>;
+  /** The whole state; undefined if there is none. */
+  image(): Promise<Buffer | undefined>;
+  /** Replaces the state. */
+  load(image: Buffer | undefined): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface ExchangeOptions extends Pick<ExchangeParts, 'ids' | 'prices'> {
+  supports(caip2: string): boolean;
+}
+
+interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
+  readonly environments: readonly FiatEnvironment[];
+}
+
+interface CardOptions extends FiatOptions {
+  /** See `CardParts`; it changes when a snapshot of another sandbox is loaded. */
+  secret(): Uint8Array;
+}
+
+interface SimulatedChainsOptions
+  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVault'> {
+  /** Path of the chains' file, or `:memory:`. */
+  readonly file: string;
+  /** The initial state of chains in memory. */
+  readonly image?: Buffer | undefined;
+  knownTokens?: World['knownTokens'];
+  /** CHOICE: `eth` unless it is known. */
+  nativeSymbol?(caip2: string): string | undefined;
+}
+
+/** The implementation for one CAIP-2 namespace, imported on the first call to one of its chains. */
+interface ChainKind {
+  /** The format of the namespace's references (CAIP-2). */
+  readonly reference: RegExp;
+  readonly load: () => Promise<(world: World, caip2: string) => Simulated>;
+  /** A chain whose methods call `make` first. */
+  readonly proxy: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
+}
+
+const commonMethods = ['balances', 'broadcast', 'statusOf', 'transfersOf', 'transfersAfter'] as const;
+
+const reference = /^[-_a-zA-Z0-9]{1,32}$/;
+
+const plain: ChainKind = {
+  reference,
+  load: async () => (await import('./plain/chain.ts')).simulatePlain,
+  proxy: (caip2, make) => ({
+    kind: 'plain',
+    caip2,
+    ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
+  }),
+};
+
+// CHOICE: a chain type without a registered CAIP-2 namespace uses its own name as the namespace.
+const kinds: Readonly<Record<string, ChainKind>> = {
+  aptos: plain,
+  bip122: plain,
+  cosmos: plain,
+  movement: plain,
+  near: plain,
+  pearl: plain,
+  starknet: plain,
+  stellar: plain,
+  sui: plain,
+  ton: plain,
+  xrpl: plain,
+  eip155: {
+    reference: /^[1-9]\d{0,15}$/,
+    load: async () => (await import('./evm/chain.ts')).simulateEvm,
+    proxy: (caip2, make) => ({
+      kind: 'evm',
+      caip2,
+      chainId: BigInt(caip2.slice('eip155:'.length)),
+      ...lazyMethods(chainOf<EvmChain>(make))(
+        ...commonMethods,
+        'nonce',
+        'fees',
+        'latestSeconds',
+        'simulate',
+        'simulateSequence',
+        'movementsOf',
+        'read',
+        'code',
+      ),
+      ...(tempoChains.has(caip2) ? {} : { bundler: bundlerProxy(make) }),
+    }),
+  },
+  tron: {
+    reference,
+    load: async () => (await import('./tron/chain.ts')).simulateTron,
+    proxy: (caip2, make) => ({
+      kind: 'tron',
+      caip2,
+      ...lazyMethods(chainOf<TronChain>(make))(...commonMethods, 'referenceBlock', 'simulate'),
+    }),
+  },
+  spark: {
+    reference: /^(mainnet|regtest)$/,
+    load: async () => (await import('./spark/chain.ts')).simulateSpark,
+    proxy: (caip2, make) => ({
+      kind: 'plain',
+      caip2,
+      spark: lazyMethods(async () => (await chainOf<PlainChain>(make)()).spark!)(
+        ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
+        ...(['makeInvoice', 'readInvoice', 'quotePayment'] as const),
+      ),
+      ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
+    }),
+  },
+  solana: {
+    reference,
+    load: async () => (await import('./solana/chain.ts')).simulateSolana,
+    proxy: (caip2, make) => ({
+      kind: 'solana',
+      caip2,
+      ...lazyMethods(chainOf<SolanaChain>(make))(
+        ...commonMethods,
+        ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
+      ),
+      feePayer: {
+        address: FEE_PAYER_ADDRESS,
+        ...lazyMethods(async () => (await chainOf<SolanaChain>(make)()).feePayer!)('sign'),
+      },
+    }),
+  },
+};
+
+function bundlerProxy(make: () => Promise<Simulated>): Bundler {
+  const bundler = async () => (await chainOf<EvmChain>(make)()).bundler!;
+  return { paymaster: PAYMASTER_ADDRESS, ...lazyMethods(bundler)('broadcast', 'statusOf') };
+}
+
+/**
+ * The simulated chains of all supported namespaces. A chain is created, and the file opened, on the first call.
+ * Independent of the server's database, so calls inside its transactions are safe.
+ */
+export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
+  const { file, clock, confirmAfterMs, drawFault, knownTokens = () => [] } = options;
+  const chains = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
+  const planned = new Map<string, VaultPlan>();
+  let tokenList: readonly KnownToken[] | undefined;
+  const tokens = (): readonly KnownToken[] => {
+    tokenList ??= knownTokens();
+    return tokenList;
+  };
+  const open = loadOnce(async (): Promise<ChainStore> => {
+    const { openChainStore } = await import('./store.ts');
+    return openChainStore(file, options.image);
+  });
+
+  function get(caip2: string) {
+    const known = chains.get(caip2);
+    if (known !== undefined) return known;
+    const kind = kindOf(caip2);
+    if (kind === undefined) return undefined;
+    const make = loadOnce(async (): Promise<Simulated> => {
+      const [store, simulate] = await Promise.all([open(), kind.load()]);
+      const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
+      const plannedVault = (named: string, address: string) => planned.get(`${named} ${address}`);
+      const named = { knownTokens: tokens, nativeSymbol, plannedVault };
+      const common = { store, clock, confirmAfterMs, drawFault, ...named };
+      return simulate(common, caip2);
+    });
+    const entry = { chain: kind.proxy(caip2, make), make };
+    chains.set(caip2, entry);
+    return entry;
+  }
+
+  function simulatedOf(caip2: string): Promise<Simulated> {
+    const entry = get(caip2);
+    assert(entry, `expected a simulated chain, got \`${caip2}\``);
+    return entry.make();
+  }
+
+  // An in-memory store that was never opened is empty.
+  const begun = async (): Promise<ChainStore | undefined> =>
+    open.begun() === undefined && file === ':memory:' && options.image === undefined ? undefined : open();
+  const used = async (): Promise<readonly string[]> => {
+    const rows = (await begun())?.all<{ caip2: string }>('select caip2 from chains order by caip2') ?? [];
+    return rows.map(({ caip2 }) => caip2);
+  };
+
+  return {
+    find: (caip2) => get(caip2)?.chain,
+    used,
+    has: (caip2) => kindOf(caip2) !== undefined,
+    async fund(caip2, deposit) {
+      const [chain, store] = [await simulatedOf(caip2), await open()];
+      try {
+        return store.atomically(() => {
+          chain.head();
+          return chain.fund(deposit);
+        });
+      } catch (error) {
+        return faultOf(error);
+      }
+    },
+    decimalsOf: async (caip2, tokenAddress) => (await simulatedOf(caip2)).decimalsOf(tokenAddress),
+    async mine(caip2, count) {
+      const named = caip2 === undefined ? await used() : [caip2];
+      const heights = new Map<string, bigint>();
+      for (const name of named) heights.set(name, BigInt((await simulatedOf(name)).mine(count).number));
+      return heights;
+    },
+    async steer(caip2, hash, effect) {
+      const [chain, store] = [await simulatedOf(caip2), await open()];
+      return store.atomically(() => {
+        chain.head();
+        return steerPending(store, caip2, { hash, effect });
+      });
+    },
+    total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
+    async books() {
+      const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
+      if (listed.length === 0) return [];
+      const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
+      return (await Promise.all(listed.map((caip2) => booksOf(store, caip2)))).flat();
+    },
+    earn: simulateEarn({ open, planned, chain: simulatedOf, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
+    exchange({ ids, prices, supports }) {
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const make = loadOnce(async (): Promise<Exchange> => {
+        const [store, { simulateExchange }] = await Promise.all([open(), import('../exchange/exchange.ts')]);
+        return simulateExchange({ clock, ids, prices, store, chain });
+      });
+      return lazyMethods(make)('quote', 'statusOf');
+    },
+    fiat({ ids, prices, supports, pageOf, environments }) {
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const parts = async () => ({ clock, ids, prices, chain, pageOf, store: await open() });
+      return simulateFiatProviders(parts, environments);
+    },
+    cards({ ids, prices, supports, pageOf, environments, secret }) {
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const parts = async () => ({
+        ...{ clock, ids, prices, chain, pageOf },
+        ...{ secret: secret(), store: await open() },
+      });
+      return simulateCardIssuers(parts, environments);
+    },
+    prices: movablePrices(begun, open),
+    // Opens the file if necessary: it may contain chains from an earlier start.
+    reset: async () => (await open()).reset(),
+    image: async () => (await begun())?.image(),
+    async load(image) {
+      if (image === undefined) (await begun())?.reset();
+      else await (await open()).load(image);
+    },
+    close: async () => (await open.begun())?.close(),
+  };
+}
+
+function kindOf(caip2: string): ChainKind | undefined {
+  const colon = caip2.indexOf(':');
+  const namespace = caip2.slice(0, Math.max(colon, 0));
+  const kind = Object.hasOwn(kinds, namespace) ? kinds[namespace] : undefined;
+  return kind?.reference.test(caip2.slice(colon + 1)) === true ? kind : undefined;
+}
+
+// The table above determines the kind of chain for each namespace.
+function chainOf<C extends AnyChain>(make: () => Promise<Simulated>): () => Promise<C> {
+  return async () => (await make()).chain as C;
+}
+
+function faultOf(error: unknown): { fault: InvalidDepositError['field']; message: string } {
+  if (!(error instanceof InvalidDepositError)) throw error;
+  return { fault: error.field, message: error.message };
+}
+
+function assetOf(tokenAddress: string | null): string {
+  if (tokenAddress === null) return NATIVE;
+  return tokenAddress.startsWith('0x') ? tokenAddress.toLowerCase() : tokenAddress;
+}

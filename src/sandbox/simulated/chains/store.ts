@@ -1,0 +1,105 @@
+import Sqlite, { type Database, type Statement } from 'better-sqlite3';
+import { imageOf, replaceContent } from '../../../storage/sqlite/images.ts';
+import { upgradeSqlite } from '../../../storage/sqlite/upgrade-sqlite.ts';
+import { chainStoreSteps } from './store-schema.ts';
+
+/*
+ * Simulated chains are external to the server: they use their own file and transactions and never wait for those of the
+ * server's database. All calls are synchronous, so transactions do not interleave.
+ */
+
+const TABLES = [
+  'chains',
+  'accounts',
+  'balances',
+  'allowances',
+  'tokens',
+  'token_accounts',
+  'transactions',
+  'transfers',
+  'exchange_stocks',
+  'exchange_orders',
+  'fiat_customers',
+  'fiat_bank_accounts',
+  'fiat_virtual_accounts',
+  'fiat_deposits',
+  'fiat_deposit_reports',
+  'fiat_payouts',
+  'fiat_payout_deposits',
+  'fiat_books',
+  'fiat_stocks',
+  'contract_state',
+  'prices',
+  'issuer_cards',
+  'issuer_payments',
+];
+
+const RESTART = 'delete from sqlite_sequence;';
+
+type Value = string | number | null;
+
+/** The storage of simulated chains. */
+export interface ChainStore {
+  all<Row>(sql: string, ...values: Value[]): Row[];
+  first<Row>(sql: string, ...values: Value[]): Row | undefined;
+  run(sql: string, ...values: Value[]): void;
+  /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
+  atomically<T>(work: () => T): T;
+  reset(): void;
+  /** The whole content. */
+  image(): Buffer;
+  /** Replaces the content by that of an image. */
+  load(image: Buffer): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Opens the store and brings an older file to the newest schema.
+ *
+ * @param file a path, or `:memory:`.
+ * @param image the initial content of a store in memory.
+ * @throws StorageVersionError for a file of a newer version.
+ */
+export function openChainStore(file: string, image?: Buffer): ChainStore {
+  let database = open(image ?? file);
+  upgradeSqlite(database, chainStoreSteps);
+  // Making one takes as long as a short transaction.
+  let transaction = transactionOn(database);
+  const statements = new Map<string, Statement<unknown[], unknown>>();
+  const prepare = (sql: string): Statement<unknown[], unknown> => {
+    const known = statements.get(sql) ?? database.prepare<unknown[], unknown>(sql);
+    statements.set(sql, known);
+    return known;
+  };
+  return {
+    all: <Row>(sql: string, ...values: Value[]) => prepare(sql).all(...values) as Row[],
+    first: <Row>(sql: string, ...values: Value[]) => prepare(sql).get(...values) as Row | undefined,
+    run: (sql, ...values) => void prepare(sql).run(...values),
+    atomically: <T>(work: () => T) => transaction.immediate(work) as T,
+    reset: () =>
+      database.transaction(
+        // Also resets the sequence, so that transfer positions restart at 1.
+        () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
+      )(),
+    image: () => imageOf(database),
+    async load(content) {
+      if (file !== ':memory:') return replaceContent(file, content);
+      const before = database;
+      database = open(content);
+      transaction = transactionOn(database);
+      statements.clear();
+      before.close();
+    },
+    close: () => void database.close(),
+  };
+}
+
+const transactionOn = (database: Database) => database.transaction((work: () => unknown) => work());
+
+function open(content: string | Buffer): Database {
+  const database = new Sqlite(content);
+  database.pragma('journal_mode = WAL');
+  // NOTE: a killed process loses nothing. A power failure may lose the latest blocks, like a reorganization.
+  database.pragma('synchronous = NORMAL');
+  return database;
+}

@@ -1,0 +1,47 @@
+import type { TokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
+import { type ContractAccounts, type Ledger, type Movement, RevertError } from './ledger.ts';
+
+const MAX_ALLOWANCE = 2n ** 256n - 1n;
+
+/** The state that a token call changes. */
+export interface TokenEffects {
+  readonly ledger: Ledger;
+  readonly accounts: ContractAccounts;
+  readonly movements: Movement[];
+}
+
+/**
+ * Executes an ERC-20 call. Throws RevertError.
+ *
+ * CHOICE: every address called with exact ERC-20 calldata counts as a token; an unknown token has only zero balances.
+ */
+export function applyTokenCall(
+  { ledger, accounts, movements }: TokenEffects,
+  { from, token, value }: { from: string; token: string; value: bigint },
+  call: TokenCall,
+): void {
+  if (value > 0n) throw new RevertError('execution reverted: the token accepts no native value');
+  if (call.name === 'approve') {
+    accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
+    return;
+  }
+  const owner = call.name === 'transfer' ? from : call.from;
+  if (call.name === 'transferFrom') spendAllowance(accounts, { token, owner, spender: from }, call.amount);
+  const shortfall = 'execution reverted: ERC20: transfer amount exceeds balance';
+  ledger.debit({ owner, asset: token, amount: call.amount, shortfall });
+  ledger.credit(call.to, token, call.amount);
+  movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
+}
+
+/** Throws RevertError. */
+export function spendAllowance(
+  accounts: ContractAccounts,
+  key: { token: string; owner: string; spender: string },
+  amount: bigint,
+): void {
+  const allowed = accounts.allowance(key);
+  // The maximum allowance is infinite: it does not decrease.
+  if (allowed === MAX_ALLOWANCE) return;
+  if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
+  accounts.setAllowance(key, allowed - amount);
+}

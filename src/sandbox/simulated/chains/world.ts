@@ -1,0 +1,220 @@
+import type {
+  AnyChain,
+  ChainTransfer,
+  TransactionMovements,
+  TransferPage,
+  TransferQuery,
+  TransferReading,
+} from '../../../ports/chains.ts';
+import type { DrawTransactionFault } from '../../../ports/requests.ts';
+import type { Clock } from '../../../ports/runtime.ts';
+import type { VaultPlan } from './evm/programs/deploy-vault.ts';
+import type { ProgramView } from './evm/programs/program.ts';
+import { type Ledger, type Movement, NATIVE } from './ledger.ts';
+import { type Block, recordTransfer } from './pool.ts';
+import type { ChainStore } from './store.ts';
+
+/** A token that exists on simulated chains from the start. */
+export interface KnownToken {
+  readonly caip2: string;
+  readonly address: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** The dependencies of all simulated chains. */
+export interface World {
+  readonly store: ChainStore;
+  readonly clock: Clock;
+  /** See `--confirm-after`; undefined: with the next block. */
+  readonly confirmAfterMs: number | undefined;
+  /** Undefined: transactions meet no faults. */
+  readonly drawFault?: DrawTransactionFault | undefined;
+  knownTokens(): readonly KnownToken[];
+  /** The symbol of a chain's native asset, in lower case. */
+  nativeSymbol(caip2: string): string;
+  /** A vault that is put on the chain when it is first used. The address is lower-case 0x hex. */
+  plannedVault(caip2: string, address: string): VaultPlan | undefined;
+}
+
+/** A deposit from the faucet or from a payer's account. */
+export interface Deposit {
+  readonly address: string;
+  /** The debited account in the ledger's notation; undefined for the faucet. */
+  readonly payer?: string | undefined;
+  /** Who spends the payer's allowance of a token, in the ledger's notation; undefined for the payer. EVM chains only. */
+  readonly spender?: string | undefined;
+  readonly tokenAddress: string | null;
+  readonly rawAmount: bigint;
+  /** `decimals` and `symbol` apply to a token that does not exist yet. */
+  readonly decimals?: number | undefined;
+  readonly symbol?: string | undefined;
+}
+
+export interface Funded {
+  readonly hash: string;
+  readonly rawBalance: bigint;
+  readonly blockNumber: bigint;
+}
+
+/** The chain cannot accept the deposit. `field` is the invalid member of the deposit. */
+export class InvalidDepositError extends Error {
+  readonly field: 'address' | 'tokenAddress' | 'rawAmount';
+
+  constructor(field: InvalidDepositError['field'], message: string) {
+    super(message);
+    this.name = 'InvalidDepositError';
+    this.field = field;
+  }
+}
+
+/** A simulated chain with its internal controls. `fund` and `head` must run inside a transaction of the store. */
+export interface Simulated<C extends AnyChain = AnyChain> {
+  readonly chain: C;
+  readonly ledger: Ledger;
+  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
+  decimalsOf(tokenAddress: string | null): number | undefined;
+  /** Throws InvalidDepositError, and RevertError when the payer holds too little. */
+  fund(deposit: Deposit): Funded;
+  /** Processes due blocks and returns the latest one. */
+  head(): Block;
+  /** Mines blocks immediately and returns the latest one. */
+  mine(count: number): Block;
+  /** The latest state of the programs of an EVM chain. */
+  view?(): ProgramView;
+}
+
+interface TransferRow {
+  position: number;
+  hash: string;
+  sender: string;
+  recipient: string;
+  asset: string;
+  amount: string;
+  block_number: number;
+  block_seconds: number;
+}
+
+/**
+ * Transfers from or to an address, newest first. `text` converts an address of the ledger to the chain type's format.
+ */
+export function transfersOf(
+  { store }: World,
+  caip2: string,
+  { query, text }: { query: TransferQuery; text: (address: string) => string },
+): readonly ChainTransfer[] {
+  const { address, tokenAddresses, hash, beforePosition, limit } = query;
+  const before = beforePosition === undefined ? Number.MAX_SAFE_INTEGER : Number(beforePosition);
+  const assets = tokenAddresses.map((token) => token ?? NATIVE);
+  const marks = assets.map(() => '?').join(', ');
+  const rows = store.all<TransferRow>(
+    `select * from transfers where caip2 = ? and (sender = ? or recipient = ?) and asset in (${marks})
+       and position < ? and hash = coalesce(?, hash) order by position desc limit ?`,
+    ...[caip2, address, address, ...assets, before, hash ?? null, limit],
+  );
+  return rows.map((row) => toTransfer(row, text));
+}
+
+/** What a transaction moved; undefined while no block includes it. */
+export function movementsOf(
+  { store }: World,
+  caip2: string,
+  { hash, text }: { hash: string; text: (address: string) => string },
+): TransactionMovements | undefined {
+  const included = store.first<{ block_number: number }>(
+    "select block_number from transactions where caip2 = ? and hash = ? and state in ('included', 'reverted')",
+    ...[caip2, hash],
+  );
+  if (included === undefined) return undefined;
+  const rows = store.all<TransferRow>(
+    'select * from transfers where caip2 = ? and hash = ? order by position',
+    ...[caip2, hash],
+  );
+  return {
+    blockNumber: BigInt(included.block_number),
+    movements: rows.map((row) => ({
+      token: row.asset === NATIVE ? null : text(row.asset),
+      from: text(row.sender),
+      to: text(row.recipient),
+      rawAmount: BigInt(row.amount),
+    })),
+  };
+}
+
+/** All transfers on the chain after a position, to any recipient. */
+export function transfersAfter(
+  { store }: World,
+  caip2: string,
+  { reading, text }: { reading: TransferReading; text: (address: string) => string },
+): TransferPage {
+  const { after, limit } = reading;
+  const rows = store.all<TransferRow>(
+    'select * from transfers where caip2 = ? and position > ? order by position limit ?',
+    ...[caip2, Number(after ?? 0), limit],
+  );
+  const last = rows.at(-1);
+  return {
+    transfers: rows.map((row) => toTransfer(row, text)),
+    position: last === undefined ? after : String(last.position),
+    hasMore: rows.length === limit,
+  };
+}
+
+function toTransfer(row: TransferRow, text: (address: string) => string): ChainTransfer {
+  return {
+    hash: row.hash,
+    sender: text(row.sender),
+    recipient: text(row.recipient),
+    tokenAddress: row.asset === NATIVE ? null : text(row.asset),
+    rawAmount: BigInt(row.amount),
+    blockNumber: BigInt(row.block_number),
+    blockTimestampSeconds: row.block_seconds,
+    position: String(row.position),
+    key: String(row.position),
+  };
+}
+
+/** Registers a token unless it exists. Decimals and symbol of a known token take precedence. */
+export function registerToken(
+  world: World,
+  caip2: string,
+  token: { address: string; decimals: number; symbol: string; program: string | null },
+): void {
+  const known = knownToken(world, caip2, token.address);
+  world.store.run(
+    'insert or ignore into tokens values (?, ?, ?, ?, ?)',
+    caip2,
+    token.address,
+    known?.decimals ?? token.decimals,
+    known?.symbol ?? token.symbol,
+    token.program,
+  );
+}
+
+/** Looks up a token that exists from the start. */
+export function knownToken({ knownTokens }: World, caip2: string, address: string): KnownToken | undefined {
+  return knownTokens().find(
+    (candidate) => candidate.caip2 === caip2 && sameAddress(candidate.address, address),
+  );
+}
+
+// Only EVM addresses, which start with 0x, ignore case.
+function sameAddress(left: string, right: string): boolean {
+  return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
+}
+
+/** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
+export function recordDeposit(
+  { store }: World,
+  caip2: string,
+  deposit: Movement & { hashOf: (text: string) => string; block: Block },
+): string {
+  store.run('update chains set deposits = deposits + 1 where caip2 = ?', caip2);
+  const { deposits } = store.first<{ deposits: number }>(
+    'select deposits from chains where caip2 = ?',
+    caip2,
+  )!;
+  const hash = deposit.hashOf(`deposit ${deposits} on ${caip2}`);
+  recordTransfer(store, caip2, { ...deposit, hash });
+  return hash;
+}

@@ -1,0 +1,25 @@
+import type { Prices } from '../../../ports/chains.ts';
+import type { FiatEnvironment, FiatRefusal } from '../../../ports/fiat.ts';
+import type { Clock, Ids } from '../../../ports/runtime.ts';
+import type { ChainStore } from '../chains/store.ts';
+import type { Simulated } from '../chains/world.ts';
+
+/** The dependencies of one environment of the simulated provider. */
+export interface FiatParts {
+  readonly environment: FiatEnvironment;
+  readonly clock: Clock;
+  readonly ids: Pick<Ids, 'uuid'>;
+  readonly prices: Prices;
+  readonly store: ChainStore;
+  /** Undefined for a chain that is not simulated. */
+  chain(caip2: string): Promise<Simulated | undefined>;
+  /** The hosted page of a customer. */
+  pageOf(token: string): string;
+}
+
+/** CHOICE: the simulated provider takes this long for each decision and each movement of money. */
+export const STEP_MS = 2000;
+
+export function refuse(fault: FiatRefusal['fault'], message: string, pointer?: string): FiatRefusal {
+  return { fault, message, ...(pointer === undefined ? {} : { pointer }) };
+}

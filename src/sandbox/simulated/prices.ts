@@ -1,0 +1,100 @@
+import type { Prices } from '../../ports/chains.ts';
+import type { ChainStore } from './chains/store.ts';
+
+/*
+ * SIMULATED prices: the price of each asset is fixed until `PUT /_sandbox/prices` moves it.
+ * PRODUCTION: there are no prices: members of a response that need one are null.
+ * SETTING: none.
+ */
+
+// CHOICE: round numbers close to the prices of 2026, easy to calculate with.
+const usd: Readonly<Record<string, string>> = {
+  usdc: '1',
+  'usdc.e': '1',
+  usdt: '1',
+  usdb: '1',
+  ousd: '1',
+  pathusd: '1',
+  eurc: '1.1',
+  eth: '3000',
+  weth: '3000',
+  btc: '100000',
+  sol: '150',
+  pol: '0.5',
+  avax: '30',
+  bnb: '700',
+  hype: '40',
+  trx: '0.25',
+  xrp: '2',
+  xlm: '0.3',
+  sui: '3',
+  apt: '8',
+  move: '0.2',
+  near: '4',
+  ton: '3',
+  strk: '0.2',
+  atom: '5',
+  prl: '1',
+};
+
+/** The price of an asset by its symbol in lower case; undefined for assets without one. */
+export function fixedUsd(symbol: string): string | undefined {
+  return Object.hasOwn(usd, symbol) ? usd[symbol] : undefined;
+}
+
+/** Prices that a tester can move. */
+export interface MovablePrices extends Prices {
+  /** Of every asset that has one, by symbol in lower case. */
+  all(): Promise<ReadonlyMap<string, string>>;
+  /** Changes the given prices, decimals above 0; null returns to the fixed price. */
+  move(changes: ReadonlyMap<string, string | null>): Promise<void>;
+}
+
+/**
+ * The fixed prices with the changes that are stored with the chains.
+ *
+ * CHOICE: pools keep their reserves: on a real chain, too, only trades move them.
+ *
+ * @param begun the store; undefined if nothing was stored yet.
+ */
+export function movablePrices(
+  begun: () => Promise<ChainStore | undefined>,
+  open: () => Promise<ChainStore>,
+): MovablePrices {
+  const all = async (): Promise<ReadonlyMap<string, string>> => {
+    const moved = (await begun())?.all<{ symbol: string; usd: string }>('select symbol, usd from prices');
+    return new Map([...Object.entries(usd), ...(moved ?? []).map((row) => [row.symbol, row.usd] as const)]);
+  };
+  return {
+    all,
+    async inUsd(symbols) {
+      const prices = await all();
+      return new Map(
+        symbols.flatMap((symbol) => {
+          const price = prices.get(symbol);
+          return price === undefined ? [] : [[symbol, price] as const];
+        }),
+      );
+    },
+    async move(changes) {
+      const store = await open();
+      store.atomically(() => {
+        for (const [symbol, price] of changes) {
+          if (price === null) store.run('delete from prices where symbol = ?', symbol);
+          else store.run('insert or replace into prices values (?, ?)', symbol, price);
+        }
+      });
+    },
+  };
+}
+
+/** Constant prices for tests. */
+export const fixedPrices: Prices = {
+  inUsd: async (symbols) =>
+    new Map(
+      symbols.flatMap((symbol) => {
+        const price = fixedUsd(symbol);
+        return price === undefined ? [] : [[symbol, price] as const];
+      }),
+    ),
+};

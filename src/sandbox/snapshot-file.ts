@@ -1,0 +1,260 @@
+import { promisify } from 'node:util';
+import { constants, crc32, gunzip, gzip } from 'node:zlib';
+import type { SnapshotFacts } from './control-plane.ts';
+import type { SandboxSnapshot } from './generated/schemas.ts';
+
+/*
+ * A snapshot file: `custos snapshot\n`, the length and the CRC-32 of the header (4 bytes each, big-endian), the header as
+ * JSON, the image of the database, the image of the simulated chains.
+ */
+
+const MAGIC = Buffer.from('custos snapshot\n');
+const FIXED_BYTES = MAGIC.length + 8;
+const MAX_HEADER_BYTES = 60_000;
+const FORMAT = 1;
+
+/** As many bytes as the header of a snapshot may have. */
+export const HEADER_BYTES = FIXED_BYTES + MAX_HEADER_BYTES;
+
+/** Where in a deterministic stream a sandbox was. */
+interface StreamPosition {
+  readonly seed: string;
+  readonly drawn: number;
+}
+
+/** The state of a sandbox outside its databases. */
+export interface SnapshotState {
+  readonly appId: string;
+  readonly appSecret: string;
+  readonly masterKeyHex: string;
+  readonly clock: { readonly frozenAtMs: number | null; readonly offsetMs: number };
+  /** Null for a sandbox without a seed. */
+  readonly entropy: Readonly<
+    Record<'main' | 'requests' | 'faults', StreamPosition> & {
+      /** Undefined in snapshots of earlier versions. */
+      phrases?: StreamPosition | undefined;
+    }
+  > | null;
+  readonly isFiatUp: boolean;
+  readonly areCardsUp: boolean;
+}
+
+/** Steps of the schema of each database. */
+export interface SchemaVersions {
+  readonly database: number;
+  readonly chains: number;
+}
+
+/** A sandbox at a moment, with its keys. */
+export interface Snapshot {
+  /** Of the program that saved it. */
+  readonly version: string;
+  readonly schema: SchemaVersions;
+  /** Unix ms of the machine. */
+  readonly savedAtMs: number;
+  /** Unix ms of the sandbox's clock. */
+  readonly nowMs: number;
+  readonly state: SnapshotState;
+  readonly database: Buffer;
+  /** Undefined if no simulated chain was used. */
+  readonly chains: Buffer | undefined;
+}
+
+type Part = { readonly bytes: number; readonly crc32: number } | null;
+
+type Header = Omit<Snapshot, 'database' | 'chains'> & {
+  readonly format: number;
+  readonly database: Part;
+  readonly chains: Part;
+};
+
+/** Bytes that are not a snapshot, or not a whole one. The message says why. */
+export class InvalidSnapshotError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InvalidSnapshotError';
+  }
+}
+
+/** The bytes of a snapshot file, in parts. */
+export function encodeSnapshot({ database, chains, ...snapshot }: Snapshot): Buffer[] {
+  const header = {
+    format: FORMAT,
+    ...snapshot,
+    database: partOf(database),
+    chains: partOf(chains),
+  } satisfies Header;
+  const text = Buffer.from(JSON.stringify(header));
+  const fixed = Buffer.alloc(FIXED_BYTES);
+  MAGIC.copy(fixed);
+  fixed.writeUInt32BE(text.length, MAGIC.length);
+  fixed.writeUInt32BE(crc32(text), MAGIC.length + 4);
+  return [fixed, text, database, ...(chains === undefined ? [] : [chains])];
+}
+
+/**
+ * Reads a snapshot file.
+ *
+ * @throws InvalidSnapshotError
+ */
+export function decodeSnapshot(content: Buffer): Snapshot {
+  const { header, end } = readHeader(content);
+  const bytes = end + (header.database?.bytes ?? 0) + (header.chains?.bytes ?? 0);
+  if (content.length !== bytes) {
+    throw new InvalidSnapshotError(`the snapshot is torn: expected ${bytes} bytes, got ${content.length}`);
+  }
+  const middle = end + (header.database?.bytes ?? 0);
+  const database = requirePart(content.subarray(end, middle), header.database);
+  const chains = header.chains === null ? undefined : requirePart(content.subarray(middle), header.chains);
+  const { format: _, ...snapshot } = header;
+  return { ...snapshot, database, chains };
+}
+
+/** What a snapshot file says about itself. Needs its first `HEADER_BYTES`. Throws InvalidSnapshotError. */
+export function readSnapshotHeader(start: Buffer): Pick<Snapshot, 'version' | 'savedAtMs' | 'nowMs'> {
+  return readHeader(start).header;
+}
+
+function readHeader(content: Buffer): { header: Header; end: number } {
+  if (!content.subarray(0, MAGIC.length).equals(MAGIC)) {
+    const isStart = content.length < MAGIC.length && MAGIC.subarray(0, content.length).equals(content);
+    throw new InvalidSnapshotError(
+      isStart ? `the snapshot is torn: it has ${content.length} bytes` : 'not a snapshot of a sandbox',
+    );
+  }
+  const torn = (): never => {
+    throw new InvalidSnapshotError('the snapshot is torn: its header is not as it was written');
+  };
+  if (content.length < FIXED_BYTES) return torn();
+  const end = FIXED_BYTES + content.readUInt32BE(MAGIC.length);
+  const text = content.subarray(FIXED_BYTES, end);
+  if (end > HEADER_BYTES || content.length < end || crc32(text) !== content.readUInt32BE(MAGIC.length + 4)) {
+    return torn();
+  }
+  return { header: requireHeader(parsed(text)), end };
+}
+
+function parsed(text: Buffer): unknown {
+  try {
+    return JSON.parse(text.toString('utf8'));
+  } catch {
+    throw new InvalidSnapshotError('expected the header of a snapshot as JSON');
+  }
+}
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string' && value !== '' && value.length <= 1_000;
+const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isBoolean: Check = (value) => typeof value === 'boolean';
+/** As far as the clock can be moved: to the end of the year 9999. */
+const isTime: Check = (value) => isCount(value) && (value as number) <= MAX_TIME_MS;
+const isOffset: Check = (value) => Number.isSafeInteger(value) && Math.abs(value as number) <= MAX_TIME_MS;
+const isCrc: Check = (value) => isCount(value) && (value as number) <= 0xffff_ffff;
+/** The counter of a stream has 32 bits, and each of its values makes 64 bytes. */
+const isDrawn: Check = (value) => isCount(value) && (value as number) < 64 * 2 ** 32;
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+
+const MAX_TIME_MS = 253_402_300_799_999;
+
+/** Each value of a header by its path, with what it must be. Others are ignored, so that later versions may add some. */
+const headerChecks: readonly (readonly [path: string, check: Check])[] = [
+  ...(['version', 'state.appId', 'state.appSecret'] as const).map((path) => [path, isText] as const),
+  ['schema.database', isCount],
+  ['schema.chains', isCount],
+  ['savedAtMs', isTime],
+  ['nowMs', isTime],
+  ['state.masterKeyHex', (value) => typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)],
+  ['state.clock.frozenAtMs', orNull(isTime)],
+  ['state.clock.offsetMs', isOffset],
+  ['state.isFiatUp', isBoolean],
+  ['state.areCardsUp', isBoolean],
+  ['database.bytes', isCount],
+  ['database.crc32', isCrc],
+];
+
+const streamNames = ['main', 'requests', 'faults', 'phrases'] as const;
+
+/**
+ * The header, if each value in it is one that a sandbox writes: checksums do not say who wrote it.
+ *
+ * @throws InvalidSnapshotError names the value, but does not contain it: it may be a secret.
+ */
+function requireHeader(header: unknown): Header {
+  const require = (path: string, check: Check): void => {
+    if (!check(valueAt(header, path))) {
+      throw new InvalidSnapshotError(`expected a valid \`${path}\` in the header of the snapshot`);
+    }
+  };
+  const format = valueAt(header, 'format');
+  if (format !== FORMAT) {
+    const version = String(valueAt(header, 'version')).slice(0, 40);
+    const expected = `expected format ${FORMAT}, got ${String(format).slice(0, 40)}`;
+    throw new InvalidSnapshotError(`the snapshot was saved by version ${version} of Custos: ${expected}`);
+  }
+  for (const [path, check] of headerChecks) require(path, check);
+  if (valueAt(header, 'chains') !== null) {
+    require('chains.bytes', isCount);
+    require('chains.crc32', isCrc);
+  }
+  if (valueAt(header, 'state.entropy') !== null) {
+    for (const name of streamNames) {
+      if (name === 'phrases' && valueAt(header, 'state.entropy.phrases') === undefined) continue;
+      require(`state.entropy.${name}.seed`, (value) => typeof value === 'string' && value.length <= 10_000);
+      require(`state.entropy.${name}.drawn`, isDrawn);
+    }
+  }
+  return header as Header;
+}
+
+function valueAt(header: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (value, name) =>
+        typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+          ? (value as Record<string, unknown>)[name]
+          : undefined,
+      header,
+    );
+}
+
+function partOf(image: Buffer): NonNullable<Part>;
+function partOf(image: Buffer | undefined): Part;
+function partOf(image: Buffer | undefined): Part {
+  return image === undefined ? null : { bytes: image.length, crc32: crc32(image) };
+}
+
+function requirePart(image: Buffer, part: Part): Buffer {
+  if (part === null || crc32(image) !== part.crc32) {
+    throw new InvalidSnapshotError('the snapshot is torn: a database in it is not as it was written');
+  }
+  return image;
+}
+
+/** Larger than any snapshot that is stored. */
+const MAX_BYTES = 300 * 1024 * 1024;
+
+/** A file for a JSON body: gzip in base64. */
+export async function packFile(content: Buffer): Promise<string> {
+  const packed = await promisify(gzip)(content, { level: constants.Z_BEST_SPEED });
+  return packed.toString('base64');
+}
+
+/** Throws InvalidSnapshotError. */
+export async function unpackFile(text: string): Promise<Buffer> {
+  try {
+    return await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: MAX_BYTES });
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new InvalidSnapshotError(`expected a snapshot, compressed with gzip, in base64: ${reason}`);
+  }
+}
+
+/** The control plane's representation of a snapshot. */
+export function snapshotView({ name, bytes, savedAtMs, nowMs, version }: SnapshotFacts): SandboxSnapshot {
+  return { name, bytes, saved_at_ms: savedAtMs, now_ms: nowMs, version };
+}

@@ -1,0 +1,339 @@
+import { ApiError } from '../errors.ts';
+import type { Log } from '../ports/runtime.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
+import { RequestAbortedError } from './read-body.ts';
+import type { Operation } from './route-index.ts';
+
+/** How long received requests wait for the event loop. */
+interface LoopDelay {
+  /**
+   * The number of the current turn of the event loop, and how long it has been reading requests. All requests of a
+   * turn had arrived when it began, so each has waited for at least this time.
+   */
+  current(): { readonly turn: number; readonly elapsedMs: number };
+}
+
+/**
+ * Measures the turns of this process: a turn begins with its first request and ends when no more sockets are
+ * readable.
+ */
+export function measureLoopDelay(): LoopDelay {
+  let turn = 0;
+  let startedMs: number | undefined;
+  const end = (): void => {
+    startedMs = undefined;
+  };
+  return {
+    current() {
+      const nowMs = performance.now();
+      if (startedMs === undefined) {
+        startedMs = nowMs;
+        turn += 1;
+        // Runs after all sockets that are readable now.
+        setImmediate(end);
+      }
+      return { turn, elapsedMs: nowMs - startedMs };
+    },
+  };
+}
+
+/** Requests of similar cost. Each class has its own limits, so that none of them starves the others. */
+type WorkClass = 'reads' | 'writes' | 'signing';
+
+export interface AdmissionLimits {
+  /** Requests in progress, whatever they wait for. */
+  readonly requests: number;
+  /** Requests of each class in a unit of work at once; as many are admitted in every turn of the event loop. */
+  readonly concurrent: Readonly<Record<WorkClass, number>>;
+  /** How long a request may wait, ms, while there has been a queue for longer than `BURST_MS`. */
+  readonly delayMs: number;
+}
+
+interface AdmissionOptions {
+  readonly limits: AdmissionLimits;
+  /** Ids of the operations that use a private key. */
+  readonly signing: readonly string[];
+  readonly loop: LoopDelay;
+  /** A monotonic clock, ms. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** The state of the admission control. */
+interface AdmissionCounts {
+  readonly requests: number;
+  readonly waiting: Readonly<Record<WorkClass, number>>;
+  readonly refused: Readonly<Record<WorkClass, number>>;
+}
+
+type AdmittedExchange = Pick<HttpExchange, 'route' | 'response'>;
+
+/** Admitted work, until `leave`. */
+interface AdmittedWork {
+  readonly isSigning: boolean;
+  leave(): void;
+}
+
+/** Decides which requests run. It refuses the others before any work is done for them. */
+export interface Admission {
+  /** Counts a request. Result: the response if it is refused. */
+  enter(operation: Operation | undefined): Answer | undefined;
+  /** Call when an admitted request has ended. */
+  leave(): void;
+  /**
+   * Waits until the request may begin its unit of work, if it must.
+   *
+   * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
+   * meanwhile.
+   */
+  begin(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
+  /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
+  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
+  /** Whether the operation uses a private key. */
+  signs(operation: Operation): boolean;
+  /** Requests in progress; those of them that wait; those refused since the start. */
+  counts(): AdmissionCounts;
+}
+
+/** A queue that exists for a shorter time is a burst, and is served. */
+const BURST_MS = 500;
+/**
+ * CHOICE: a queue that returns so soon after a refusal is the same queue, not another burst. Refusing ends a queue for
+ * a moment; to admit everything then, until it has lasted again, would delay those requests many times as long.
+ */
+const SAME_QUEUE_MS = 1_000;
+/** The maximum wait of a request in a burst. */
+const BURST_WAIT_MS = 3_000;
+/** CHOICE: a burst of this size is accepted, e.g. the clients of a fleet that start at the same moment. */
+const QUEUE_PER_CLASS = 256;
+const LOG_EVERY_MS = 1_000;
+
+function perClass<T>(read: (name: WorkClass) => T): Record<WorkClass, T> {
+  return { reads: read('reads'), writes: read('writes'), signing: read('signing') };
+}
+
+/**
+ * Admission control by the two waits of a request: for the event loop, and for a unit of work.
+ *
+ * Both follow CoDel (RFC 8289): a queue that drains is fine; one that persists delays every request without serving
+ * more of them, so from then on, and when it returns within a second, only requests that wait for less than `delayMs`
+ * are admitted.
+ */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { limits, now, log } = options;
+  const isDelayed = judgeLoop(options);
+  const queues = perClass((name) => createQueue(limits.concurrent[name], options));
+  const signing = new Set(options.signing);
+  const classOf = (operation: Operation | undefined): WorkClass => {
+    if (operation === undefined || operation.method === 'GET') return 'reads';
+    return signing.has(operation.id) ? 'signing' : 'writes';
+  };
+  let requests = 0;
+  // Since the last line in the log, and since the start.
+  let refused = 0;
+  const allRefused = { reads: 0, writes: 0, signing: 0 };
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+
+  const beginAs = (name: WorkClass, { response }: AdmittedExchange): ReturnType<Admission['begin']> => {
+    const isSigning = name === 'signing';
+    const entered = queues[name].enter(() => response.destroyed);
+    return entered instanceof Promise
+      ? entered.then((leave) => ({ isSigning, leave }))
+      : { isSigning, leave: entered };
+  };
+  const refuse = (name: WorkClass): Answer => {
+    refused += 1;
+    allRefused[name] += 1;
+    if (now() - loggedAtMs >= LOG_EVERY_MS) {
+      // Logged together: logging a refusal must not cost more than the refusal itself.
+      log.warn({ refused, requests }, 'requests were refused: the server has more to do than it can');
+      loggedAtMs = now();
+      refused = 0;
+    }
+    return overloaded;
+  };
+  return {
+    enter(operation) {
+      const name = classOf(operation);
+      if (requests >= limits.requests || isDelayed(name)) return refuse(name);
+      requests += 1;
+      return undefined;
+    },
+    leave() {
+      requests -= 1;
+    },
+    begin: (exchange) => beginAs(classOf(exchange.route?.operation), exchange),
+    beginSigning: (exchange) => beginAs('signing', exchange),
+    signs: ({ id }) => signing.has(id),
+    counts: () => ({
+      requests,
+      waiting: perClass((name) => queues[name].waiting()),
+      refused: perClass((name) => allRefused[name] + queues[name].refused()),
+    }),
+  };
+}
+
+/** Whether a request has waited too long for the event loop. */
+function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) => boolean {
+  let turn = -1;
+  let elapsedMs = 0;
+  let lastMs = 0;
+  let admitted = { reads: 0, writes: 0, signing: 0 };
+  let lateSinceMs: number | undefined;
+  let refusedAtMs = Number.NEGATIVE_INFINITY;
+  return (name) => {
+    const current = loop.current();
+    const nowMs = now();
+    if (current.turn !== turn) {
+      // A short turn or a pause ends a queue.
+      const wasShort = elapsedMs <= limits.delayMs || nowMs - lastMs > BURST_MS;
+      if (wasShort) lateSinceMs = undefined;
+      turn = current.turn;
+      admitted = { reads: 0, writes: 0, signing: 0 };
+    }
+    elapsedMs = current.elapsedMs;
+    lastMs = nowMs;
+    if (elapsedMs > limits.delayMs) {
+      lateSinceMs ??= nowMs;
+      const isStanding = nowMs - lateSinceMs > BURST_MS || nowMs - refusedAtMs <= SAME_QUEUE_MS;
+      if (isStanding && admitted[name] >= limits.concurrent[name]) {
+        refusedAtMs = nowMs;
+        return true;
+      }
+    }
+    admitted[name] += 1;
+    return false;
+  };
+}
+
+interface Queue {
+  /** Result: ends the stay. */
+  enter(isGone: () => boolean): Promise<() => void> | (() => void);
+  waiting(): number;
+  refused(): number;
+}
+
+/** Admits at most `places` at once, the others in order of arrival. */
+function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
+  let free = places;
+  let refused = 0;
+  const waiting = new Set<() => void>();
+  let waitingSinceMs = 0;
+  let refusedAtMs = Number.NEGATIVE_INFINITY;
+
+  const leaveOnce = (): (() => void) => {
+    let isLeft = false;
+    return () => {
+      if (isLeft) return;
+      isLeft = true;
+      free += 1;
+      const [next] = waiting;
+      next?.();
+    };
+  };
+  return {
+    waiting: () => waiting.size,
+    refused: () => refused,
+    enter(isGone) {
+      if (free > 0) {
+        free -= 1;
+        return leaveOnce();
+      }
+      const nowMs = now();
+      if (waiting.size >= QUEUE_PER_CLASS) {
+        refused += 1;
+        return Promise.reject(unavailable());
+      }
+      if (waiting.size === 0) waitingSinceMs = nowMs;
+      const isStanding = nowMs - waitingSinceMs > BURST_MS || nowMs - refusedAtMs <= SAME_QUEUE_MS;
+      const waitMs = isStanding ? limits.delayMs : BURST_WAIT_MS;
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => {
+          waiting.delete(proceed);
+          refused += 1;
+          refusedAtMs = now();
+          reject(unavailable());
+        }, waitMs);
+        const proceed = (): void => {
+          waiting.delete(proceed);
+          clearTimeout(timer);
+          free -= 1;
+          const leave = leaveOnce();
+          if (!isGone()) {
+            resolve(leave);
+            return;
+          }
+          reject(new RequestAbortedError('the client closed the connection while its request was waiting'));
+          leave();
+        };
+        waiting.add(proceed);
+      });
+    },
+  };
+}
+
+const RETRY_AFTER_SECONDS = 1;
+const MESSAGE = 'the server has more requests than it can answer in time';
+
+function unavailable(): ApiError {
+  return new ApiError('unavailable', MESSAGE, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } });
+}
+
+// Created once, because an error with its stack would cost more than the rest of the refusal.
+const overloaded: Answer = {
+  status: unavailable().status,
+  body: unavailable().toBody(),
+  headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+};
+
+/** The place of a request among those in a unit of work. */
+export interface Place {
+  /** Waits for the place. @throws as `Admission.begin`. */
+  take(): Promise<void> | void;
+  leave(): void;
+  /**
+   * Asks the vault among the requests that sign. Others leave their place meanwhile: a vault that hangs must not keep
+   * requests that need no key.
+   */
+  whileAsking<T>(ask: () => Promise<T>): Promise<T>;
+}
+
+export function placeOf(
+  exchange: HttpExchange,
+  admission: Pick<Admission, 'begin' | 'beginSigning'> | undefined,
+): Place {
+  let held: (() => void) | undefined;
+  let isOfSigning = false;
+
+  function hold(work: AdmittedWork): void {
+    ({ leave: held, isSigning: isOfSigning } = work);
+  }
+  function take(): Promise<void> | void {
+    if (admission === undefined) return undefined;
+    const begun = admission.begin(exchange);
+    return begun instanceof Promise ? begun.then(hold) : hold(begun);
+  }
+  function leave(): void {
+    held?.();
+    held = undefined;
+  }
+
+  return {
+    take,
+    leave,
+    async whileAsking(ask) {
+      const hadPlace = held !== undefined;
+      if (admission === undefined || (hadPlace && isOfSigning)) return ask();
+      leave();
+      const signing = await admission.beginSigning(exchange);
+      let answer: Awaited<ReturnType<typeof ask>>;
+      try {
+        answer = await ask();
+      } finally {
+        signing.leave();
+      }
+      if (hadPlace) await take();
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,319 @@
+import { hash } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError } from '../errors.ts';
+import type { AuditActor, AuditedChange, AuditRecord, AuditTrail } from '../ports/audit.ts';
+import type { Clock } from '../ports/runtime.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
+
+/** Ids in one record at most. */
+const MAX_IDS = 100;
+
+/** Units of work that record what they changed as they commit. Those that changed nothing record nothing. */
+export function recordingChanges(
+  openUnit: OpenUnit,
+  audit: AuditTrail,
+  describe: () => Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId' | 'phase'>,
+): OpenUnit {
+  return async (write) => {
+    const unit = await openUnit(write);
+    return {
+      ...unit,
+      async commit(last) {
+        await recordChanges(unit.em, audit, describe);
+        await unit.commit(last);
+      },
+    };
+  };
+}
+
+async function recordChanges(
+  em: SqlEntityManager,
+  audit: AuditTrail,
+  describe: Parameters<typeof recordingChanges>[2],
+): Promise<void> {
+  const changes = audit.changesOf(em);
+  if (changes.length === 0) return;
+  for (const [appId, ofApp] of Map.groupBy(changes, (change) => change.appId)) {
+    await audit.record(em, { ...describe(), appId, decision: 'allow', ...namesOf(ofApp) });
+  }
+}
+
+/** What was changed, and the ids of it. */
+function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes' | 'ids'> {
+  const ids = new Set(changes.flatMap(({ id }) => id ?? []));
+  return {
+    changes: [...new Set(changes.map(({ what }) => what))],
+    ids: ids.size === 0 ? {} : { changed: [...ids].slice(0, MAX_IDS) },
+  };
+}
+
+/**
+ * CHOICE: denials of callers that no credential identifies: 50 a second in each process. Others are counted, and the
+ * next record has their number. Without a bound, anyone could fill the log. Callers that are known are bounded by
+ * their rate limit.
+ */
+const PER_SECOND = 50;
+
+/** How many denials of unknown callers are recorded. */
+interface DenialBudget {
+  /** Whether a denial is recorded; otherwise it is counted. */
+  take(): boolean;
+  /**
+   * Writes a record with the number of those that were left out before it. They are counted again if it fails.
+   *
+   * @param omitted undefined for none.
+   */
+  write(record: (omitted: number | undefined) => Promise<void>): Promise<void>;
+}
+
+/** @param machine the clock of the machine. */
+export function createDenialBudget(machine: Clock): DenialBudget {
+  let [second, used, omitted] = [0, 0, 0];
+  return {
+    take() {
+      const now = Math.floor(machine.now() / 1000);
+      if (now !== second) [second, used] = [now, 0];
+      used += 1;
+      if (used > PER_SECOND) omitted += 1;
+      return used <= PER_SECOND;
+    },
+    async write(record) {
+      const before = omitted;
+      omitted = 0;
+      try {
+        await record(before === 0 ? undefined : before);
+      } catch (failure) {
+        omitted += before;
+        throw failure;
+      }
+    },
+  };
+}
+
+/** Whether requests of an operation change something or use a key, so that each is recorded. */
+function isRecorded(exchange: HttpExchange): boolean {
+  const { method, isReadOnly } = operationOf(exchange);
+  return method !== 'GET' && isReadOnly !== true;
+}
+
+/**
+ * Refusals that are recorded: the caller was not who it must be, or was not allowed to do it.
+ *
+ * CHOICE: 401 and 403, refusals of policies, and OAuth's of a wrong or used code or token. Not requests that break the
+ * contract, name what does not exist, or come too often. Nor those without any credential, which guess nothing,
+ * and requests over plain HTTP or from foreign pages, whose credentials are not even read.
+ */
+function isDenial({ code, status }: ApiError, exchange: HttpExchange): boolean {
+  if (code === 'policy_violation' || code === 'invalid_grant') return true;
+  if (code === 'https_required' || code === 'foreign_host') return false;
+  if (code === 'missing_or_invalid_token' && exchange.headers.authorization === undefined) return false;
+  return status === 401 || status === 403;
+}
+
+/** Who sent a request. */
+function actorOf(exchange: HttpExchange): AuditActor {
+  const { app, userId, sessionId, headers, signers } = exchange;
+  const who = {
+    kind: kindOf(exchange),
+    ...{ appId: app?.id, userId, sessionId },
+    signers: signers === undefined || signers.size === 0 ? undefined : [...signers].map(fingerprintOf),
+  };
+  const claimed = headers['service-app-id'];
+  const isClaim = app === undefined && typeof claimed === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(claimed);
+  return isClaim ? { ...who, claimedAppId: claimed } : who;
+}
+
+function kindOf({ app, userId, publicClientNetwork, headers, route }: HttpExchange): AuditActor['kind'] {
+  if (userId !== undefined) return 'user_token';
+  const security = route?.operation.security;
+  if (app === undefined || security === 'none' || publicClientNetwork !== undefined) return 'anonymous';
+  if (security === 'oauth-client') return 'oauth_client';
+  return headers.authorization === undefined ? 'web_page' : 'app_secret';
+}
+
+/** Hex of SHA-256(SubjectPublicKeyInfo). */
+function fingerprintOf(publicKey: string): string {
+  return hash('sha256', Buffer.from(publicKey, 'base64'));
+}
+
+/** The outcome of a request. */
+interface Outcome {
+  readonly status: number;
+  readonly decision: AuditRecord['decision'];
+  readonly code?: string;
+  /** The body of the response. */
+  readonly body?: unknown;
+}
+
+/** The record of a request. */
+export function requestRecord(
+  exchange: HttpExchange,
+  audit: Pick<AuditTrail, 'digest'>,
+  { status, decision, code, body }: Outcome,
+): AuditRecord {
+  return {
+    ...beginningOf(exchange),
+    appId: exchange.app?.id ?? null,
+    request: audit.digest(exchange.method, exchange.target, exchange.rawBody),
+    ids: idsOf(exchange, body),
+    ...{ decision, status, code },
+  };
+}
+
+/** What the records of one request have in common. */
+function beginningOf(exchange: HttpExchange): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
+  return {
+    atMs: exchange.nowMs,
+    by: actorOf(exchange),
+    operation: exchange.route?.operation.id ?? 'none',
+    requestId: exchange.id,
+  };
+}
+
+// As `ports/ids.ts` makes them: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
+const ownId =
+  /^(?:(?:[a-z]+_)*[a-z0-9]{24,25}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|did:[a-z][a-z0-9-]*:c[a-z0-9]{24})$/;
+
+const ownName = /^[a-z][a-z0-9_]{0,63}$/;
+
+/**
+ * The ids in a request and its response: parameters of the path, `…_id` at the top of both bodies, and of the response
+ * `id`, those of items, and those of resources that it wraps, such as `fiat_deposit_account`. Only what has the form of our ids: anything else could be personal data.
+ */
+function idsOf({ route, body }: HttpExchange, response: unknown): Record<string, string | string[]> {
+  const ids: Record<string, string | string[]> = {};
+  let count = 0;
+  const add = (name: string, value: unknown): void => {
+    // Bodies of some operations have members with names that callers choose.
+    if (typeof value !== 'string' || !ownId.test(value) || !ownName.test(name) || count >= MAX_IDS) return;
+    count += 1;
+    ids[name] = value;
+  };
+  for (const given of [body, response]) {
+    if (!isObject(given)) continue;
+    for (const name in given) if (name.endsWith('_id')) add(name, given[name]);
+  }
+  const params = route?.params ?? {};
+  for (const name in params) add(name, params[name]);
+  if (isObject(response)) {
+    add('id', response.id);
+    const items: string[] = [];
+    for (const name in response) {
+      const value = response[name];
+      if (Array.isArray(value)) addItems(items, value);
+      else if (isObject(value)) add(`${name}_id`, value.id);
+    }
+    if (items.length > 0) ids.items = items;
+  }
+  return ids;
+}
+
+function addItems(ids: string[], items: readonly unknown[]): void {
+  for (const item of items) {
+    const id = isObject(item) ? idOfItem(item) : undefined;
+    if (typeof id === 'string' && ownId.test(id) && ids.length < MAX_IDS) ids.push(id);
+  }
+}
+
+function idOfItem(item: Record<string, unknown>): unknown {
+  // Batches wrap what they made.
+  const { id } = isObject(item.result) ? item.result : isObject(item.wallet) ? item.wallet : item;
+  return id;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Records a refusal, if it is a denial that is not recorded yet, before its response. */
+export type RecordDenial = (exchange: HttpExchange, error: unknown) => Promise<void>;
+
+/** Requests whose denial was recorded in the transaction of what they changed nevertheless. */
+const alreadyRecorded = new WeakSet<HttpExchange>();
+
+interface DenialOptions {
+  readonly audit: AuditTrail;
+  readonly openUnit: OpenUnit;
+  /** The clock of the machine. */
+  readonly machine: Clock;
+}
+
+export function recordDenials({ audit, openUnit, machine }: DenialOptions): RecordDenial {
+  const inUnit = inUnitOf(openUnit);
+  const budget = createDenialBudget(machine);
+  return async (exchange, error) => {
+    if (!(error instanceof ApiError) || !isDenial(error, exchange) || alreadyRecorded.has(exchange)) return;
+    const record = denialRecord(exchange, audit, error);
+    const isUnknown = record.by.kind === 'anonymous' || record.by.kind === 'web_page';
+    if (isUnknown && !budget.take()) return;
+    await budget.write((omitted) =>
+      inUnit((em) => audit.record(em, { ...record, omitted }, { isLast: true })),
+    );
+  };
+}
+
+/** Records a denial in the transaction of what the request changed although it is refused. */
+export async function recordDenialWithChanges(
+  em: SqlEntityManager,
+  exchange: HttpExchange,
+  { audit, error }: { readonly audit: AuditTrail; readonly error: ApiError },
+): Promise<void> {
+  if (!isDenial(error, exchange)) return;
+  await audit.record(em, denialRecord(exchange, audit, error));
+  alreadyRecorded.add(exchange);
+}
+
+function denialRecord(exchange: HttpExchange, audit: AuditTrail, { status, code }: ApiError) {
+  return requestRecord(exchange, audit, { status, code, decision: 'deny' });
+}
+
+/** The log; undefined where requests are not recorded. */
+interface Log {
+  readonly audit: AuditTrail | undefined;
+}
+
+/**
+ * The last statement of a request; undefined for one that is not recorded.
+ *
+ * INVARIANT: every request that changes something or uses a key is recorded by it, in the transaction of its change.
+ */
+export function lastRecord(
+  exchange: HttpExchange,
+  { audit, status, body }: Log & { readonly status: number; readonly body: unknown },
+): Parameters<UnitOfWork['commit']>[0] {
+  if (audit === undefined || !isRecorded(exchange)) return undefined;
+  const record = requestRecord(exchange, audit, { status, body, decision: 'allow' });
+  return (em) => audit.record(em, record, { isLast: true });
+}
+
+/** Commits what a refused request has changed nevertheless. */
+export async function keepChanges(
+  unit: UnitOfWork,
+  exchange: HttpExchange,
+  { audit, error }: Log & { readonly error: ApiError },
+): Promise<void> {
+  if (audit !== undefined) await recordDenialWithChanges(unit.em, exchange, { audit, error });
+  await unit.commit();
+}
+
+/** Units of work for after the commit: what they change is recorded as part of the same request. */
+export function afterCommitUnits(
+  exchange: HttpExchange,
+  openUnit: OpenUnit,
+  audit: AuditTrail | undefined,
+): OpenUnit {
+  if (audit === undefined) return openUnit;
+  return recordingChanges(openUnit, audit, () => ({ ...beginningOf(exchange), phase: 'after_commit' }));
+}
+
+/** Records that work after the commit of a request refused it. */
+export async function recordLateRefusal(
+  em: SqlEntityManager,
+  exchange: HttpExchange,
+  { audit, error: { status, code } }: Log & { readonly error: ApiError },
+): Promise<void> {
+  if (audit === undefined) return;
+  const record = requestRecord(exchange, audit, { status, code, decision: 'allow' });
+  await audit.record(em, { ...record, phase: 'after_commit' });
+}

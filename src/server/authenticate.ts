@@ -1,0 +1,204 @@
+import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { ApiError } from '../errors.ts';
+import type { AuthenticatedApp } from '../ports/operation-context.ts';
+import type { AppCredentials, AppDirectory, UserTokens } from '../ports/requests.ts';
+import type { Clock } from '../ports/runtime.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import {
+  createFindClient,
+  invalidClient,
+  parseBasic,
+  readClientBasic,
+  sendsCredentialsInBody,
+} from './oauth-clients.ts';
+import { allowPage } from './origins.ts';
+import { type FailureLimit, networkOf } from './rate-limit.ts';
+
+export interface AuthenticateOptions {
+  readonly apps: AppDirectory;
+  readonly userTokens?: UserTokens | undefined;
+  readonly clock: Clock;
+  /** The limit of rejected credentials per client address. Default: unlimited. */
+  readonly failures?: FailureLimit | undefined;
+  /** Which web pages an app admits that lists no origins. Default: none. */
+  readonly admitsUnlisted?: (origin: string) => boolean;
+}
+
+/**
+ * Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. For OAuth clients
+ * that send their credentials in the body it does nothing until the body has been read.
+ */
+export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
+
+// Another process may have rotated a secret, so cached credentials expire.
+const CACHE_MS = 2_000;
+const MAX_CACHED = 1_000;
+const APP_ID_HEADER = 'service-app-id';
+
+interface CachedApp {
+  readonly app: AuthenticatedApp;
+  readonly generation: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, or the origin of a web
+ * page of the app if that suffices, or those of an OAuth client. Public operations need none. Throws
+ * `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
+ *
+ * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
+ */
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const { apps, userTokens, clock, failures, admitsUnlisted = () => false } = options;
+  // Accepted `Authorization` headers by their SHA-256, so most requests need no database. The timing of a look-up by
+  // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
+  const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
+
+  const authenticateApp = (exchange: HttpExchange, header: string, look: LookUp): Promise<void> | void => {
+    const digest = hash('sha256', header, 'base64');
+    const cached = accepted.get(digest);
+    if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
+      acceptSecret(exchange, cached.app);
+      return undefined;
+    }
+    return look(exchange, () => lookUp(exchange, header, digest));
+  };
+
+  const lookUp = async (exchange: HttpExchange, header: string, digest: string): Promise<void> => {
+    const credentials = parseBasic(header);
+    if (credentials === undefined) throw new ApiError('missing_or_invalid_token');
+    const generation = apps.generation();
+    const record = await apps.find(credentials.appId);
+    if (!isSecretOf(credentials.secret, record) || record === undefined) {
+      throw new ApiError('invalid_app_credentials');
+    }
+    const app = { id: record.id };
+    accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
+    acceptSecret(exchange, app);
+  };
+
+  const findClient = createFindClient(apps, isSecretOf);
+  const authenticateClient = async (exchange: HttpExchange): Promise<void> => {
+    const header = exchange.headers.authorization;
+    if (header === undefined) {
+      const { app, isPublic } = await findClient(exchange);
+      exchange.app = { id: app.id };
+      exchange.hasAppSecret = !isPublic;
+      if (isPublic) exchange.publicClientNetwork = networkOf(exchange.remoteAddress);
+      return;
+    }
+    for (const { appId, secret } of readClientBasic(header)) {
+      const record = await apps.find(appId);
+      if (isSecretOf(secret, record)) exchange.app = { id: appId };
+    }
+    if (exchange.app === undefined) throw invalidClient();
+    exchange.hasAppSecret = true;
+  };
+
+  /** Lets a page of an admitted origin read the response. Returns whether the request is from one. */
+  const admitPage = (exchange: HttpExchange, { allowedOrigins }: AppCredentials): boolean => {
+    const { origin } = exchange.headers;
+    if (origin === undefined) return false;
+    const isAdmitted = allowedOrigins.length === 0 ? admitsUnlisted(origin) : allowedOrigins.includes(origin);
+    if (isAdmitted) allowPage(exchange, origin);
+    return isAdmitted;
+  };
+
+  const authenticateUser = async (exchange: HttpExchange, token: string): Promise<void> => {
+    const appId = requireAppId(exchange);
+    const record = await apps.find(appId);
+    if (record === undefined) throw new ApiError('missing_or_invalid_token');
+    admitPage(exchange, record);
+    const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs });
+    if (user === undefined) throw new ApiError('missing_or_invalid_token');
+    exchange.app = { id: appId };
+    exchange.userId = user.userId;
+    exchange.sessionId = user.sessionId;
+  };
+
+  const authenticateOrigin = async (exchange: HttpExchange): Promise<void> => {
+    const record = await apps.find(requireAppId(exchange));
+    if (record === undefined || !admitPage(exchange, record)) throw new ApiError('missing_or_invalid_token');
+    exchange.app = { id: record.id };
+  };
+
+  const nameApp = async (exchange: HttpExchange): Promise<void> => {
+    const appId = exchange.headers[APP_ID_HEADER];
+    const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
+    if (record === undefined) return;
+    admitPage(exchange, record);
+    exchange.app = { id: record.id };
+  };
+
+  // Cached credentials bypass the failure limit, so failures of others behind the same address do not lock them out.
+  const look =
+    failures === undefined
+      ? (_exchange: HttpExchange, work: () => Promise<void>) => work()
+      : counted(failures);
+
+  return (exchange) => {
+    const security = exchange.route?.operation.security ?? 'app';
+    if (security === 'none') return nameApp(exchange);
+    if (security === 'oauth-client') {
+      if (sendsCredentialsInBody(exchange) && !exchange.isBodyRead) return undefined;
+      return look(exchange, () => authenticateClient(exchange));
+    }
+    const header = exchange.headers.authorization;
+    if (header === undefined && security === 'app-or-origin' && exchange.headers.origin !== undefined)
+      return look(exchange, () => authenticateOrigin(exchange));
+    if (header === undefined) throw new ApiError('missing_or_invalid_token');
+    const token = security === 'app-or-user' ? parseBearer(header) : undefined;
+    if (token !== undefined) return look(exchange, () => authenticateUser(exchange, token));
+    return authenticateApp(exchange, header, look);
+  };
+}
+
+type LookUp = (exchange: HttpExchange, work: () => Promise<void>) => Promise<void>;
+
+/** Refuses an address that has sent too many wrong credentials, before any look-up. */
+function counted(failures: FailureLimit): LookUp {
+  return async (exchange, work) => {
+    await failures.requireAttemptsLeft(exchange.remoteAddress);
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) await failures.count(exchange.remoteAddress);
+      throw error;
+    }
+  };
+}
+
+function acceptSecret(exchange: HttpExchange, app: AuthenticatedApp): void {
+  if (requireAppId(exchange) !== app.id) throw new ApiError('invalid_app_credentials');
+  exchange.app = app;
+  exchange.hasAppSecret = true;
+}
+
+function requireAppId(exchange: HttpExchange): string {
+  const appId = exchange.headers[APP_ID_HEADER];
+  if (typeof appId !== 'string' || appId === '') throw new ApiError('missing_or_invalid_service_app_id');
+  return appId;
+}
+
+/** RFC 6750 §2.1. */
+function parseBearer(header: string): string | undefined {
+  return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
+}
+
+// Compared for unknown apps, so that they take as long as a wrong secret of a known app.
+const noHash = new Uint8Array(32);
+
+function isSecretOf(secret: string, app: AppCredentials | undefined): boolean {
+  return matchesAny(secret, app?.secretHashes ?? []);
+}
+
+function matchesAny(secret: string, hashes: readonly Uint8Array[]): boolean {
+  const given = createHash('sha256').update(secret, 'utf8').digest();
+  let isMatch = false;
+  // INVARIANT: every hash is compared, even after a match, so the timing does not depend on which one matches.
+  for (const known of hashes.length === 0 ? [noHash] : hashes) {
+    if (known.length === given.length && timingSafeEqual(known, given)) isMatch = true;
+  }
+  return isMatch && hashes.length > 0;
+}

@@ -1,0 +1,79 @@
+import { ApiError, isUnavailable, unavailableThing } from '../errors.ts';
+import { errorCatalogue } from '../generated/errors.ts';
+import type { Log } from '../ports/runtime.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
+
+// Published clients retry a 409 unless this header is set. Retrying never resolves our conflicts.
+const dontRetry = { 'x-should-retry': 'false' };
+// RFC 9110 §15.5.2: a 401 names the required scheme.
+const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' };
+
+/**
+ * The response to an error. Anything but an `ApiError` is a bug or an outage: its cause is logged with the request id
+ * and never sent to the caller.
+ */
+export function answerError(error: unknown, exchange: RefusedExchange, log: Log): Answer {
+  const { id: requestId } = exchange;
+  if (!(error instanceof ApiError) && isUnavailable(error)) {
+    const message = `${unavailableThing(error)} is unavailable`;
+    log.warn({ request_id: requestId, err: error }, message);
+    return answerError(unavailable(message), exchange, log);
+  }
+  if (!(error instanceof ApiError)) {
+    log.error({ request_id: requestId, err: error }, 'the request failed');
+    const failure = new ApiError('internal_error', undefined, { data: { request_id: requestId } });
+    return { status: failure.status, body: failure.toBody() };
+  }
+  if (error.status === 500) {
+    log.error({ request_id: requestId, err: error }, 'the request failed');
+  }
+  return {
+    status: error.status,
+    body: refusalBody(error, exchange),
+    headers: { ...refusalHeaders(error.status, exchange), ...error.headers },
+  };
+}
+
+/** As much of an exchange as its refusal needs. */
+type RefusedExchange = Pick<HttpExchange, 'id'> & Partial<Pick<HttpExchange, 'route' | 'headers'>>;
+
+/**
+ * The body of a refusal. OAuth clients read `error` and `error_description` (RFC 6749 §5.2) where a code of the RFCs
+ * applies.
+ */
+export function refusalBody(error: ApiError, { route }: Pick<RefusedExchange, 'route'>): object {
+  const { oauthError } = errorCatalogue[error.code];
+  if (route?.operation.security !== 'oauth-client' || oauthError === undefined) return error.toBody();
+  const { interval, ...data } = error.data ?? {};
+  return {
+    error: oauthError,
+    error_description: error.message,
+    code: error.code,
+    ...(interval === undefined ? {} : { interval }),
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+  };
+}
+
+// Covers a short failover without delaying clients after a brief outage.
+const RETRY_AFTER_SECONDS = 2;
+
+function unavailable(message: string): ApiError {
+  return new ApiError('unavailable', message, {
+    headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+  });
+}
+
+/**
+ * The headers that every refusal of a status has.
+ *
+ * CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401.
+ * Only browsers send `sec-fetch-site`; other clients also send the mode.
+ */
+export function refusalHeaders(status: number, { headers }: RefusedExchange): Record<string, string> {
+  if (status === 401) return isScript(headers) ? {} : challenge;
+  return status === 409 ? dontRetry : {};
+}
+
+function isScript(headers: RefusedExchange['headers']): boolean {
+  return headers?.['sec-fetch-mode'] === 'cors' && headers['sec-fetch-site'] !== undefined;
+}

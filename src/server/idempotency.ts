@@ -1,0 +1,71 @@
+import { hash } from 'node:crypto';
+import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
+import { ApiError } from '../errors.ts';
+import type { KeyUse } from '../ports/requests.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+
+const HEADER = 'service-idempotency-key';
+
+/**
+ * Refuses an idempotency key where it has no effect: a client that sends one expects that it can safely repeat the request.
+ *
+ * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an intent.
+ * Keys are refused by requests that change nothing; by PUT, PATCH and DELETE, which can be repeated anyway, except those
+ * of intents and cards; by OAuth; where the response has a secret or a personal link, because responses are stored as
+ * they were sent; and where the body has account numbers or proofs of identity, because a reader of the database could
+ * find them from the stored fingerprint. GET ignores keys. Published clients send one only where the operation lists it.
+ *
+ * @throws ApiError invalid_data
+ */
+export function refuseUnusedKey(exchange: HttpExchange): void {
+  const { id, method, idempotent } = operationOf(exchange);
+  if (idempotent || method === 'GET' || exchange.headers[HEADER] === undefined) return;
+  const message = `expected no idempotency key, because \`${id}\` does not repeat its first response`;
+  throw new ApiError('invalid_data', `${HEADER}: ${message}`, {
+    data: { issues: [{ in: 'headers', pointer: `/${HEADER}`, message }] },
+  });
+}
+
+/**
+ * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
+ * them.
+ */
+export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
+  const operation = operationOf(exchange);
+  const key = operation.idempotent ? exchange.headers[HEADER] : undefined;
+  if (typeof key !== 'string') return undefined;
+  const { params } = exchange.route!;
+  try {
+    // SHA-256(operation || path parameters || body), each as RFC 8785 JSON on its own line.
+    const text = [operation.id, canonicalJson({ ...params }), canonicalJson(exchange.body ?? null)].join(
+      '\n',
+    );
+    return {
+      appId: exchange.app!.id,
+      // The keys of a user are the user's own: another one's response is never repeated.
+      key: exchange.userId === undefined ? key : `${exchange.userId}\n${key}`,
+      fingerprint: hash('sha256', text, 'base64'),
+      // INVARIANT: set by authentication; no public operation supports idempotency keys.
+      proof: exchange.proof!,
+      nowMs: exchange.nowMs,
+    };
+  } catch (error) {
+    if (!(error instanceof NotCanonicalizableError)) throw error;
+    throw new ApiError('invalid_data', `body: has no canonical form, ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Whether a refusal is stored as the response to every replay of its request.
+ *
+ * CHOICE: not stored are 401, because an unauthorized caller must not use up the key of an authorized one and a retry
+ * may be signed correctly; 5xx, because the work was rolled back and a retry can succeed; `policy_violation`, because
+ * the policy may have changed; and `transaction_broadcast_failure` when the work was rolled back because the chain
+ * could not be reached, since nothing was signed.
+ */
+export function isStoredRefusal(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError)) return false;
+  if (error.isFinal) return true;
+  if (error.code === 'policy_violation' || error.code === 'transaction_broadcast_failure') return false;
+  return error.status < 500 && error.status !== 401;
+}

@@ -1,0 +1,142 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiError } from '../errors.ts';
+import type { FindRequestFault, RequestFault, Why } from '../ports/requests.ts';
+import {
+  type Answer,
+  type HttpExchange,
+  operationOf,
+  type RunOperation,
+  type WriteResponse,
+} from './http-exchange.ts';
+
+export interface FaultOptions {
+  readonly find: FindRequestFault;
+  /** Requests that no rule applies to: what the inspector reads for itself. */
+  readonly isSpared: (request: IncomingMessage) => boolean;
+  /** Ends all delays. */
+  readonly stopping: AbortSignal;
+}
+
+/** Parts of a slow body. */
+const SLOW_PARTS = 10;
+
+/**
+ * Runs operations with the faults that rules inject.
+ *
+ * CHOICE: delays of requests are real time, also with a frozen clock, because the timeouts of clients are. Faults come
+ * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
+ */
+export function injectingFaults(run: RunOperation, { find, isSpared, stopping }: FaultOptions): RunOperation {
+  return (exchange) => {
+    if (isSpared(exchange.request)) return run(exchange);
+    const fault = find({
+      operation: operationOf(exchange).id,
+      appId: exchange.app?.id,
+      target: exchange.target,
+      rawBody: exchange.rawBody,
+    });
+    return fault === undefined ? run(exchange) : runWith(fault, exchange);
+  };
+
+  async function runWith(fault: RequestFault, exchange: HttpExchange): Promise<Answer> {
+    switch (fault.effect) {
+      case 'latency':
+        exchange.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
+        // Before the request has a database connection.
+        await pause(fault.delayMs, exchange.response, stopping);
+        return run(exchange);
+      case 'error':
+        exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+        throw new ApiError(fault.code, fault.message, fault.data === undefined ? {} : { data: fault.data });
+      case 'rate_limit':
+        exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+        throw new ApiError('too_many_requests', undefined, {
+          headers: { 'retry-after': String(fault.retryAfterSeconds) },
+        });
+      case 'cut_before_commit':
+        exchange.injected = cut(fault, 'cut the connection; nothing was stored');
+        throw new ApiError('unavailable', 'the connection was cut');
+      case 'cut_after_commit':
+        exchange.injected = cut(fault, 'cut the connection after the request was executed');
+        return run(exchange);
+      case 'truncated_body':
+        exchange.injected = {
+          why: whyOf(fault, 'cut the connection within the response'),
+          isOutcome: false,
+          write: writeHalf,
+        };
+        return run(exchange);
+      case 'slow_body':
+        exchange.injected = {
+          why: whyOf(fault, 'slowed the response down'),
+          isOutcome: false,
+          write: slowly(fault.delayMs, stopping),
+        };
+        return run(exchange);
+    }
+  }
+}
+
+function whyOf({ ruleId, effect, ...details }: RequestFault, what: string): Why {
+  const delay = 'delayMs' in details ? { delay_ms: details.delayMs } : {};
+  return {
+    kind: 'fault',
+    hint: `the fault rule \`${ruleId}\` ${what}; \`custos faults clear ${ruleId}\` removes it`,
+    evidence: { fault_id: ruleId, effect, ...delay },
+  };
+}
+
+function cut(fault: RequestFault, what: string): NonNullable<HttpExchange['injected']> {
+  return {
+    why: whyOf(fault, what),
+    isOutcome: true,
+    isCut: true,
+    write: (response) => void response.destroy(),
+  };
+}
+
+/** Resolves after the delay, or when the client is gone or the server stops. */
+function pause(delayMs: number, response: ServerResponse, stopping: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      response.off('close', finish);
+      stopping.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, delayMs);
+    response.once('close', finish);
+    stopping.addEventListener('abort', finish);
+    if (stopping.aborted || response.destroyed) finish();
+  });
+}
+
+/** CHOICE: a response without a body has nothing to truncate: its connection is closed without any response. */
+const writeHalf: WriteResponse = (response, { status, headers }, text) => {
+  if (text === undefined) {
+    response.destroy();
+    return;
+  }
+  const bytes = Buffer.from(text);
+  response.writeHead(status, headers);
+  response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy());
+};
+
+/** The head at once, then equal parts of the body. */
+function slowly(delayMs: number, stopping: AbortSignal): WriteResponse {
+  return (response, { status, headers }, text = '') => {
+    const bytes = Buffer.from(text);
+    const size = Math.max(1, Math.ceil(bytes.length / SLOW_PARTS));
+    response.writeHead(status, headers);
+    response.flushHeaders();
+    const writeFrom = async (start: number): Promise<void> => {
+      await pause(delayMs / SLOW_PARTS, response, stopping);
+      if (response.destroyed) return;
+      const end = stopping.aborted ? bytes.length : start + size;
+      response.write(bytes.subarray(start, end));
+      if (end >= bytes.length) response.end();
+      else await writeFrom(end);
+    };
+    void writeFrom(0);
+  };
+}

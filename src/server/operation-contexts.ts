@@ -1,0 +1,115 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { VaultPass } from '../keys/replay.ts';
+import type {
+  AfterCommitWork,
+  OperationContext,
+  PlanContext,
+  Planned,
+  Services,
+} from '../ports/operation-context.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import type { UnitOfWork } from './unit-of-work.ts';
+
+/** Callbacks that a handler has registered for after its transaction. */
+export interface Later {
+  readonly afterCommit: AfterCommitWork[];
+  readonly afterRefusal: RefusalWork[];
+  /** The public keys whose signatures authorized the request. */
+  signers: ReadonlySet<string>;
+  /** The canonical payloads that these signatures cover. */
+  payloads: ReadonlySet<Uint8Array>;
+}
+
+const none: ReadonlySet<never> = new Set();
+
+/** Nothing registered yet. */
+export function nothingLater(): Later {
+  return { afterCommit: [], afterRefusal: [], signers: none, payloads: none };
+}
+
+type RefusalWork = (em: SqlEntityManager) => Promise<void>;
+
+/** What the preparation of a request is given. */
+export function planContextOf(em: SqlEntityManager, exchange: HttpExchange, services: Services): PlanContext {
+  return {
+    ...services,
+    // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
+    app: exchange.app!,
+    em,
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
+    proof: exchange.proof!,
+  };
+}
+
+function keyOf({ headers, route }: HttpExchange): string | undefined {
+  const key = route?.operation.idempotent === true ? headers['service-idempotency-key'] : undefined;
+  return typeof key === 'string' ? key : undefined;
+}
+
+/** The parts of a context besides the request. */
+interface Given {
+  readonly services: Services;
+  readonly ports: ReturnType<VaultPass['portsFor']>;
+  readonly inUnit: OperationContext['inUnit'];
+  readonly later: Later;
+}
+
+/** What the handler of a request is given. */
+export function contextOf(
+  unit: UnitOfWork,
+  exchange: HttpExchange,
+  { services, ports, inUnit, later }: Given,
+): OperationContext {
+  const { vault, ids, entropy, takeTurn } = ports;
+  // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
+  return {
+    ...services,
+    vault,
+    ids,
+    entropy,
+    takeTurn,
+    app: exchange.app!,
+    em: unit.em,
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
+    proof: exchange.proof!,
+    afterCommit: (callback) => void later.afterCommit.push(callback),
+    afterRefusal: (callback) => void later.afterRefusal.push(callback),
+    noteSignatures(publicKeys, payloads) {
+      later.signers = new Set([...later.signers, ...publicKeys]);
+      later.payloads = new Set([...later.payloads, ...payloads]);
+      exchange.signers = later.signers;
+    },
+    inUnit,
+  };
+}
+
+/** What a handler is given of a request, already validated. */
+export interface Input {
+  readonly path: Record<string, string>;
+  readonly query: Record<string, unknown>;
+  readonly body: unknown;
+}
+
+type Run = (
+  input: Input,
+  context: OperationContext,
+  planned: Planned<unknown> | undefined,
+) => Promise<unknown>;
+
+/** A handler without its specific types, which the compiler checks in the registry. */
+export interface AnyHandler {
+  readonly plan?: (input: Input, context: PlanContext) => Promise<unknown>;
+  readonly run: Run;
+}
+
+/** The handlers of a registry by operation. */
+export function handlersOf(registry: object): Readonly<Record<string, AnyHandler>> {
+  const handlers = Object.entries(registry as Record<string, Run | AnyHandler>);
+  return Object.fromEntries(
+    handlers.map(([id, handler]) => [id, typeof handler === 'function' ? { run: handler } : handler]),
+  );
+}

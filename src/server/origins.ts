@@ -1,0 +1,172 @@
+import { timingSafeEqual } from 'node:crypto';
+import { BlockList, isIP } from 'node:net';
+import { ApiError } from '../errors.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
+import type { Operation } from './route-index.ts';
+
+type Match = (request: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
+
+/** Operations that web pages may call: everything that does not need the app secret. */
+const openToPages: ReadonlySet<Operation['security']> = new Set(['none', 'app-or-origin', 'app-or-user']);
+
+// CHOICE: browsers ask again after ten minutes.
+const PREFLIGHT_SECONDS = '600';
+
+/**
+ * The response to a browser's preflight of an operation that web pages may call; undefined for any other request.
+ *
+ * A preflight names no app, so it accepts every origin: the response to the request itself names only the origins that
+ * the app allows.
+ */
+export function answerPreflight(
+  { method, path, headers }: Pick<HttpExchange, 'method' | 'path' | 'headers'>,
+  match: Match,
+): Answer | undefined {
+  const { origin } = headers;
+  const wanted = headers['access-control-request-method'];
+  if (method !== 'OPTIONS' || origin === undefined || wanted === undefined) return undefined;
+  const security = match({ method: wanted, path })?.operation.security;
+  if (security === undefined || !openToPages.has(security)) return undefined;
+  const names = headers['access-control-request-headers'];
+  return {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': wanted,
+      ...(names === undefined ? {} : { 'access-control-allow-headers': names }),
+      'access-control-max-age': PREFLIGHT_SECONDS,
+      vary: 'origin, access-control-request-method, access-control-request-headers',
+    },
+  };
+}
+
+/** Lets the page that sent the request read the response. */
+export function allowPage({ response }: Pick<HttpExchange, 'response'>, origin: string): void {
+  response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('access-control-expose-headers', 'x-request-id, retry-after, x-ratelimit-reset');
+  response.setHeader('vary', 'origin');
+}
+
+/** The names under which a server is reached. */
+interface OwnNames {
+  readonly host: string;
+  readonly publicUrls: readonly string[];
+}
+
+/** Who sent a request, as far as its connection and headers show. */
+export type Caller = Pick<HttpExchange, 'headers' | 'remoteAddress'>;
+
+/** A browser asks for a user name and a password, and sends them with every later request to this server. */
+const challenge = { 'www-authenticate': 'Basic realm="control token", charset="UTF-8"' };
+
+/**
+ * Accepts programs on this machine, without credentials, and those that send the control token: as a bearer token, or as the
+ * password of HTTP Basic, which browsers ask for.
+ *
+ * CHOICE: web pages of other sites get 404, with a token, too. They run on this machine as well; `Origin`, or a `Host` that
+ * is not this server's (DNS rebinding), reveals them. Other callers get 404 where there is no token, and otherwise 401.
+ */
+export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
+  const isOwn = isOwnOf(ownHostsOf(names));
+  return (caller) => {
+    const { host: named = '', authorization } = caller.headers;
+    const isForeign = isForeignPage(caller.headers);
+    if (!isForeign && controlToken !== undefined) {
+      if (authorization !== undefined && isEqual(sentToken(authorization), controlToken)) return;
+      if (!isLoopback(caller.remoteAddress)) {
+        throw new ApiError(
+          'missing_or_invalid_token',
+          'expected the control token: `authorization: Bearer <token>`, or as the password of HTTP Basic; it is printed at the start (--control-token)',
+          { headers: challenge },
+        );
+      }
+    }
+    if (!isLoopback(caller.remoteAddress) || !isOwn(`http://${named}`) || isForeign) {
+      throw new ApiError('not_found');
+    }
+  };
+}
+
+/** Whether a web page of another site sent the request. */
+export function isForeignPage({ host = '', origin }: Caller['headers']): boolean {
+  return origin !== undefined && origin.replace(/^https?:\/\//, '') !== host;
+}
+
+function sentToken(authorization: string): string {
+  const [scheme = '', value = ''] = authorization.split(' ', 2);
+  if (scheme.toLowerCase() === 'bearer') return value;
+  if (scheme.toLowerCase() !== 'basic') return '';
+  const credentials = Buffer.from(value, 'base64').toString('utf8');
+  return credentials.slice(credentials.indexOf(':') + 1);
+}
+
+function isEqual(sent: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(sent), Buffer.from(expected)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/**
+ * Refuses requests that web pages of other sites have sent to a server on loopback, where a browser on this machine
+ * reaches it: by `Origin`, and by a `Host` that is not this server's (DNS rebinding). Pages on loopback are allowed, and
+ * pages of an app where its allowed origins take the place of a secret.
+ *
+ * @throws ApiError foreign_host.
+ */
+export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers' | 'route'>) => void {
+  const isOwn = isOwnOf(ownHostsOf(names));
+  return ({ headers: { host = '', origin, authorization }, route }) => {
+    if (!isOwn(`http://${host}`)) {
+      throw new ApiError(
+        'foreign_host',
+        `expected a host of this server, got \`${host}\`; --public-url adds one`,
+      );
+    }
+    const isJudgedByApp = route?.operation.security === 'app-or-origin' && authorization === undefined;
+    if (origin !== undefined && !isJudgedByApp && !isOwn(origin)) {
+      throw new ApiError('foreign_host', `expected an origin on this machine, got \`${origin}\``);
+    }
+  };
+}
+
+function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
+  const urls = [...publicUrls, `http://${isIP(host) === 6 ? `[${host}]` : host}`];
+  const own = urls.filter((url) => URL.canParse(url)).map((url) => new URL(url).hostname);
+  return new Set([...localHosts, ...own]);
+}
+
+/** The same few URLs are asked about with every request, and parsing one takes longer than finding its operation. */
+const MAX_OWN_URLS = 100;
+
+/** Whether the host of a URL is one of these. */
+function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
+  const known = new Set<string>();
+  return (url) => {
+    if (known.has(url)) return true;
+    const isOwn = URL.canParse(url) && ownHosts.has(new URL(url).hostname);
+    if (isOwn && known.size < MAX_OWN_URLS) known.add(url);
+    return isOwn;
+  };
+}
+
+/** Whether a server that listens on this host can be reached from this machine alone. */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
+}
+
+const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+const isLocal = isOwnOf(localHosts);
+
+/** Whether an origin is a web page that this machine serves, such as that of a development server. */
+export function isLocalOrigin(origin: string): boolean {
+  return isLocal(origin);
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+function isLoopback(address: string): boolean {
+  // A BlockList also accepts IPv4 addresses written as IPv6, `::ffff:127.0.0.1`.
+  return loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
+}

@@ -1,0 +1,357 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { printParseErrorCode, visit } from 'jsonc-parser';
+import { ApiError, shorten } from '../errors.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import type { Operation } from './route-index.ts';
+import type { Issue, RequestPart } from './validation-issues.ts';
+
+/** Where a text stops being JSON. */
+interface JsonFault {
+  /** Counted from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly expected: string;
+}
+
+class FaultFoundError extends Error {
+  readonly fault: JsonFault;
+  constructor(fault: JsonFault) {
+    super(fault.expected);
+    this.fault = fault;
+  }
+}
+
+/** Errors inside a token, whose position is the start of the token. */
+const insideTokens: Readonly<Record<string, string>> = {
+  InvalidUnicode: 'four hex digits after each `\\u` of this string',
+  InvalidEscapeCharacter: 'backslashes of this string to be escaped',
+  UnexpectedEndOfString: 'a closing double quote of this string, on the same line',
+  InvalidCharacter: 'control characters of this string to be escaped',
+  UnexpectedEndOfNumber: 'a complete number',
+};
+
+/**
+ * The first token that violates the grammar of RFC 8259, or undefined. Used only after `JSON.parse` has failed, because
+ * its messages do not always contain the position.
+ *
+ * INVARIANT: up to its first fault, the text nests no deeper than the call stack allows.
+ */
+export function findJsonFault(text: string): JsonFault | undefined {
+  const open: ('{' | '[')[] = [];
+  let expected = 'a value';
+  const afterValue = (): void => {
+    const innermost = open.at(-1);
+    if (innermost === undefined) expected = 'the end of the text';
+    else expected = innermost === '{' ? '`,` or `}`' : '`,` or `]`';
+  };
+  // Called with no length where the text ends before the bracket.
+  const onEnd = (_offset: number, length: number): void => {
+    if (length === 0) return;
+    open.pop();
+    afterValue();
+  };
+  try {
+    visit(
+      text,
+      {
+        onObjectBegin() {
+          open.push('{');
+          expected = 'a property name in double quotes or `}`';
+        },
+        onArrayBegin() {
+          open.push('[');
+          expected = 'a value or `]`';
+        },
+        onObjectProperty() {
+          expected = '`:`';
+        },
+        onSeparator(character) {
+          const isName = character === ',' && open.at(-1) === '{';
+          expected = isName ? 'a property name in double quotes' : 'a value';
+        },
+        onLiteralValue: afterValue,
+        onObjectEnd: onEnd,
+        onArrayEnd: onEnd,
+        onError(code, _offset, _length, line, column) {
+          // The parser would go on after a fault, and would descend deeper.
+          throw new FaultFoundError({
+            line: line + 1,
+            column: column + 1,
+            expected: insideTokens[printParseErrorCode(code)] ?? expected,
+          });
+        },
+      },
+      { disallowComments: true },
+    );
+    return undefined;
+  } catch (error) {
+    if (error instanceof FaultFoundError) return error.fault;
+    throw error;
+  }
+}
+
+/** Whether the body is a form. */
+function isForm(headers: IncomingHttpHeaders): boolean {
+  const [type = ''] = (headers['content-type'] ?? '').split(';');
+  return type.trim().toLowerCase() === 'application/x-www-form-urlencoded';
+}
+
+/**
+ * The fields of a form, among those that the operation knows. Source: RFC 6749 section 3.2: unknown fields and fields
+ * without a value are ignored, and no field may be repeated.
+ *
+ * @throws ApiError invalid_request
+ */
+function parseForm(raw: Buffer, known: readonly string[]): Record<string, string> {
+  if (!isUtf8(raw)) throw new ApiError('invalid_request', 'body: the text is not UTF-8');
+  const fields: Record<string, string> = {};
+  for (const [name, value] of new URLSearchParams(raw.toString('utf8'))) {
+    if (!known.includes(name) || value === '') continue;
+    // PostgreSQL rejects U+0000 in text parameters.
+    if (value.includes('\0')) throw new ApiError('invalid_request', `body: \`${name}\` contains U+0000`);
+    if (Object.hasOwn(fields, name)) throw new ApiError('invalid_request', `body: \`${name}\` is repeated`);
+    fields[name] = value;
+  }
+  return fields;
+}
+
+// CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
+const MAX_DEPTH = 128;
+// CHOICE: objects with tens of thousands of different members take long to parse and to validate, and so do hundreds of
+// thousands of small objects or values. No schema of the contract comes near.
+const MAX_MEMBERS = 5_000;
+const MAX_NODES = 50_000;
+const MAX_VALUES = 100_000;
+
+/**
+ * Parses the body. It is ignored if the operation has none.
+ *
+ * Throws `unsupported_media_type`, `invalid_data` with the position of a syntax error or the pointer of a member that is
+ * there twice (RFC 7493 section 2.3), and `invalid_request` for a form that repeats a field.
+ */
+export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
+  if (!operation.hasBody) return undefined;
+  if (raw.length === 0) {
+    if (operation.bodyRequired) throw bodyFault('the request has no body');
+    return undefined;
+  }
+  if (operation.formFields !== undefined && isForm(headers)) return parseForm(raw, operation.formFields);
+  requireJson(headers);
+  if (!isUtf8(raw)) throw bodyFault('the text is not UTF-8');
+  const members = countSmall(raw);
+  const text = raw.toString('utf8');
+  const body = parseJson(text);
+  // `JSON.parse` keeps the last member of each name.
+  if (membersOf(body) !== members) throw sentTwice(text);
+  return body;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const fault = findJsonFault(text);
+    if (fault === undefined) throw bodyFault('the text is not JSON');
+    throw bodyFault(`broken JSON at line ${fault.line}, column ${fault.column}: expected ${fault.expected}`);
+  }
+}
+
+function requireJson(headers: IncomingHttpHeaders): void {
+  const type = headers['content-type'];
+  if (type !== 'application/json' && !isJsonType(type)) throw new ApiError('unsupported_media_type');
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new ApiError(
+      'unsupported_media_type',
+      'compressed bodies are not supported: leave out `Content-Encoding`',
+    );
+  }
+}
+
+function isJsonType(header: string | undefined): boolean {
+  const [type = '', ...parameters] = (header ?? '').toLowerCase().split(';');
+  const charset = parameters.map((item) => item.trim()).find((item) => item.startsWith('charset='));
+  const isUtf8Charset = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  return type.trim() === 'application/json' && isUtf8Charset;
+}
+
+/**
+ * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object, with more than
+ * `MAX_NODES` objects and lists or with more than `MAX_VALUES` values separated by commas. Result: the members of all
+ * objects together.
+ */
+function countSmall(raw: Buffer): number {
+  let total = 0;
+  let depth = 0;
+  let nodes = 0;
+  let values = 1;
+  let inString = false;
+  // Members so far of the object at each depth.
+  const members = new Uint32Array(MAX_DEPTH + 1);
+  for (let index = 0; index < raw.length; index += 1) {
+    const byte = raw[index];
+    if (inString) {
+      if (byte === 0x5c) index += 1;
+      else if (byte === 0x22) inString = false;
+    } else if (byte === 0x22) inString = true;
+    else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      nodes += 1;
+      if (depth > MAX_DEPTH) throw bodyFault(`nested deeper than ${MAX_DEPTH} levels`);
+      if (nodes > MAX_NODES) throw bodyFault(`more than ${MAX_NODES} objects and lists`);
+      members[depth] = 0;
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1;
+    } else if (byte === 0x2c) {
+      values += 1;
+      if (values > MAX_VALUES) throw bodyFault(`more than ${MAX_VALUES} values`);
+    } else if (byte === 0x3a) {
+      total += 1;
+      members[depth] = (members[depth] ?? 0) + 1;
+      if (members[depth]! > MAX_MEMBERS) throw bodyFault(`an object with more than ${MAX_MEMBERS} members`);
+    }
+  }
+  return total;
+}
+
+/** The members of all objects in a parsed body. */
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let total = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') total += membersOf(item);
+    return total;
+  }
+  for (const name of Object.keys(value)) {
+    total += 1;
+    const member = (value as Record<string, unknown>)[name];
+    if (typeof member === 'object') total += membersOf(member);
+  }
+  return total;
+}
+
+// The closing quote is optional: a text that never ends must not be tried again from each of its quotes.
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],]/gs;
+
+interface Open {
+  /** Undefined for a list. */
+  readonly names: Set<string> | undefined;
+  /** The name or index of the value that is read. */
+  at: string | number | undefined;
+}
+
+/** The refusal of a body in which an object has a member twice. INVARIANT: `text` is JSON. */
+function sentTwice(text: string): ApiError {
+  const open: Open[] = [];
+  for (const [token] of text.matchAll(TOKEN)) {
+    const innermost = open.at(-1);
+    if (token === '{') open.push({ names: new Set(), at: undefined });
+    else if (token === '[') open.push({ names: undefined, at: 0 });
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ',' && innermost !== undefined)
+      innermost.at = typeof innermost.at === 'number' ? innermost.at + 1 : undefined;
+    else if (innermost?.names !== undefined && innermost.at === undefined) {
+      innermost.at = JSON.parse(token) as string;
+      if (innermost.names.has(innermost.at)) break;
+      innermost.names.add(innermost.at);
+    }
+  }
+  // RFC 6901 section 3
+  const pointer = open.map(({ at }) => `/${String(at).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  return bodyFault('expected the member once, got it twice', shorten(pointer));
+}
+
+function bodyFault(message: string, pointer = ''): ApiError {
+  return new ApiError('invalid_data', `${pointer || 'body'}: ${message}`, {
+    data: { issues: [{ in: 'body', pointer, message }] },
+  });
+}
+
+/**
+ * Refuses a request with more than one `authorization` or `host`. Node reads the first, a proxy or a log in front may
+ * read the last, and they would disagree about who the caller is.
+ *
+ * @throws ApiError invalid_data
+ */
+export function refuseDuplicates({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): void {
+  let isHostSeen = false;
+  let isAuthorizationSeen = false;
+  // Names and values in turn.
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const { length } = rawHeaders[index]!;
+    if (length !== 'host'.length && length !== 'authorization'.length) continue;
+    const name = rawHeaders[index]!.toLowerCase();
+    if (name === 'host') {
+      if (isHostSeen) throw sentTwiceOfRefuseDuplicates(name);
+      isHostSeen = true;
+    } else if (name === 'authorization') {
+      if (isAuthorizationSeen) throw sentTwiceOfRefuseDuplicates(name);
+      isAuthorizationSeen = true;
+    }
+  }
+}
+
+function sentTwiceOfRefuseDuplicates(name: string): ApiError {
+  const message = 'expected it once, got it more than once';
+  return new ApiError('invalid_data', `\`${name}\`: ${message}`, {
+    data: { issues: [{ in: 'header', pointer: `/${name}`, message }] },
+  });
+}
+
+const NUL = '\0';
+const MESSAGE = 'must not contain U+0000';
+
+// Texts that are signed, and neither stored in a column of their own nor looked up. Where a body is stored, it is JSON,
+// which escapes the character.
+const signedTexts: Readonly<Record<string, readonly string[]>> = {
+  walletRpc: ['/params/message', '/params/typed_data'],
+  createWalletRpcIntent: ['/params/message', '/params/typed_data'],
+  rawSignWallet: ['/params/bytes'],
+};
+
+/**
+ * Refuses the character U+0000 in every string of a request, because PostgreSQL cannot store or look it up. Throws
+ * `invalid_data` with the JSON pointers.
+ *
+ * CHOICE: except in texts that are only signed, whose signatures cover every character. Property names may contain it,
+ * too: they are stored as JSON.
+ */
+export function refuseNul(exchange: HttpExchange): void {
+  const found: Issue[] = [];
+  // Headers and JSON cannot contain the raw character, so two searches are enough for almost every request.
+  if (exchange.target.includes('%00')) {
+    findNul(exchange.route?.params, { part: 'path' }, '', found);
+    findNul(exchange.query, { part: 'query' }, '', found);
+  }
+  if (exchange.rawBody.length > 0 && exchange.rawBody.includes('\\u0000')) {
+    const signed = signedTexts[exchange.route?.operation.id ?? ''];
+    findNul(exchange.body, { part: 'body', signed }, '', found);
+  }
+  const [first] = found;
+  if (first === undefined) return;
+  const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1);
+  throw new ApiError('invalid_data', `${place}: ${MESSAGE}`, { data: { issues: found } });
+}
+
+const MAX_ISSUES = 20;
+
+interface Search {
+  readonly part: RequestPart;
+  /** Pointers of values that are not searched. */
+  readonly signed?: readonly string[] | undefined;
+}
+
+function findNul(value: unknown, search: Search, pointer: string, found: Issue[]): void {
+  if (found.length === MAX_ISSUES) return;
+  if (typeof value === 'string') {
+    if (value.includes(NUL)) found.push({ in: search.part, pointer, message: MESSAGE });
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    // RFC 6901 §3
+    const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (search.signed?.includes(at) !== true) findNul(member, search, at, found);
+  }
+}

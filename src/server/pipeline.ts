@@ -1,0 +1,369 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { ExplainRefusal, RecordRequest, Why } from '../ports/requests.ts';
+import type { Clock, Log } from '../ports/runtime.ts';
+import type { Admission } from './admission.ts';
+import type { RecordDenial } from './audit.ts';
+import type { Authenticate } from './authenticate.ts';
+import type { Brand } from './brand.ts';
+import { createContract } from './contract.ts';
+import { answerError } from './error-response.ts';
+import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
+import { sendsCredentialsInBody } from './oauth-clients.ts';
+import { answerPreflight } from './origins.ts';
+import { refuseDuplicates } from './parse-body.ts';
+import type { RateLimiter } from './rate-limit.ts';
+import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
+import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
+import { readProof } from './request-proof.ts';
+import type { Operation, RequestValidators } from './route-index.ts';
+import { createTransportGuard, type TransportRules } from './transport-guards.ts';
+import { writeTogether } from './write-together.ts';
+
+/** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
+const CLIENT_BODY_MS = 2000;
+
+/** Called for every answered request. `code`: the error code of a refusal. */
+type Observe = (operation: string, status: number, durationMs: number, code: string | undefined) => void;
+
+/** Records a request as a span of a trace. */
+interface RequestTracer {
+  request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
+  /** Called at the end of `work`. Result: the id of the trace. */
+  describe(end: {
+    readonly operation: string;
+    readonly method: string;
+    readonly status: number;
+    readonly code: string | undefined;
+  }): string | undefined;
+}
+
+export interface PipelineOptions {
+  readonly operations: readonly Operation[];
+  readonly validators: Readonly<Record<string, RequestValidators>>;
+  readonly run: RunOperation;
+  /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
+  readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
+  readonly transport: TransportRules;
+  readonly authenticate: Authenticate;
+  /** Without it, requests are not traced. */
+  readonly tracer?: RequestTracer | undefined;
+  /** Without it, every request is admitted. */
+  readonly admission?: Pick<Admission, 'enter' | 'leave'> | undefined;
+  readonly rateLimiter?: RateLimiter | undefined;
+  /** Default: a reader with its own budget. */
+  readonly readBody?: ReadBody | undefined;
+  readonly brand?: Brand | undefined;
+  readonly publicBaseUrls: () => readonly string[];
+  /** As in `ProofOptions`. */
+  readonly isHostSigned: boolean;
+  readonly clock: Clock;
+  /** The time of a request with this method, if it is not simply that of the clock. */
+  readonly timeOf?: ((method: string | undefined) => number) | undefined;
+  readonly log: Log;
+  readonly newRequestId: () => string;
+  readonly observe?: Observe | undefined;
+  /** Explains refusals for the record, and in their `data.hint` if it is sent. */
+  readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
+  /** Records denials in the audit log before they are sent. */
+  readonly recordDenial?: RecordDenial | undefined;
+  readonly record?: RecordRequest | undefined;
+  /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
+  readonly isLongPoll?: (exchange: HttpExchange) => boolean;
+  /** The share of the requests without an error that are logged, from 0 to 1. Default: all. */
+  readonly loggedShare?: number | undefined;
+}
+
+/** Answers one request; never rejects. */
+export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** The response to a request that was not admitted. */
+interface Refused extends Answer {
+  readonly isRefused: true;
+}
+
+/** The operation in logs and metrics of requests that match none. */
+const NO_OPERATION = 'none';
+
+/** CHOICE: requests that take longer are logged, whatever the share. */
+const SLOW_MS = 1_000;
+
+/** CHOICE: the largest body of an OAuth client that is read before its credentials are known. */
+const MAX_CLIENT_BODY_BYTES = 16_384;
+
+/**
+ * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
+ * -> work limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
+ *
+ * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked, and none of an
+ * operation that needs neither credentials nor a body. OAuth clients may send them in the body; such bodies are small,
+ * and counted by address before they are read.
+ *
+ * HOT: an async function that ends with the promise of another awaits it. Returning the promise itself takes two more turns
+ * of the queue of microtasks.
+ */
+export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
+  const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
+  const guard = createTransportGuard(options.transport);
+  const isSampled = shareOf(options.loggedShare ?? 1);
+  const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
+  const runProven: RunOperation = (exchange) => {
+    exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
+    return options.run(exchange);
+  };
+  const runCounted = async (exchange: HttpExchange, limiter: RateLimiter): Promise<Answer> => {
+    writeLimits(exchange, await limiter.countWork(exchange));
+    return await limiter.guessing(exchange, () => runProven(exchange));
+  };
+  const contract = await createContract({
+    operations: options.operations,
+    validators: options.validators,
+    brand,
+    checkInput: options.checkInput,
+    run: rateLimiter === undefined ? runProven : (exchange) => runCounted(exchange, rateLimiter),
+  });
+
+  const answerAdmitted = async (exchange: HttpExchange): Promise<Answer> => {
+    const { request } = exchange;
+    const authenticated = options.authenticate(exchange);
+    if (authenticated !== undefined) await authenticated;
+    if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
+    if (isOpenWithoutBody(exchange)) {
+      discardBody(request);
+      return await contract.handle(exchange);
+    }
+    const isClientBody = sendsCredentialsInBody(exchange);
+    const reading = readBody(
+      request,
+      exchange.remoteAddress,
+      isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
+    );
+    const body = 'bytes' in reading ? reading : await (isClientBody ? inTime(request, reading) : reading);
+    if (body.bytes.length > 0) exchange.response.on('close', body.release);
+    exchange.rawBody = body.bytes;
+    exchange.isBodyRead = true;
+    if (isClientBody) await options.authenticate(exchange);
+    return await contract.handle(exchange);
+  };
+
+  const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
+    guard.scheme(exchange.request);
+    refuseDuplicates(exchange.request);
+    exchange.route = contract.match(exchange);
+    const preflight = answerPreflight(exchange, contract.match);
+    if (preflight !== undefined) return preflight;
+    const refusal = admission?.enter(exchange.route?.operation);
+    if (refusal !== undefined) return { ...refusal, isRefused: true };
+    try {
+      return await answerAdmitted(exchange);
+    } finally {
+      admission?.leave();
+    }
+  };
+
+  const serve: Pipeline = async (request, response) => {
+    const startedMs = performance.now();
+    const exchange = beginExchange(request, response, {
+      id: options.newRequestId(),
+      nowMs: options.timeOf?.(request.method) ?? clock.now(),
+      headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
+      remoteAddress: guard.clientAddress(request),
+    });
+    let sent: Answer | Refused;
+    let refusal: unknown;
+    try {
+      sent = await answer(exchange);
+      if ('isRefused' in sent) discardBody(request);
+    } catch (error) {
+      if (error instanceof RequestAbortedError) {
+        log.info({ request_id: exchange.id }, error.message);
+        return;
+      }
+      discardBody(request);
+      refusal = await recorded(exchange, error, options.recordDenial);
+      sent = answerError(refusal, exchange, log);
+    }
+    const { status } = sent;
+    // The explanation and the record only observe: the client gets its response without them.
+    const explain = (): Why | undefined =>
+      attempt(log, () => options.refusals?.explain(refusedOf(exchange, sent, refusal)));
+    const why = whyOf(exchange.injected, status, explain);
+    const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
+    const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, {
+      brand,
+      // RFC 6797 section 7.2: not in a response over plain HTTP.
+      isStrict: options.transport.strictTransport === true && codeOf(sent, refusal) !== 'https_required',
+    });
+    const durationMs = performance.now() - startedMs;
+    const { record } = options;
+    if (record !== undefined) {
+      const ending = { ...written, sent, refusal, why, startedMs, durationMs, brand };
+      attempt(log, () => record(answeredOf(exchange, ending)));
+    }
+    const operation = exchange.route?.operation.id ?? NO_OPERATION;
+    const code = status < 400 ? undefined : codeOf(sent, refusal);
+    options.observe?.(operation, status, durationMs, code);
+    const traceId = options.tracer?.describe({ operation, method: exchange.method, status, code });
+    // The admission control logs its refusals itself.
+    if ('isRefused' in sent) return;
+    if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
+    const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
+    log[level](
+      {
+        request_id: exchange.id,
+        trace_id: traceId,
+        operation,
+        app: exchange.app?.id,
+        status,
+        code,
+        duration_ms: Math.round(durationMs * 1000) / 1000,
+      },
+      'request',
+    );
+  };
+  const { tracer } = options;
+  if (tracer === undefined) return serve;
+  return (request, response) => tracer.request(request.headers, () => serve(request, response));
+}
+
+/** Does what a request does not depend on. */
+function attempt<T>(log: Log, work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (err) {
+    log.error({ err }, 'a request could not be explained or recorded');
+    return undefined;
+  }
+}
+
+/** True for this share of the calls, evenly distributed. */
+function shareOf(share: number): () => boolean {
+  let due = 0;
+  return () => {
+    due += share;
+    if (due < 1) return false;
+    due -= 1;
+    return true;
+  };
+}
+
+/** The error to answer: that of the record, if the denial cannot be recorded. */
+async function recorded(
+  exchange: HttpExchange,
+  error: unknown,
+  recordDenial: RecordDenial | undefined,
+): Promise<unknown> {
+  try {
+    await recordDenial?.(exchange, error);
+    return error;
+  } catch (failure) {
+    return failure;
+  }
+}
+
+interface Beginning {
+  readonly id: string;
+  readonly nowMs: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly remoteAddress: string;
+}
+
+// Every property is set from the start, so that all exchanges share one hidden class in V8.
+function beginExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  beginning: Beginning,
+): HttpExchange {
+  const target = request.url ?? '/';
+  const mark = target.indexOf('?');
+  return {
+    request,
+    response,
+    id: beginning.id,
+    method: request.method ?? 'GET',
+    target,
+    path: mark === -1 ? target : target.slice(0, mark),
+    headers: beginning.headers,
+    nowMs: beginning.nowMs,
+    remoteAddress: beginning.remoteAddress,
+    rawBody: nothing,
+    isBodyRead: false,
+    route: undefined,
+    app: undefined,
+    hasAppSecret: false,
+    userId: undefined,
+    sessionId: undefined,
+    publicClientNetwork: undefined,
+    query: {},
+    body: undefined,
+    proof: undefined,
+    signers: undefined,
+    effects: nothingStored,
+    injected: undefined,
+  };
+}
+
+function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string, string>> | undefined): void {
+  if (limits === undefined) return;
+  for (const [name, value] of Object.entries(limits)) response.setHeader(name, value);
+}
+
+const nothing = Buffer.alloc(0);
+const nothingStored: HttpExchange['effects'] = [];
+
+interface Sending {
+  readonly brand: Brand | undefined;
+  readonly isStrict: boolean;
+}
+
+/** CHOICE: a year, for this host only. Whether subdomains have HTTPS is not known here. */
+const STRICT_TRANSPORT = 'max-age=31536000';
+
+/** Sends the response. */
+function send(exchange: HttpExchange, answer: Answer, { brand, isStrict }: Sending): Written {
+  const { response } = exchange;
+  const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
+  const headers: Record<string, string | number> = {
+    'x-request-id': exchange.id,
+    'x-content-type-options': 'nosniff',
+  };
+  if (isStrict) headers['strict-transport-security'] = STRICT_TRANSPORT;
+  if (exchange.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
+  if (text !== undefined) {
+    headers['content-type'] = `${answer.fileType ?? 'application/json'}; charset=utf-8`;
+    headers['content-length'] = Buffer.byteLength(text);
+  }
+  if (answer.headers !== undefined) Object.assign(headers, answer.headers);
+  const content = exchange.method === 'HEAD' ? undefined : text;
+  const write = exchange.injected?.write ?? writeTogether;
+  write(response, { status: answer.status, headers }, content);
+  return { headers, text };
+}
+
+function textOf({ text, body }: Answer): string | undefined {
+  return text ?? (body === undefined ? undefined : JSON.stringify(body));
+}
+
+function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
+  // Files contain no names of the contract.
+  if (answer.fileType !== undefined) return answer.text;
+  const body = answer.text === undefined ? answer.body : JSON.parse(answer.text);
+  if (body === undefined) return undefined;
+  const written = brand.writeBody(body);
+  return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
+}
+
+/** Whether anybody may send the request, and a body of it would mean nothing (RFC 9110 section 9.3.1). */
+function isOpenWithoutBody({ route }: HttpExchange): boolean {
+  return route?.operation.security === 'none' && !route.operation.hasBody;
+}
+
+/** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */
+async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
+  // The socket, not the request: only then does the request emit the error that ends the reading.
+  const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
+  try {
+    return await reading;
+  } finally {
+    clearTimeout(timer);
+  }
+}

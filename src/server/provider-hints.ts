@@ -1,0 +1,106 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiError } from '../errors.ts';
+import type { FiatEnvironment, FiatHint, FiatProvider, FiatProviders } from '../ports/fiat.ts';
+import type { Clock, Log } from '../ports/runtime.ts';
+import type { Mount } from './app.ts';
+import { answerError } from './error-response.ts';
+import { createBodyReader, discardBody, RequestAbortedError } from './read-body.ts';
+import { createTransportGuard, type TransportRules } from './transport-guards.ts';
+
+/** Where notifications come from. */
+interface HintSource {
+  readonly provider: string;
+  readonly environment: FiatEnvironment;
+}
+
+interface ProviderHintsOptions {
+  readonly fiatProviders: FiatProviders;
+  /** The real time: notifications are dated. */
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly newRequestId: () => string;
+  readonly transport: TransportRules;
+  /** Has what the hints refer to asked about sooner. */
+  take(source: HintSource, hints: readonly FiatHint[]): Promise<void>;
+}
+
+const PREFIX = '/provider_hints/';
+/** CHOICE: notifications contain one object. */
+const MAX_BYTES = 65_536;
+const PATH = /^\/provider_hints\/([a-z0-9_]{1,32})\/([a-z]{1,16})$/;
+
+/**
+ * `POST /provider_hints/{provider}/{environment}`: notifications of fiat providers. A signed one only has the provider
+ * asked sooner about what it names: nothing that it says is stored. Not part of the contract; there are no credentials
+ * but the signature.
+ */
+export function providerHints(options: ProviderHintsOptions): Mount {
+  const guard = createTransportGuard(options.transport);
+  const readBody = createBodyReader({ totalBytes: 64 * MAX_BYTES, bytesPerAddress: 32 * MAX_BYTES });
+
+  const handle = async (request: IncomingMessage): Promise<void> => {
+    guard.scheme(request);
+    const { source, provider } = findSource(request, options.fiatProviders);
+    const body = await readBody(request, guard.clientAddress(request), MAX_BYTES);
+    try {
+      const headers = headersOf(request);
+      const hints = provider.readHint({ headers, body: body.bytes, nowMs: options.clock.now() });
+      if (hints === undefined) {
+        throw new ApiError('invalid_request', 'expected a notification that the provider signed recently');
+      }
+      await options.take(source, hints);
+    } finally {
+      body.release();
+    }
+  };
+
+  return {
+    prefix: PREFIX,
+    async handle(request, response) {
+      const id = options.newRequestId();
+      try {
+        await handle(request);
+        send(response, { status: 200, body: {} }, id);
+      } catch (error) {
+        discardBody(request);
+        if (error instanceof RequestAbortedError) return;
+        send(response, answerError(error, { id }, options.log), id);
+      }
+    },
+  };
+}
+
+function findSource(
+  { method, url = '' }: IncomingMessage,
+  fiatProviders: FiatProviders,
+): { readonly source: HintSource; readonly provider: FiatProvider } {
+  const [, name, environment] = PATH.exec(url) ?? [];
+  if (name === undefined) throw new ApiError('not_found');
+  const source = { provider: name, environment: environment as FiatEnvironment };
+  const provider = fiatProviders.find(source.provider, source.environment);
+  if (provider === undefined) throw new ApiError('not_found');
+  if (method !== 'POST') throw new ApiError('method_not_allowed', undefined, { headers: { allow: 'POST' } });
+  return { source, provider };
+}
+
+function headersOf({ headers }: IncomingMessage): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
+  );
+}
+
+function send(
+  response: ServerResponse,
+  { status, body, headers }: { status: number; body?: unknown; headers?: Readonly<Record<string, string>> },
+  id: string,
+): void {
+  const text = JSON.stringify(body ?? {});
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    'x-request-id': id,
+    ...headers,
+  });
+  response.end(text);
+}

@@ -1,0 +1,319 @@
+import { hash } from 'node:crypto';
+import { ApiError } from '../errors.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import { type Allowance, createRateLevels, type RateLevels, type SharedLevels } from './rate-levels.ts';
+
+/** How many points an app may use. */
+interface RateLimit {
+  /** Per `durationSeconds`. */
+  readonly points: number;
+  readonly durationSeconds: number;
+  /** The most that can be used at once after a quiet period. Default: `points`. */
+  readonly burst?: number;
+}
+
+/** A limit of one operation, in addition to the app's limit. */
+interface OperationLimit extends RateLimit {
+  /** The operation whose allowance this one shares. Default: its own. */
+  readonly sharedWith?: string;
+  /** The points that a request with this body uses. Default: 1. */
+  readonly costOf?: (body: unknown) => number;
+}
+
+/** Limits per app. Operations in `operations` have an additional limit. */
+export interface RateLimitOptions extends RateLimit {
+  readonly operations?: Readonly<Record<string, OperationLimit>>;
+  /** Counts together with the other processes on a PostgreSQL. Default: this process counts on its own. */
+  readonly postgres?: SharedLevels;
+  /** Called with the name of the limit that refuses a request. */
+  readonly onRefused?: ((limit: string) => void) | undefined;
+  /** A monotonic clock, ms. Default: that of the process. */
+  readonly now?: () => number;
+}
+
+/**
+ * Limits of an app: requests per second with a burst, and created users per minute, one by one or in batches. A user
+ * limit of 0 means that only the general limit applies to creating users.
+ */
+export function rateLimitOfApp(
+  { perSecond, burst }: { perSecond: number; burst: number },
+  usersPerMinute: number,
+): RateLimitOptions {
+  const users = { points: usersPerMinute, durationSeconds: 60 };
+  return {
+    points: perSecond,
+    durationSeconds: 1,
+    burst,
+    operations:
+      usersPerMinute === 0
+        ? {}
+        : {
+            createUser: users,
+            batchCreateUsers: { ...users, sharedWith: 'createUser', costOf: usersInBatch },
+          },
+  };
+}
+
+function usersInBatch(body: unknown): number {
+  return (body as { users: unknown[] }).users.length;
+}
+
+type LimitHeaders = Readonly<Record<string, string>>;
+
+/** Counts requests. The methods throw `too_many_requests`; the first two return the headers with what is left. */
+export interface RateLimiter {
+  /** Counts one request, before its body is read. */
+  countRequest(exchange: HttpExchange): Promise<LimitHeaders>;
+  /** Counts the additional points of a validated request; undefined if there are no limits to report. */
+  countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
+  /** Counts a static page against the address that gets it. */
+  countPage(address: string, bytes: number): void;
+  /** Runs a request. If it presents a one-time code that is wrong, the next guesses are limited. */
+  guessing<T>(exchange: HttpExchange, run: () => Promise<T>): Promise<T>;
+}
+
+interface Limiter {
+  readonly limit: RateLimit;
+  readonly allowance: Allowance;
+}
+
+// CHOICE: each user has a fifth of the app's allowance, and all users together have as much as the app.
+const USER_SHARE = 5;
+
+/**
+ * CHOICE: wrong one-time codes. Of one address for all accounts of an app: ten, then one a minute. For one account,
+ * whatever the address: twenty, then one every three minutes, so trying all codes of six digits takes years. Callers with
+ * the app secret and callers without have separate counts: callers without the secret cannot use up the guesses of a backend.
+ */
+const guessesOfAddress: RateLimit = { points: 10, durationSeconds: 600 };
+const guessesOfAccount: RateLimit = { points: 20, durationSeconds: 3_600 };
+
+/**
+ * Creates the rate limiter. A request is charged to the party that has proved who it is: to the app if its secret was
+ * verified; with a user's token, to the user and to all users of the app. All other requests are charged to the client's
+ * address. So no caller can use up the allowance of another.
+ */
+export function createRateLimiter(options: RateLimitOptions): RateLimiter {
+  const { postgres: shared, now, onRefused } = options;
+  const levels = createRateLevels({ shared, ...(now !== undefined && { now }) });
+  const ofApp = makeLimiter('app', options);
+  const ofAddress = makeLimiter('address', options);
+  const ofUser = makeLimiter('user', shareOf(options, USER_SHARE));
+  const ofUsers = makeLimiter('users', options);
+  const operations = options.operations ?? {};
+  const ofOperation = new Map(
+    Object.entries(operations)
+      .filter(([, { sharedWith }]) => sharedWith === undefined)
+      .map(([id, limit]) => [id, makeLimiter(id, limit)]),
+  );
+  const guesses = createGuessLimit(levels, onRefused);
+
+  const consume = (limiter: Limiter, key: string, points: number): LimitHeaders => {
+    const { isGranted, level } = levels.take(limiter.allowance, key, points);
+    const headers = headersOf(limiter, level);
+    if (isGranted) return headers;
+    onRefused?.(limiter.allowance.name);
+    throw tooMany(limiter.allowance, level + points, headers);
+  };
+  const count = (exchange: HttpExchange, points: number): LimitHeaders => {
+    const { app, userId, hasAppSecret, remoteAddress } = exchange;
+    if (app !== undefined && userId !== undefined) {
+      const headers = consume(ofUser, `${app.id}:${userId}`, points);
+      consume(ofUsers, app.id, points);
+      return headers;
+    }
+    if (app !== undefined && hasAppSecret) return consume(ofApp, app.id, points);
+    return consume(ofAddress, networkOf(remoteAddress), points);
+  };
+
+  return {
+    countRequest: async (exchange) => count(exchange, 1),
+    async countWork(exchange) {
+      const id = exchange.route?.operation.id ?? '';
+      const extra = pointsOf(exchange) - 1;
+      const headers = extra > 0 ? count(exchange, Math.min(extra, options.points)) : undefined;
+      const { sharedWith = id, costOf } = operations[id] ?? {};
+      const limiter = ofOperation.get(sharedWith);
+      if (limiter === undefined) return headers;
+      const { app, hasAppSecret, remoteAddress } = exchange;
+      const key = app !== undefined && hasAppSecret ? app.id : `address:${networkOf(remoteAddress)}`;
+      return consume(limiter, key, costOf?.(exchange.body) ?? 1);
+    },
+    countPage(address, bytes) {
+      const points = 1 + Math.floor(bytes / BYTES_A_POINT);
+      consume(ofAddress, networkOf(address), Math.min(points, options.points));
+    },
+    guessing: guesses,
+  };
+}
+
+function makeLimiter(name: string, limit: RateLimit): Limiter {
+  const { points, durationSeconds, burst = points } = limit;
+  return {
+    limit,
+    allowance: { name, capacity: Math.max(points, burst), perSecond: points / durationSeconds },
+  };
+}
+
+function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: number): RateLimit {
+  const share = (whole: number) => Math.max(1, Math.ceil(whole / parts));
+  return { points: share(points), durationSeconds, burst: share(burst) };
+}
+
+/** The name of the limit of wrong one-time codes in metrics. */
+const GUESSES = 'one_time_codes';
+
+function createGuessLimit(
+  levels: RateLevels,
+  onRefused: RateLimitOptions['onRefused'],
+): RateLimiter['guessing'] {
+  const ofAddress = makeLimiter('codes-of-address', guessesOfAddress).allowance;
+  const ofAccount = makeLimiter('codes-of-account', guessesOfAccount).allowance;
+  return async (exchange, run) => {
+    const { app, hasAppSecret, route, remoteAddress } = exchange;
+    if (route?.operation.id !== 'authenticatePasswordless' || app === undefined) return run();
+    const accounts = accountsOf(exchange).map((account) => {
+      const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
+      return [ofAccount, key] as const;
+    });
+    // A backend has one address for all its users.
+    const address = hasAppSecret ? [] : [[ofAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
+    // Charged before the code is compared: requests that arrive at once must not all count as the first guess.
+    const charged: (readonly [Allowance, string])[] = [];
+    const giveBack = (): void => {
+      for (const [allowance, key] of charged) levels.giveBack(allowance, key, 1);
+    };
+    for (const [allowance, key] of [...address, ...accounts]) {
+      const { isGranted, level } = levels.take(allowance, key, 1);
+      if (!isGranted) {
+        giveBack();
+        onRefused?.(GUESSES);
+        throw tooMany(allowance, level + 1);
+      }
+      charged.push([allowance, key]);
+    }
+    let isWrong = false;
+    try {
+      return await run();
+    } catch (error) {
+      isWrong = error instanceof ApiError && error.code === 'invalid_credentials';
+      throw error;
+    } finally {
+      if (!isWrong) giveBack();
+    }
+  };
+}
+
+/** What a login names: spellings of one account have one key. */
+function accountsOf({ body }: HttpExchange): string[] {
+  const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
+  const accounts: string[] = [];
+  if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
+  // The last digits, because the country code may be left out.
+  if (typeof number === 'string') accounts.push(`phone:${digitsOf(number).slice(-8)}`);
+  return accounts;
+}
+
+function digitsOf(number: string): string {
+  return number.normalize('NFKC').replaceAll(/[^0-9]/g, '');
+}
+
+/** @param level what the level would be with the refused points. */
+function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: LimitHeaders): ApiError {
+  const seconds = Math.max(1, Math.ceil((level - capacity) / perSecond));
+  return new ApiError('too_many_requests', undefined, {
+    headers: { ...headers, 'retry-after': String(seconds) },
+  });
+}
+
+const FREE_SIGNATURES = 2;
+const SIGNATURES_A_POINT = 2;
+const BYTES_A_POINT = 64 * 1024;
+
+/**
+ * The points of a request: one, plus one for each wallet and user that it creates, plus one for every two authorization
+ * signatures beyond the first two and for every 64 KiB of the body. Checking an invalid signature takes about as much
+ * CPU time as a small request.
+ */
+function pointsOf({ body, rawBody, headers }: HttpExchange): number {
+  const signatures = headers['service-authorization-signature'];
+  const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
+  const beyond = Math.max(0, signed - FREE_SIGNATURES);
+  const size = Math.floor(rawBody.length / BYTES_A_POINT);
+  return 1 + makingsOf(body) + Math.ceil(beyond / SIGNATURES_A_POINT) + size;
+}
+
+const makings = ['wallets', 'users', 'wallets_configuration'];
+
+function makingsOf(body: unknown): number {
+  if (typeof body !== 'object' || body === null) return 0;
+  let count = 0;
+  for (const name of makings) {
+    const items: unknown = (body as Record<string, unknown>)[name];
+    if (!Array.isArray(items)) continue;
+    count += items.length;
+    if (name === 'users') for (const user of items) count += makingsOf(user);
+  }
+  return count;
+}
+
+/** The IPv4 address, or the /64 of an IPv6 address, which usually belongs to a single client. */
+export function networkOf(address: string): string {
+  const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+  if (!plain.includes(':')) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length;
+  return [...groups, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':');
+}
+
+/** The two common forms: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
+function headersOf({ limit, allowance }: Limiter, level: number): Record<string, string> {
+  const { name, capacity, perSecond } = allowance;
+  const left = Math.max(0, Math.floor(capacity - level));
+  const remaining = Math.min(limit.points, left);
+  // Until everything is there again.
+  const seconds = Math.ceil(Math.min(level, capacity) / perSecond);
+  return {
+    'x-ratelimit-limit': String(limit.points),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(seconds),
+    ratelimit: `"${name}";r=${remaining};t=${seconds}`,
+    'ratelimit-policy': `"${name}";q=${limit.points};w=${limit.durationSeconds}`,
+  };
+}
+
+/** Counts rejected credentials by client address. */
+export interface FailureLimit {
+  /** @throws ApiError too_many_requests for an address that has used up its failures. */
+  requireAttemptsLeft(address: string): Promise<void>;
+  count(address: string): Promise<void>;
+}
+
+/**
+ * A limit of failures in the memory of this process.
+ *
+ * CHOICE: each process counts on its own, because counting in the database would cost as much as the look-up that
+ * this limit avoids.
+ */
+export function createFailureLimit({
+  points,
+  durationSeconds,
+  onRefused,
+  now,
+}: Pick<RateLimitOptions, 'points' | 'durationSeconds' | 'onRefused' | 'now'>): FailureLimit {
+  const { allowance } = makeLimiter('rejected_credentials', { points, durationSeconds });
+  const levels = createRateLevels({ ...(now !== undefined && { now }) });
+  return {
+    async requireAttemptsLeft(address) {
+      const level = levels.levelOf(allowance, networkOf(address)) + 1;
+      if (level <= points) return;
+      onRefused?.(allowance.name);
+      throw tooMany(allowance, level);
+    },
+    async count(address) {
+      levels.take(allowance, networkOf(address), 1);
+    },
+  };
+}

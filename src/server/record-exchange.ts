@@ -1,0 +1,127 @@
+import { ApiError, type ErrorCode } from '../errors.ts';
+import type { AnsweredRequest, RefusedRequest, Why } from '../ports/requests.ts';
+import type { Brand } from './brand.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
+
+/** A response as it was written. */
+export interface Written {
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly text: string | undefined;
+}
+
+/** The body of an error response. */
+interface RefusalBody {
+  readonly error?: string;
+  readonly code?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** What is known of a refusal. `error`: undefined for a stored refusal that is repeated, and when overloaded. */
+export function refusedOf(exchange: HttpExchange, answer: Answer, error: unknown): RefusedRequest {
+  const { error: message = '', data = {} } = bodyOf(answer);
+  return {
+    method: exchange.method,
+    path: exchange.path,
+    headers: exchange.request.headers,
+    operation: exchange.route?.operation.id,
+    status: answer.status,
+    code: codeOf(answer, error),
+    message,
+    data,
+    body: exchange.body,
+    responseHeaders: answer.headers ?? {},
+    nowMs: exchange.nowMs,
+  };
+}
+
+/** The same refusal with `data.hint`. Every schema of errors has `data`. */
+export function withHint(answer: Answer, hint: string): Answer {
+  const body = bodyOf(answer);
+  return {
+    status: answer.status,
+    headers: answer.headers ?? {},
+    body: { ...body, data: { ...body.data, hint } },
+  };
+}
+
+/** Why a request did not end as its client may expect. An injected fault explains what no refusal does. */
+export function whyOf(
+  injected: HttpExchange['injected'],
+  status: number,
+  explain: () => Why | undefined,
+): Why | undefined {
+  if (status < 400 || injected?.isOutcome === true) return injected?.why;
+  return explain();
+}
+
+/** What the pipeline knows at the end of a request. */
+interface Ending extends Written {
+  readonly sent: Answer;
+  readonly refusal: unknown;
+  readonly why: Why | undefined;
+  readonly startedMs: number;
+  readonly durationMs: number;
+  readonly brand: Brand | undefined;
+}
+
+/** It is a constant, but its getter asks the operating system. */
+const { timeOrigin } = performance;
+
+/** The status of requests that get no response, as in HTTP Archives of browsers. */
+const NO_RESPONSE = 0;
+
+/**
+ * HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
+ *
+ * INVARIANT: it does not refer to the request, the response or the socket, which would keep them in memory.
+ */
+export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequest {
+  const { request, response, route } = exchange;
+  const { sent, refusal, why, brand } = ending;
+  const isCut = exchange.injected?.isCut === true;
+  const code = sent.status < 400 || isCut ? undefined : codeOf(sent, refusal);
+  return {
+    id: exchange.id,
+    method: exchange.method,
+    target: exchange.target,
+    httpVersion: request.httpVersion,
+    rawHeaders: request.rawHeaders,
+    rawBody: exchange.rawBody,
+    receivedAtMs: exchange.nowMs,
+    machineMs: timeOrigin + ending.startedMs,
+    durationMs: ending.durationMs,
+    operation: route?.operation.id,
+    pathParameters: route?.params,
+    appId: exchange.app?.id,
+    userId: exchange.userId,
+    signatures: exchange.proof?.signatures.length ?? 0,
+    signers: exchange.signers,
+    effects: exchange.effects,
+    status: isCut ? NO_RESPONSE : sent.status,
+    code: code === undefined || brand === undefined ? code : brand.writeText(code),
+    responseHeaders: isCut ? [] : headersOf(response, ending),
+    responseText: isCut ? undefined : ending.text,
+    why: why === undefined || brand === undefined ? why : JSON.parse(brand.writeText(JSON.stringify(why))),
+  };
+}
+
+/** Most responses have only the headers that are written with their status; a copy of none takes longer than a look. */
+function headersOf(
+  response: HttpExchange['response'],
+  { headers }: Ending,
+): AnsweredRequest['responseHeaders'] {
+  return response.getHeaderNames().length === 0 ? [headers] : [response.getHeaders(), headers];
+}
+
+function bodyOf({ body, text }: Answer): RefusalBody {
+  return (body ?? (text === undefined ? {} : JSON.parse(text))) as RefusalBody;
+}
+
+/** The error code of a refusal, also where it is not sent. */
+export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
+  if (error instanceof ApiError) return error.code;
+  const { code } = bodyOf(answer);
+  if (code !== undefined) return code as ErrorCode;
+  if (answer.status === 404) return 'not_found';
+  return answer.status === 503 ? 'unavailable' : error === undefined ? undefined : 'internal_error';
+}

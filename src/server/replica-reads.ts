@@ -1,0 +1,61 @@
+import { isUnavailable } from '../errors.ts';
+import { type Answer, type HttpExchange, operationOf } from './http-exchange.ts';
+import { isCollision, type OpenUnit } from './unit-of-work.ts';
+
+/** How old what a list shows may be. */
+const MAX_STALE_MS = 1000;
+
+/** Apps whose last change is remembered at most. */
+const MAX_APPS = 10_000;
+
+/** Which requests read from a replica of the database. */
+export interface ReplicaReads {
+  /** The response to a request that reads from the replica; undefined for others, and if the replica fails. */
+  answer(exchange: HttpExchange, run: (units: OpenUnit) => Promise<Answer>): Promise<Answer | undefined>;
+  /** Notes that an app has changed something. */
+  noteChange(exchange: HttpExchange): void;
+}
+
+interface ReplicaOptions {
+  readonly primary: OpenUnit;
+  readonly replica: OpenUnit;
+  /** How old what the replica shows can be, ms. */
+  readonly lagMs: () => number;
+  /** Monotonic, ms. */
+  readonly now: () => number;
+}
+
+/**
+ * CHOICE: lists (`list…` operations) read from the replica while it is at most a second behind. The lists of an app
+ * that has changed something through this process within two seconds, and all other reads, go to the primary: an app
+ * sees its own changes, and what it just created can be read at once. Behind several processes, a list can be up to a
+ * second older than a change that another process has acknowledged.
+ */
+export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOptions): ReplicaReads {
+  /** By app, in the order of their last change. */
+  const changedAtMs = new Map<string, number>();
+  const hasChanged = (appId: string): boolean =>
+    now() - (changedAtMs.get(appId) ?? -Infinity) < 2 * MAX_STALE_MS;
+  // What a list changes on the way, if anything, is changed on the primary.
+  const units: OpenUnit = (write) => (write ? primary(write) : replica(write));
+  return {
+    async answer(exchange, run) {
+      const { method, id } = operationOf(exchange);
+      if (method !== 'GET' || !id.startsWith('list') || exchange.app === undefined) return undefined;
+      if (hasChanged(exchange.app.id) || lagMs() > MAX_STALE_MS) return undefined;
+      try {
+        return await run(units);
+      } catch (error) {
+        // Also a query that a replica ends because it holds up the replay.
+        if (isUnavailable(error) || isCollision(error)) return undefined;
+        throw error;
+      }
+    },
+    noteChange({ app, route }) {
+      if (app === undefined || route?.operation.method === 'GET') return;
+      changedAtMs.delete(app.id);
+      changedAtMs.set(app.id, now());
+      if (changedAtMs.size > MAX_APPS) changedAtMs.delete(changedAtMs.keys().next().value!);
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { candidateUrls, canonicalPayloads } from '../engine/authorization/canonical-payload.ts';
+import { parseSignatureHeader, TooManySignaturesError } from '../engine/authorization/request-signatures.ts';
+import { NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
+import { ApiError } from '../errors.ts';
+import type { ChangeHold } from '../ports/audit.ts';
+import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';
+import type { Brand } from './brand.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+
+// Only digits, and few enough to be exact as a number.
+const UNIX_MS = /^(?:0|[1-9][0-9]{0,15})$/;
+
+/**
+ * Reads `service-request-expiry` and refuses a request that arrives later. Checked before any signature, even if none
+ * is required.
+ *
+ * Units: Unix ms; a request at exactly the expiry passes. Result: the expiry, or undefined without the header. Throws
+ * `request_expired`, for a malformed value too.
+ */
+export function readRequestExpiry(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined;
+  const expiryMs = UNIX_MS.test(header) ? Number(header) : Number.NaN;
+  if (!Number.isSafeInteger(expiryMs)) {
+    throw new ApiError(
+      'request_expired',
+      'the request expiry must be a Unix timestamp in milliseconds, in decimal digits',
+    );
+  }
+  if (expiryMs < nowMs) {
+    throw new ApiError(
+      'request_expired',
+      `the request has expired: its expiry was ${expiryMs}, the server's time is ${nowMs}`,
+    );
+  }
+  return expiryMs;
+}
+
+/** The service headers that are part of the signed payload if sent. */
+const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
+
+interface ProofOptions {
+  /** The URLs at which clients reach this server. A function, because a free port is known only after the start. */
+  readonly publicBaseUrls: () => readonly string[];
+  /**
+   * Whether a client may also have signed the URL with the request's own `Host`. The sender chooses that header, so where
+   * it counts, a signature for another server is valid here too.
+   */
+  readonly isHostSigned: boolean;
+  readonly brand: Brand | undefined;
+}
+
+/**
+ * Reads the expiry and the signatures of a request. Only the expiry is checked here; domain verbs check the
+ * signatures. Throws `request_expired`, and `invalid_data` for a header with too many signatures.
+ */
+export function readProof(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+): RequestProof {
+  const expiryMs = readRequestExpiry(headerText(exchange, 'service-request-expiry'), exchange.nowMs);
+  let payloads: readonly Uint8Array[] | undefined;
+  return {
+    signatures: readSignatures(exchange),
+    expiryMs,
+    userId: exchange.userId,
+    sessionId: exchange.sessionId,
+    publicClientNetwork: exchange.publicClientNetwork,
+    canonicalPayloads: () => {
+      payloads ??= payloadsOf(exchange, scheme, options);
+      return payloads;
+    },
+    sentBody: () => exchange.rawBody.toString('utf8'),
+    urlOf: (path) => ownUrl(exchange, scheme, options, path),
+    payloadsOf: (proposed) => proposedPayloads(exchange, scheme, options, proposed),
+  };
+}
+
+/**
+ * CHOICE: the host that the request was sent to, if it is one of the public hosts; otherwise the first public one. So
+ * clients may use any of the server's names.
+ */
+function ownUrl(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+  path: string,
+): string {
+  const publicBaseUrls = options.publicBaseUrls();
+  const [ofRequest, ...others] = urlsOf(exchange, scheme, options, path);
+  const known = candidateUrls({ publicBaseUrls, origin: undefined, target: path });
+  return ofRequest === undefined || known.includes(ofRequest)
+    ? (ofRequest ?? path)
+    : (others[0] ?? ofRequest);
+}
+
+/** The payloads of the direct request, for every URL of this server, with the expiry of the intent if it has one. */
+function proposedPayloads(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+  { method, path, url, body, expiryMs }: ProposedRequest,
+): Uint8Array[] {
+  const { brand } = options;
+  const nameOf = (name: string) => brand?.headerName(name) ?? name;
+  const urls = [...new Set([url, ...urlsOf(exchange, scheme, options, path)])];
+  const appId = { [nameOf('service-app-id')]: exchange.app!.id };
+  // INVARIANT: a signature without the expiry does not count for an intent with one: it would outlive the intent.
+  const expiry = expiryMs === undefined ? {} : { [nameOf('service-request-expiry')]: String(expiryMs) };
+  const written = brand === undefined ? body : brand.writeBody(body);
+  return signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...expiry } }));
+}
+
+function payloadsOf(exchange: HttpExchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
+  return signable(() =>
+    canonicalPayloads({
+      method: exchange.method,
+      urls: urlsOf(exchange, scheme, options, exchange.target),
+      body: bodyAsSent(exchange.rawBody),
+      headers: headersAsSent(exchange, options.brand),
+    }),
+  );
+}
+
+function signable<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (error) {
+    if (!(error instanceof NotCanonicalizableError)) throw error;
+    throw new ApiError('invalid_data', `body: cannot be signed, ${error.message}`, { cause: error });
+  }
+}
+
+function readSignatures(exchange: HttpExchange): readonly string[] {
+  try {
+    return parseSignatureHeader(headerText(exchange, 'service-authorization-signature'));
+  } catch (error) {
+    if (!(error instanceof TooManySignaturesError)) throw error;
+    throw new ApiError('invalid_data', `service-authorization-signature: ${error.message}`);
+  }
+}
+
+function urlsOf(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  { publicBaseUrls: read, isHostSigned }: ProofOptions,
+  target: string,
+): string[] {
+  const publicBaseUrls = read();
+  const host = exchange.request.headers.host;
+  const origin = host === undefined ? undefined : `${scheme}://${host}`;
+  const isAccepted = isHostSigned || (origin !== undefined && publicBaseUrls.includes(origin));
+  return candidateUrls({ publicBaseUrls, origin: isAccepted ? origin : undefined, target });
+}
+
+// Parsed again, because the client signed its own text, before branding and parsing changed it.
+function bodyAsSent(raw: Buffer): unknown {
+  if (raw.length === 0) return undefined;
+  try {
+    return JSON.parse(raw.toString('utf8'));
+  } catch {
+    // Operations without a body accept any bytes; the signed payload then contains no body.
+    return undefined;
+  }
+}
+
+function headersAsSent(exchange: HttpExchange, brand: Brand | undefined): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of signedHeaders) {
+    const value = headerText(exchange, name);
+    if (value !== undefined) headers[brand?.headerName(name) ?? name] = value;
+  }
+  return headers;
+}
+
+function headerText(exchange: HttpExchange, name: string): string | undefined {
+  const value = exchange.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** After a failover, a server is certain within a second. */
+const RETRY_SECONDS = '1';
+
+/** Refuses changes while a restored database holds them. @throws ApiError unavailable */
+export async function requireReleased(exchange: HttpExchange, hold: ChangeHold): Promise<void> {
+  if (operationOf(exchange).method === 'GET') return;
+  const reason = await hold.settled();
+  if (reason !== undefined)
+    throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
+}

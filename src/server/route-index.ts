@@ -1,0 +1,211 @@
+import { ApiError } from '../errors.ts';
+import type { ValidateFunction } from '../generated/validate-function.ts';
+import type { Route } from './http-exchange.ts';
+
+/** An operation as the pipeline sees it: a row of the generated table of either contract. */
+export interface Operation {
+  readonly id: string;
+  /** Upper case. */
+  readonly method: string;
+  /** Template: `/v1/wallets/{wallet_id}`. */
+  readonly path: string;
+  readonly successStatus: number;
+  /** The media type of a success response that is a file; left out for JSON. */
+  readonly fileType?: string;
+  readonly hasBody: boolean;
+  readonly bodyRequired: boolean;
+  /** The fields of a body that may also be a form; undefined: it is always JSON. */
+  readonly formFields?: readonly string[];
+  /** Left out for operations with the limit of all bodies. */
+  readonly maxBodyBytes?: number;
+  /** It changes nothing although it is not a GET; left out for all others. */
+  readonly isReadOnly?: boolean;
+  readonly idempotent: boolean;
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
+}
+
+export interface RequestValidators {
+  /** Validates `{path, query, headers}`. */
+  readonly params: ValidateFunction;
+  readonly body?: ValidateFunction;
+}
+
+/** Finds the operation of a method and path; the time does not depend on the number of operations. */
+interface RouteIndex {
+  /**
+   * `/api/v1/…` means the same as `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
+   * percent-encoding.
+   */
+  find(method: string, path: string): Route | undefined;
+  /** The methods of this path; empty for an unknown path. */
+  allowedMethods(path: string): readonly string[];
+}
+
+const ALIAS = '/api/v1/';
+// Longer than any id, address or alias in the contract.
+const MAX_PARAMETER_LENGTH = 2048;
+
+/** One segment of paths. Segments are either literal or one parameter. */
+interface Node<Value> {
+  readonly literals: Map<string, Node<Value>>;
+  parameter: Node<Value> | undefined;
+  leaf: Leaf<Value> | undefined;
+}
+
+/** The end of a path. */
+interface Leaf<Value> {
+  readonly value: Value;
+  readonly parameters: readonly string[];
+}
+
+const built = new WeakMap<readonly Operation[], RouteIndex>();
+
+/** The radix index over `operations`, built once: servers of one process share it. */
+export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
+  const index = built.get(operations) ?? buildRouteIndex(operations);
+  built.set(operations, index);
+  return index;
+}
+
+function buildRouteIndex(operations: readonly Operation[]): RouteIndex {
+  const byMethod = new Map<string, Node<Operation>>();
+  // An index of paths only, used when no operation matches.
+  const paths = emptyNode<string[]>();
+  for (const [path, methods] of methodsByPath(operations)) insert(paths, path, methods);
+  for (const operation of operations) {
+    const root = byMethod.get(operation.method) ?? emptyNode<Operation>();
+    byMethod.set(operation.method, root);
+    insert(root, operation.path, operation);
+  }
+  return {
+    find(method, path) {
+      const root = byMethod.get(method);
+      const segments = segmentsOf(path);
+      const values: string[] = [];
+      const leaf =
+        root === undefined || segments === undefined ? undefined : search(root, segments, 1, values);
+      if (leaf === undefined) return undefined;
+      const params: Record<string, string> = {};
+      for (const [at, name] of leaf.parameters.entries()) params[name] = values[at]!;
+      return { operation: leaf.value, params };
+    },
+    allowedMethods(path) {
+      const segments = segmentsOf(path);
+      return segments === undefined ? [] : (search(paths, segments, 1, [])?.value ?? []);
+    },
+  };
+}
+
+function methodsByPath(operations: readonly Operation[]): Map<string, string[]> {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of operations) methods.set(path, [...(methods.get(path) ?? []), method].sort());
+  return methods;
+}
+
+function emptyNode<Value>(): Node<Value> {
+  return { literals: new Map(), parameter: undefined, leaf: undefined };
+}
+
+/** `template`: for example `/v1/wallets/{wallet_id}`. */
+function insert<Value>(root: Node<Value>, template: string, value: Value): void {
+  const parameters: string[] = [];
+  let node = root;
+  for (const segment of template.split('/').slice(1)) {
+    const parameter = /^\{([^}]+)\}$/.exec(segment)?.[1];
+    if (parameter === undefined) {
+      const next = node.literals.get(segment) ?? emptyNode<Value>();
+      node.literals.set(segment, next);
+      node = next;
+    } else {
+      parameters.push(parameter);
+      node.parameter ??= emptyNode<Value>();
+      node = node.parameter;
+    }
+  }
+  node.leaf = { value, parameters };
+}
+
+/**
+ * The path that matches the segments from `at` on; a literal takes precedence over a parameter. Adds the parameters to
+ * `values`.
+ */
+function search<Value>(
+  node: Node<Value>,
+  segments: readonly string[],
+  at: number,
+  values: string[],
+): Leaf<Value> | undefined {
+  if (at === segments.length) return node.leaf;
+  const segment = segments[at]!;
+  const literal = node.literals.get(segment);
+  const found = literal === undefined ? undefined : search(literal, segments, at + 1, values);
+  if (found !== undefined) return found;
+  if (node.parameter === undefined || segment.length > MAX_PARAMETER_LENGTH) return undefined;
+  values.push(segment);
+  const leaf = search(node.parameter, segments, at + 1, values);
+  if (leaf === undefined) values.pop();
+  return leaf;
+}
+
+/** The decoded segments of a path, the first of them empty; undefined for what is not a path. */
+function segmentsOf(path: string): string[] | undefined {
+  const target = path.startsWith('/') ? path : pathOfUrl(path);
+  if (target === undefined) return undefined;
+  const isAlias = target.startsWith(ALIAS);
+  const fragment = target.indexOf('#');
+  const end = fragment === -1 ? target.length : fragment;
+  const isSlashed = end > 1 && target.charCodeAt(end - 1) === SLASH;
+  const segments = splitAt('/', target.slice(isAlias ? '/api'.length : 0, isSlashed ? end - 1 : end));
+  return target.includes('%') ? segments.map(decode) : segments;
+}
+
+const SLASH = 0x2f;
+
+/** HOT: `split` leaves the compiled code for a text that it has not split lately, and takes twice as long. */
+function splitAt(separator: string, text: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (let at = text.indexOf(separator); at !== -1; at = text.indexOf(separator, from)) {
+    parts.push(text.slice(from, at));
+    from = at + 1;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+/** RFC 9112 section 3.2.2: a server accepts a whole URL in place of a path. */
+function pathOfUrl(url: string): string | undefined {
+  return /^https?:\/\/[^/]*(\/.*)$/i.exec(url)?.[1];
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new ApiError('invalid_data', 'path: invalid percent-encoding', {
+      data: { issues: [{ in: 'path', pointer: '', message: 'invalid percent-encoding' }] },
+    });
+  }
+}
+
+/** Query parameters as sent; a repeated one, or one named `name[]`, is a list. */
+type Query = Record<string, string | string[]>;
+
+const none: Query = Object.freeze({});
+
+/** Parses the query of a request target. Invalid percent-encoding is kept unchanged, as browsers do. */
+export function parseQuery(target: string): Query {
+  const mark = target.indexOf('?');
+  if (mark === -1 || mark === target.length - 1) return none;
+  const query: Query = Object.create(null);
+  for (const [sentName, value] of new URLSearchParams(target.slice(mark + 1))) {
+    const isList = sentName.endsWith('[]');
+    const name = isList ? sentName.slice(0, -2) : sentName;
+    const before = query[name];
+    if (before === undefined) query[name] = isList ? [value] : value;
+    // A head holds thousands of values of one name: copying the list for each would take quadratic time.
+    else if (Array.isArray(before)) before.push(value);
+    else query[name] = [before, value];
+  }
+  return query;
+}

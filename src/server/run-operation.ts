@@ -1,0 +1,400 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError } from '../errors.ts';
+import { inVaultPasses, UnansweredCallError, type VaultPass } from '../keys/replay.ts';
+import { inSpan } from '../observability/spans.ts';
+import type { AuditTrail, ChangeHold } from '../ports/audit.ts';
+import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
+import type {
+  Idempotency,
+  KeyUse,
+  SignedRequest,
+  SingleUse,
+  StoredEffects,
+  StoredResponse,
+} from '../ports/requests.ts';
+import { type Admission, type Place, placeOf } from './admission.ts';
+import {
+  afterCommitUnits,
+  keepChanges,
+  lastRecord,
+  recordDenialWithChanges,
+  recordLateRefusal,
+} from './audit.ts';
+import { LARGE_BODY_BYTES } from './contract.ts';
+import { refusalBody } from './error-response.ts';
+import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { isStoredRefusal, keyUseOf } from './idempotency.ts';
+import { createTurns, type Turns } from './keyed-mutex.ts';
+import {
+  type AnyHandler,
+  contextOf,
+  handlersOf,
+  type Input,
+  type Later,
+  nothingLater,
+  planContextOf,
+} from './operation-contexts.ts';
+import { RequestAbortedError } from './read-body.ts';
+import type { ReplicaReads } from './replica-reads.ts';
+import { requireReleased } from './request-proof.ts';
+import {
+  inUnitOf,
+  isCollision,
+  type OpenUnit,
+  type UnitOfWork,
+  type UnitWatch,
+  watching,
+} from './unit-of-work.ts';
+import type { CheckResponse } from './validation-issues.ts';
+
+export interface RunOptions {
+  readonly services: Services;
+  /** Handlers by operation: `registry` of `generated/`. */
+  readonly registry: object;
+  readonly openUnit: OpenUnit;
+  readonly idempotency: Idempotency;
+  readonly singleUse: SingleUse;
+  readonly check: CheckResponse;
+  /** The turns of requests that sign with the same wallet. Default: new ones. */
+  readonly turns?: Turns | undefined;
+  /** Undefined where requests are not recorded in an audit log. */
+  readonly audit?: AuditTrail | undefined;
+  /** Without it, every request begins its unit of work immediately. */
+  readonly admission?: Pick<Admission, 'begin' | 'beginSigning' | 'signs'> | undefined;
+  /** Undefined where changes never wait. */
+  readonly hold?: ChangeHold | undefined;
+  /** Where lists are read; by default from the same database as everything else. */
+  readonly replica?: ReplicaReads | undefined;
+  /** What a unit of work has stored; undefined where requests are not recorded. */
+  readonly effectsOf?: ((em: SqlEntityManager) => readonly StoredEffects[]) | undefined;
+}
+
+// How often a transaction runs in total, including its handler, if it collides with others.
+const MAX_ATTEMPTS = 3;
+
+/** What one request runs; the same at every attempt and in every pass. */
+interface Work {
+  readonly handler: AnyHandler;
+  readonly place: Place;
+  readonly use: KeyUse | undefined;
+  /** The app accepts its signed payloads only once. */
+  readonly isSingleUse?: boolean;
+  /** Undefined for a handler without a plan. */
+  readonly planned: Planned<unknown> | undefined;
+  /** On the primary or on the replica, and noting what is stored. */
+  readonly openUnit: OpenUnit;
+  readonly options: RunOptions;
+}
+
+/** The work of one pass. */
+interface WorkOfPass extends Work {
+  readonly pass: VaultPass;
+}
+
+/**
+ * Runs the handler of a validated request in one unit of work: a transaction for every method except GET, committed
+ * before the response is sent. With an idempotency key, the response is stored in the same transaction.
+ */
+export function createRunOperation(options: RunOptions): RunOperation {
+  const handlers = handlersOf(options.registry);
+  const { turns = createTurns() } = options;
+  return async (exchange) => {
+    if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
+    const use = keyUseOf(exchange);
+    // Its canonical form takes as long as the request.
+    if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+    const handler = handlers[operationOf(exchange).id]!;
+    const planned = await planOf(handler, exchange, options);
+    const place = placeOf(exchange, options.admission);
+    const primary = notingEffects(exchange, options);
+    const walletId = signedWalletOf(exchange, options.admission);
+    const runOn = (openUnit: OpenUnit): Promise<Answer> =>
+      inVaultPasses(
+        options.services,
+        (pass) => runOnce(exchange, { handler, use, planned, place, openUnit, options, pass }),
+        {
+          whileAsking: place.whileAsking,
+          takeTurn: turns.take,
+          contendedWalletId: walletId !== undefined && turns.isTaken(walletId) ? walletId : undefined,
+        },
+      );
+    try {
+      const answer = options.replica && (await options.replica.answer(exchange, runOn));
+      if (answer !== undefined) return answer;
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
+            runOn(primary),
+          );
+        } catch (error) {
+          if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
+        }
+      }
+    } finally {
+      if (use !== undefined) options.idempotency.end(use);
+      options.replica?.noteChange(exchange);
+    }
+  };
+}
+
+/** The wallet that a request signs with, where its path names it. Others need not wait for those who sign. */
+function signedWalletOf({ route }: HttpExchange, admission: RunOptions['admission']): string | undefined {
+  return admission?.signs(route!.operation) === true ? route!.params.wallet_id : undefined;
+}
+
+/** Units of work that note in the exchange what they have committed. */
+function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptions): OpenUnit {
+  if (effectsOf === undefined || operationOf(exchange).method === 'GET') return openUnit;
+  return watching(openUnit, {
+    committed(em) {
+      exchange.effects = [...exchange.effects, ...effectsOf(em)];
+    },
+  });
+}
+
+/**
+ * The handler throws the plan's error when it unwraps it: replays still get the stored response, and unauthorized
+ * callers learn nothing.
+ */
+async function planOf(
+  { plan }: AnyHandler,
+  exchange: HttpExchange,
+  { openUnit, services }: RunOptions,
+): Promise<Planned<unknown> | undefined> {
+  if (plan === undefined) return undefined;
+  return keepPlan(async () => {
+    // Without a transaction no connection is held between statements.
+    const { em } = await openUnit(false);
+    return plan(inputOf(exchange), planContextOf(em, exchange, services));
+  });
+}
+
+function inputOf(exchange: HttpExchange): Input {
+  return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
+}
+
+async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+  const { use, place, options } = work;
+  const taken = place.take();
+  if (taken !== undefined) await taken;
+  const opening = openFor(exchange, work);
+  const unit = opening instanceof Promise ? await opening : opening;
+  if (use === undefined) return await runUnlessUsed(unit, exchange, work);
+  let kept: StoredResponse | undefined;
+  try {
+    kept = await options.idempotency.begin(unit.em, use);
+  } catch (error) {
+    await unit.rollback();
+    throw error;
+  }
+  if (kept !== undefined) {
+    await unit.rollback();
+    return repeat(kept);
+  }
+  return await runUnlessUsed(unit, exchange, work);
+}
+
+/**
+ * Runs the request. If the app accepts each signed payload only once and this one was used before, returns the first
+ * response instead.
+ */
+function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+  const { method, maxBodyBytes } = operationOf(exchange);
+  // Operations with larger bodies than others check no signatures, so they use none.
+  const isSigned =
+    method !== 'GET' &&
+    maxBodyBytes === undefined &&
+    exchange.app !== undefined &&
+    exchange.proof!.signatures.length > 0;
+  return isSigned ? runSigned(unit, exchange, work) : runIn(unit, exchange, work);
+}
+
+async function runSigned(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+  let first: StoredResponse | undefined;
+  let isRequired: boolean;
+  try {
+    ({ first, isRequired } = await work.options.singleUse.begin(unit.em, signedRequestOf(exchange)));
+  } catch (error) {
+    await unit.rollback();
+    throw error;
+  }
+  if (first === undefined) return await runIn(unit, exchange, { ...work, isSingleUse: isRequired });
+  await unit.rollback();
+  return repeat(first);
+}
+
+function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
+  return { appId: app!.id, proof: proof! };
+}
+
+/**
+ * Opens the unit of work of a request that has its place, which it leaves as the unit ends.
+ *
+ * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
+ * knowing that the first one succeeded.
+ */
+function openFor(
+  exchange: HttpExchange,
+  { place: { leave }, openUnit }: WorkOfPass,
+): UnitOfWork | Promise<UnitOfWork> {
+  const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
+  const refuse = (error: unknown): never => {
+    leave();
+    throw error;
+  };
+  try {
+    requireClient(exchange);
+    const opening = watching(openUnit, watch)(operationOf(exchange).method !== 'GET');
+    return opening instanceof Promise ? opening.catch(refuse) : opening;
+  } catch (error) {
+    return refuse(error);
+  }
+}
+
+function requireClient({ response }: HttpExchange): void {
+  if (response.destroyed) {
+    throw new RequestAbortedError(
+      'the client closed the connection before its request was executed; nothing was changed',
+    );
+  }
+}
+
+async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+  const { handler, planned, options } = work;
+  const { successStatus: status, fileType } = operationOf(exchange);
+  const later = nothingLater();
+  const run = { work, later };
+  let answer: Answer;
+  try {
+    const context = contextOf(unit, exchange, {
+      services: options.services,
+      ports: work.pass.portsFor(unit.em),
+      inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
+      later,
+    });
+    const body = await handler.run(inputOf(exchange), context, planned);
+    if (work.pass.isUnanswered()) throw new UnansweredCallError();
+    options.check(exchange, status, body);
+    answer = answerOf(status, body, fileType);
+    if (work.use !== undefined || work.isSingleUse === true) {
+      const kept = { status, text: answer.text, signers: [...later.signers] };
+      await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
+    }
+    const committing = unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
+    if (committing !== undefined) await committing;
+    work.pass.hasCommitted();
+  } catch (error) {
+    throw await refused(error, exchange, { unit, run });
+  }
+  for (const callback of later.afterCommit) {
+    const running = runAfterCommit(callback, exchange, run);
+    if (running !== undefined) await running;
+  }
+  return answer;
+}
+
+/** Ends the unit of work of a request that has failed. Result: its error. */
+async function refused(
+  error: unknown,
+  exchange: HttpExchange,
+  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
+): Promise<unknown> {
+  const { pass, options } = run.work;
+  const isRefusal = error instanceof ApiError && !pass.isUnanswered();
+  try {
+    if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
+  } finally {
+    // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
+    await unit.rollback();
+  }
+  if (isRefusal && error.code !== 'internal_error') {
+    options.check(exchange, error.status, refusalBody(error, exchange));
+    await settleRefusal(error, exchange, run);
+  }
+  return error;
+}
+
+function answerOf(status: number, body: unknown, fileType: string | undefined): Answer {
+  if (body === undefined) return { status };
+  // The contract's schema of a file is a string.
+  return fileType === undefined
+    ? { status, text: JSON.stringify(body) }
+    : { status, text: body as string, fileType };
+}
+
+/** A request that was run, and what its handler has registered. */
+interface Run {
+  readonly work: Work;
+  readonly later: Later;
+}
+
+/** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
+function runAfterCommit(
+  callback: AfterCommitWork,
+  exchange: HttpExchange,
+  run: Run,
+): Promise<void> | undefined {
+  const refuse = (error: unknown): Promise<void> => refuseAfterCommit(error, exchange, run);
+  try {
+    return callback()?.catch(refuse);
+  } catch (error) {
+    return refuse(error);
+  }
+}
+
+async function refuseAfterCommit(
+  error: unknown,
+  exchange: HttpExchange,
+  { work, later }: Run,
+): Promise<never> {
+  const { check, audit } = work.options;
+  // Wrapped, so that a collision here does not run the handler again after its commit.
+  if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
+  check(exchange, error.status, refusalBody(error, exchange));
+  const answer = refusalAnswer(error, later);
+  await inUnitOf(work.openUnit)(async (em) => {
+    await keep(em, exchange, { work, later, answer, replaces: true });
+    await recordLateRefusal(em, exchange, { audit, error });
+  });
+  throw error;
+}
+
+/**
+ * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal. In a separate
+ * transaction, because that of the handler has ended.
+ *
+ * INVARIANT: the record of a denial is in it, so a crash leaves neither its event nor its stored response without one.
+ */
+async function settleRefusal(error: ApiError, exchange: HttpExchange, { work, later }: Run): Promise<void> {
+  const { idempotency, audit } = work.options;
+  const use = isStoredRefusal(error) ? work.use : undefined;
+  if (use === undefined && later.afterRefusal.length === 0) return;
+  await inUnitOf(work.openUnit)(async (em) => {
+    if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
+    for (const callback of later.afterRefusal) await callback(em);
+    if (audit !== undefined) await recordDenialWithChanges(em, exchange, { audit, error });
+  });
+}
+
+function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
+  return { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
+}
+
+/** Stores the response to a request under its idempotency key and its signed payloads. */
+async function keep(
+  em: SqlEntityManager,
+  exchange: HttpExchange,
+  { work, later, answer, replaces }: Run & { answer: StoredResponse; replaces: boolean },
+): Promise<void> {
+  const { use, isSingleUse, options } = work;
+  if (use !== undefined) await options.idempotency.keep(em, use, answer, { replaces });
+  if (isSingleUse !== true || later.payloads.size === 0) return;
+  const used = { payloads: [...later.payloads], answer };
+  await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(exchange), used);
+}
+
+function repeat({ status, text }: StoredResponse): Answer {
+  const headers = { 'idempotent-replayed': 'true' };
+  return text === undefined ? { status, headers } : { status, text, headers };
+}

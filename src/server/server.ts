@@ -1,0 +1,385 @@
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../ports/runtime.ts';
+
+/** Classes for `createServer` of node:http. */
+export interface Messages {
+  readonly IncomingMessage: typeof IncomingMessage;
+  readonly ServerResponse: typeof ServerResponse;
+}
+
+export interface ServerOptions {
+  readonly handler: RequestListener;
+  /** Default: those of node:http. */
+  readonly messages?: Messages | undefined;
+  /** PEM; undefined if a proxy terminates TLS. */
+  readonly tls: { readonly key: string; readonly cert: string } | undefined;
+  readonly host: string;
+  /** 0 means any free port. */
+  readonly port: number;
+  readonly log: Log;
+  readonly newRequestId: () => string;
+  /** How long a stop waits for requests in progress. */
+  readonly graceMs?: number;
+  readonly connections?: ConnectionLimits | undefined;
+  /** How long a client may leave a response unread. */
+  readonly unreadMs?: number;
+}
+
+/** The maximum of open connections. Further ones are closed immediately. */
+export interface ConnectionLimits {
+  readonly total: number;
+  /** Per peer address. Default: unlimited, as needed behind a proxy. */
+  readonly perAddress?: number | undefined;
+}
+
+/** CHOICE: a number that fits the usual limits of file descriptors and memory. */
+const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
+
+export interface RunningServer {
+  readonly host: string;
+  readonly port: number;
+  /** The number of requests in progress. */
+  inFlight(): number;
+  /** Uses another certificate for new connections. Throws if it cannot be used. */
+  setCertificate(certificate: { readonly key: string; readonly cert: string }): void;
+  /**
+   * Stops accepting connections, waits up to `graceMs` for requests in progress, then closes the rest. May be called
+   * again.
+   *
+   * @param lingerMs keeps idle connections for this time. A request on one of them is answered, and the answer closes it.
+   */
+  close(lingerMs?: number): Promise<void>;
+}
+
+// RFC 8446 §5.1: a TLS connection begins with a record of type handshake.
+const TLS_HANDSHAKE = 0x16;
+const FIRST_BYTE_MS = 10_000;
+const DEFAULT_GRACE_MS = 10_000;
+
+/**
+ * CHOICE: how long a client may take nothing of what was sent to it before its connection ends, since unread responses,
+ * and those to the requests after them, stay in memory. A client that reads slowly makes progress.
+ */
+const UNREAD_MS = 30_000;
+
+/**
+ * CHOICE: how many requests of one connection may await their responses before nothing more is read from it. What has
+ * arrived is begun, so a few more may. Clients that pipeline get their responses in order, so this delays none of them.
+ */
+const MAX_PIPELINED = 100;
+
+const timeouts = {
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  // Load balancers keep idle connections for 60 s. Closing them later ensures that they never send into a closed one.
+  keepAliveTimeout: 65_000,
+};
+
+/**
+ * Listens on one TCP port. With a certificate, the first byte of a connection decides: a TLS handshake is answered in
+ * TLS, anything else as plain HTTP, so that the pipeline can refuse it with a proper response.
+ */
+export function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { handler, tls } = options;
+  const pending = trackRequests();
+  let isStopping = false;
+  let isLingering = false;
+
+  function forget(this: ServerResponse): void {
+    pending.leave(this);
+    if (isStopping && !isLingering) server.closeIdleConnections();
+  }
+  const begin = (response: ServerResponse): void => {
+    pending.enter(response);
+    response.on('close', forget);
+    if (isStopping) response.setHeader('connection', 'close');
+  };
+  const refuse = (response: ServerResponse, status: number, message: string): void => {
+    const { head, body } = refusal(status, message, options.newRequestId());
+    response.writeHead(status, head).end(body);
+  };
+  const listener: RequestListener = (request, response) => {
+    begin(response);
+    // RFC 9112 section 3.2. Node itself would answer without a body.
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      refuse(response, 400, 'expected the header `host`');
+    } else handler(request, response);
+  };
+  const settings = { ...timeouts, requireHostHeader: false, ...options.messages };
+  const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+  const server = secure ?? createHttpServer(settings, listener);
+  // Expectations other than `100-continue`.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    begin(response);
+    refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
+  });
+  const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
+  limitConnections(server, options.connections ?? defaultConnectionLimits);
+  answerBrokenRequests(server, pending, options.newRequestId);
+  answerConnect(server, pending, options.newRequestId);
+  endUnread(server, options.unreadMs ?? UNREAD_MS);
+
+  const stop = async (lingerMs: number): Promise<void> => {
+    isStopping = true;
+    // NOTE: `close` of an HTTP server would also close idle connections, on which a client may be sending just now.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+    for (const response of pending.responses())
+      if (!response.headersSent) response.setHeader('connection', 'close');
+    isLingering = true;
+    await Promise.race([closed, pause(lingerMs, undefined, { ref: false })]);
+    isLingering = false;
+    server.closeIdleConnections();
+    for (const socket of undecided) socket.destroy();
+    const timer = setTimeout(() => {
+      options.log.warn({ requests: pending.count() }, 'requests were cut off: they did not finish in time');
+      server.closeAllConnections();
+    }, options.graceMs ?? DEFAULT_GRACE_MS);
+    await closed;
+    clearTimeout(timer);
+  };
+
+  let stopped: Promise<void> | undefined;
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      server.on('error', (error) => options.log.error({ err: error }, 'the server failed'));
+      const { port } = server.address() as AddressInfo;
+      resolve({
+        host: options.host,
+        port,
+        inFlight: pending.count,
+        setCertificate: (certificate) => secure?.setSecureContext(certificate),
+        close: (lingerMs = 0) => {
+          stopped ??= stop(lingerMs);
+          return stopped;
+        },
+      });
+    });
+  });
+}
+
+/**
+ * Reads the first byte before the TLS server does. Both kinds of connections end up in the same HTTP server, so its
+ * timeouts and connection list cover plain ones too.
+ */
+function decideByFirstByte(server: HttpServer): Set<Socket> {
+  const undecided = new Set<Socket>();
+  const [startTls] = server.listeners('connection') as ((socket: Socket) => void)[];
+  if (startTls === undefined) throw new Error('node:https no longer listens to `connection`');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    undecided.add(socket);
+    const forget = (): void => void undecided.delete(socket);
+    const giveUp = (): void => void socket.destroy();
+    socket.once('close', forget);
+    socket.on('error', giveUp);
+    socket.setTimeout(FIRST_BYTE_MS, giveUp);
+    socket.once('data', (chunk: Buffer) => {
+      forget();
+      socket.off('close', forget);
+      socket.off('error', giveUp);
+      socket.setTimeout(0);
+      socket.off('timeout', giveUp);
+      socket.pause();
+      socket.unshift(chunk);
+      if (chunk[0] === TLS_HANDSHAKE) startTls.call(server, socket);
+      else {
+        // The event that the TLS server emits after a handshake, from which the connection is handled as HTTP.
+        server.emit('secureConnection', socket);
+        socket.resume();
+      }
+    });
+  });
+  return undecided;
+}
+
+const statusLines: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Requests in progress, by connection. */
+interface PendingRequests {
+  enter(response: ServerResponse): void;
+  leave(response: ServerResponse): void;
+  count(): number;
+  /** The responses that are not complete. */
+  responses(): ServerResponse[];
+  /** Whether a complete request awaits its response, which the response to a broken one must not overtake. */
+  hasComplete(socket: Socket): boolean;
+  /** Closes the connection once its complete requests are answered. */
+  closeAfterwards(socket: Socket): void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  /** In order of the requests. */
+  readonly responses: ServerResponse[];
+  isClosing: boolean;
+  isUnread: boolean;
+}
+
+/**
+ * Reads nothing from the connection, or reads again.
+ *
+ * NOTE: Node's own `pause` does not stop its parser, and Node resumes whenever a response is written.
+ */
+function setUnread(connection: Connection, isUnread: boolean): void {
+  connection.isUnread = isUnread;
+  const { _handle } = connection.socket as Socket & { readonly _handle?: ReadHandle | null };
+  if (isUnread) _handle?.readStop();
+  else _handle?.readStart();
+}
+
+interface ReadHandle {
+  readStart(): void;
+  readStop(): void;
+}
+
+/**
+ * HOT: by connection, not in one set that changes with each request. When V8 makes a new table for a set, the table
+ * before refers to it, so once one is old, a full garbage collection is needed to free any later one and the requests
+ * in it.
+ */
+function trackRequests(): PendingRequests {
+  const connections = new Map<Socket, Connection>();
+  let count = 0;
+  const connectionOf = (socket: Socket): Connection => {
+    let known = connections.get(socket);
+    if (known === undefined) {
+      known = { socket, responses: [], isClosing: false, isUnread: false };
+      connections.set(socket, known);
+      socket.once('close', () => connections.delete(socket));
+    }
+    return known;
+  };
+  // Requests of a connection arrive in sequence, so only the last one can be incomplete.
+  const hasComplete = ({ responses }: Connection): boolean =>
+    responses.length > 1 || responses[0]?.req.complete === true;
+  return {
+    enter(response) {
+      count += 1;
+      const known = connectionOf(response.req.socket);
+      known.responses.push(response);
+      if (known.responses.length >= MAX_PIPELINED && !known.isUnread) setUnread(known, true);
+    },
+    leave(response) {
+      count -= 1;
+      const known = connections.get(response.req.socket);
+      if (known === undefined) return;
+      known.responses.splice(known.responses.indexOf(response), 1);
+      if (known.isClosing && !hasComplete(known)) known.socket.destroySoon();
+      if (known.isUnread && known.responses.length <= MAX_PIPELINED / 2) setUnread(known, false);
+    },
+    count: () => count,
+    responses: () => [...connections.values()].flatMap(({ responses }) => responses),
+    hasComplete(socket) {
+      const known = connections.get(socket);
+      return known !== undefined && hasComplete(known);
+    },
+    closeAfterwards(socket) {
+      const known = connections.get(socket);
+      if (known !== undefined) known.isClosing = true;
+    },
+  };
+}
+
+/** Ends connections whose client reads nothing of what was sent to it. */
+function endUnread(server: HttpServer, unreadMs: number): void {
+  server.timeout = unreadMs;
+  // Without a listener, Node would also end those whose handler is still at work, which have other limits.
+  server.on('timeout', (socket: Socket) => {
+    const isKeptAlive = socket.timeout !== unreadMs;
+    if (isKeptAlive || socket.writableLength > 0) socket.destroy();
+  });
+}
+
+function limitConnections(server: HttpServer, { total, perAddress }: ConnectionLimits): void {
+  server.maxConnections = total;
+  if (perAddress === undefined) return;
+  const counts = new Map<string, number>();
+  server.prependListener('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    socket.once('close', () => {
+      const left = (counts.get(address) ?? 1) - 1;
+      if (left === 0) counts.delete(address);
+      else counts.set(address, left);
+    });
+    if (count > perAddress) socket.destroy();
+  });
+}
+
+/**
+ * Answers malformed HTTP with the usual error body, if the client can still read it.
+ *
+ * INVARIANT: the response to a malformed request never takes the place of the response to a complete one before it;
+ * the connection closes after the pending responses.
+ */
+function answerBrokenRequests(
+  server: HttpServer,
+  pending: PendingRequests,
+  newRequestId: () => string,
+): void {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Called again for each further chunk of a malformed request, which must not cut off the response.
+    if (socket.writableEnded) return;
+    const code = error.code ?? '';
+    const isHttpFault = code.startsWith('HPE_') || code in statusLines;
+    if (!isHttpFault || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (pending.hasComplete(socket as Socket)) {
+      pending.closeAfterwards(socket as Socket);
+      return;
+    }
+    socket.end(closingResponse(statusLines[code] ?? '400 Bad Request', newRequestId()));
+  });
+}
+
+/** Answers CONNECT, which this server does not support. Node leaves the connection to this listener. */
+function answerConnect(server: HttpServer, pending: PendingRequests, newRequestId: () => string): void {
+  server.on('connect', (_request, socket) => {
+    // Node has removed its own listener.
+    socket.on('error', () => socket.destroy());
+    if (pending.hasComplete(socket as Socket)) pending.closeAfterwards(socket as Socket);
+    // RFC 9110 section 15.5.6: a 405 lists the allowed methods, of which a tunnel has none.
+    else socket.end(closingResponse('405 Method Not Allowed', newRequestId(), { allow: '' }));
+  });
+}
+
+/** A whole response, after which the connection closes. */
+function closingResponse(statusLine: string, requestId: string, more: Record<string, string> = {}): string {
+  const { head, body } = refusal(Number.parseInt(statusLine, 10), statusLine.slice('400 '.length), requestId);
+  const lines = Object.entries({ ...head, ...more }).map(([name, value]) => `${name}: ${value}`);
+  return `HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Headers and body of an error response to a request that does not reach the pipeline. It closes the connection. */
+function refusal(
+  status: number,
+  message: string,
+  requestId: string,
+): { head: Record<string, string>; body: string } {
+  // The contract lists a code for each 400.
+  const body = JSON.stringify({ error: message, ...(status === 400 && { code: 'invalid_data' }) });
+  const head = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  return { head, body };
+}

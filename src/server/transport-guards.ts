@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { ApiError } from '../errors.ts';
+import type { Entropy } from '../ports/runtime.ts';
+
+/** Which requests may arrive without TLS. */
+export interface TransportRules {
+  /** Unencrypted requests from loopback are accepted. */
+  readonly plainHttp: boolean;
+  /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are trusted. */
+  readonly trustedProxies: readonly string[];
+  /** Browsers shall use HTTPS only (RFC 6797). Not for a server at `localhost`, a host of other projects too. */
+  readonly strictTransport?: boolean;
+}
+
+interface TransportGuard {
+  /** `https` or `http`, as the client sees it. Throws `https_required`. */
+  scheme(request: IncomingMessage): 'https' | 'http';
+  /** The client's address: the last one in `X-Forwarded-For` of a trusted proxy, otherwise the peer's. */
+  clientAddress(request: IncomingMessage): string;
+}
+
+/** Creates the transport guard for `rules`. */
+export function createTransportGuard(rules: TransportRules): TransportGuard {
+  const proxies = parseProxies(rules.trustedProxies);
+  const comesFromProxy = (request: IncomingMessage): boolean =>
+    proxies !== undefined && isListed(proxies, request.socket.remoteAddress);
+
+  return {
+    scheme(request) {
+      if ((request.socket as TLSSocket).encrypted) return 'https';
+      if (comesFromProxy(request) && lastItem(request.headers['x-forwarded-proto']) === 'https')
+        return 'https';
+      if (rules.plainHttp && isLoopback(request.socket.remoteAddress)) return 'http';
+      throw new ApiError('https_required', undefined, { headers: { connection: 'close' } });
+    },
+    clientAddress(request) {
+      const peer = request.socket.remoteAddress ?? '';
+      if (!comesFromProxy(request)) return peer;
+      return lastItem(request.headers['x-forwarded-for']) ?? peer;
+    },
+  };
+}
+
+function isLoopback(address: string | undefined): boolean {
+  if (address === undefined) return false;
+  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
+}
+
+function parseProxies(entries: readonly string[]): BlockList | undefined {
+  if (entries.length === 0) return undefined;
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = '', bits] = entry.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+function isListed(list: BlockList, address: string | undefined): boolean {
+  if (address === undefined) return false;
+  const plain = address.startsWith('::ffff:') ? address.slice(7) : address;
+  return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
+}
+
+/** The item that the nearest proxy appended. Earlier ones come from the client and may be forged. */
+function lastItem(header: string | string[] | undefined): string | undefined {
+  const text = Array.isArray(header) ? header.at(-1) : header;
+  return text?.split(',').at(-1)?.trim();
+}
+
+const ID_BYTES = 16;
+const IDS_PER_DRAW = 256;
+
+/**
+ * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Randomness is drawn for many at a time, because one system call
+ * per id costs a tenth of a request.
+ *
+ * NOTE: needs its own entropy. With a shared seeded one, every request would change all later ids.
+ */
+export function requestIdsFrom(entropy: Entropy): () => string {
+  let drawn = '';
+  let offset = 0;
+  return () => {
+    if (offset === drawn.length) {
+      drawn = Buffer.from(entropy.bytes(ID_BYTES * IDS_PER_DRAW)).toString('hex');
+      offset = 0;
+    }
+    const hex = drawn.slice(offset, offset + 2 * ID_BYTES);
+    offset += 2 * ID_BYTES;
+    // The two highest bits of the 17th digit are the variant, 10.
+    const variant = '89ab'[Number.parseInt(hex[16]!, 16) & 3];
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+  };
+}

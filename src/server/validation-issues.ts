@@ -1,0 +1,200 @@
+import { ApiError, shorten } from '../errors.ts';
+import type { ValidateFunction, ValidationError } from '../generated/validate-function.ts';
+import type { Log } from '../ports/runtime.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+import type { RequestValidators } from './route-index.ts';
+
+export type RequestPart = 'path' | 'query' | 'headers' | 'body';
+
+/** One fault of a request. */
+export interface Issue {
+  readonly in: RequestPart;
+  /** JSON pointer within that part. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+const MAX_ISSUES = 20;
+const MAX_LISTED_VALUES = 40;
+
+/** Errors of union keywords follow those of their branches and say less. */
+const unions = new Set(['anyOf', 'oneOf']);
+
+/** 400 `invalid_data` for faults in the parameters. Pointers begin with `/path`, `/query` or `/headers`. */
+export function parametersFault(errors: readonly ValidationError[]): ApiError {
+  return fault(
+    toIssues(errors, (pointer) => {
+      const [, part = 'query', ...rest] = pointer.split('/');
+      return { in: part as RequestPart, pointer: rest.map((name) => `/${name}`).join('') };
+    }),
+  );
+}
+
+/** 400 `invalid_data` for faults in the body. */
+export function bodyFault(errors: readonly ValidationError[]): ApiError {
+  return fault(toIssues(errors, (pointer) => ({ in: 'body', pointer })));
+}
+
+/** The pointer and message of the first fault, for a log. */
+export function describeFault(errors: readonly ValidationError[]): { pointer: string; message: string } {
+  const [issue] = toIssues(errors, (pointer) => ({ in: 'body', pointer }));
+  return { pointer: issue?.pointer ?? '', message: issue?.message ?? 'is not valid' };
+}
+
+function fault(issues: readonly Issue[]): ApiError {
+  const first = issues[0]!;
+  const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1) || first.in;
+  return new ApiError('invalid_data', `${place}: ${first.message}`, { data: { issues } });
+}
+
+function toIssues(
+  errors: readonly ValidationError[],
+  locate: (pointer: string) => Pick<Issue, 'in' | 'pointer'>,
+): Issue[] {
+  const byPlace = new Map<string, { place: Pick<Issue, 'in' | 'pointer'>; messages: Set<string> }>();
+  for (const error of deepest(errors)) {
+    const place = locate(pointerOf(error));
+    const key = `${place.in} ${place.pointer}`;
+    const known = byPlace.get(key) ?? { place, messages: new Set<string>() };
+    known.messages.add(describe(error, place));
+    byPlace.set(key, known);
+  }
+  return [...byPlace.values()].slice(0, MAX_ISSUES).map(({ place, messages }) => ({
+    in: place.in,
+    pointer: shorten(place.pointer),
+    message: shorten([...messages].join(', or ')),
+  }));
+}
+
+/** Of the faults of a union's branches, the deepest ones: their branch is closest to what the caller meant. */
+function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
+  const specific = errors.filter((error) => !unions.has(error.keyword));
+  if (specific.length === errors.length || specific.length === 0) return errors;
+  const depth = (error: ValidationError): number => error.instancePath.split('/').length;
+  const most = Math.max(...specific.map(depth));
+  return specific.filter((error) => depth(error) === most);
+}
+
+/** Points to the missing or unknown property itself, not to the object around it. */
+function pointerOf({ keyword, instancePath, params }: ValidationError): string {
+  if (keyword === 'required') return `${instancePath}/${escapePointer(String(params.missingProperty))}`;
+  if (keyword === 'additionalProperties') {
+    return `${instancePath}/${escapePointer(String(params.additionalProperty))}`;
+  }
+  if (keyword === 'discriminator') return `${instancePath}/${escapePointer(String(params.tag))}`;
+  return instancePath;
+}
+
+// RFC 6901 §3: `~` is written `~0`, `/` is written `~1`.
+function escapePointer(name: string): string {
+  return shorten(name).replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function describe(error: ValidationError, place: Pick<Issue, 'in' | 'pointer'>): string {
+  if (place.in === 'query' && place.pointer === '/limit' && error.keyword === 'maximum') {
+    // The exact text that published clients expect.
+    return `Query limit can be at maximum ${error.params.limit} records.`;
+  }
+  const words = wordings[error.keyword];
+  return words === undefined ? (error.message ?? 'is not valid') : words(error.params);
+}
+
+type Params = ValidationError['params'];
+
+const wordings: Readonly<Record<string, (params: Params) => string>> = {
+  required: () => 'is required',
+  additionalProperties: () => 'unknown property',
+  type: ({ type }) => `must be ${[type].flat().map(withArticle).join(' or ')}`,
+  enum: ({ allowedValues }) => `must be one of ${listValues(allowedValues as unknown[])}`,
+  const: ({ allowedValue }) => `must be ${showValue(allowedValue)}`,
+  discriminator: ({ error, tagValue }) =>
+    error === 'tag' ? 'must be a string' : `unknown value ${showValue(tagValue)}`,
+  minLength: ({ limit }) => `must have at least ${count(limit, 'character')}`,
+  maxLength: ({ limit }) => `must have at most ${count(limit, 'character')}`,
+  minItems: ({ limit }) => `must have at least ${count(limit, 'item')}`,
+  maxItems: ({ limit }) => `must have at most ${count(limit, 'item')}`,
+  minProperties: ({ limit }) => `must have at least ${count(limit, 'property', 'properties')}`,
+  maxProperties: ({ limit }) => `must have at most ${count(limit, 'property', 'properties')}`,
+  uniqueItems: ({ i, j }) => `items ${j} and ${i} must not be the same`,
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  exclusiveMinimum: ({ limit }) => `must be more than ${limit}`,
+  exclusiveMaximum: ({ limit }) => `must be less than ${limit}`,
+  multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
+  pattern: ({ pattern }) => `must match the pattern ${pattern}`,
+  format: ({ format }) =>
+    format === 'integer-text' ? 'must be an integer' : `must have the format ${format}`,
+  anyOf: () => 'matches none of the allowed shapes',
+  oneOf: () => 'must match exactly one of the allowed shapes',
+  'false schema': () => 'is not allowed',
+};
+
+function withArticle(type: unknown): string {
+  if (type === 'null') return 'null';
+  return /^[aeio]/.test(String(type)) ? `an ${type}` : `a ${type}`;
+}
+
+function listValues(values: readonly unknown[]): string {
+  const shown = values.slice(0, MAX_LISTED_VALUES).map(showValue).join(', ');
+  return values.length > MAX_LISTED_VALUES ? `${shown}, …` : shown;
+}
+
+function showValue(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+function count(limit: unknown, one: string, many = `${one}s`): string {
+  return `${limit} ${limit === 1 ? one : many}`;
+}
+
+/** Validates the body of an operation that is embedded in another request, such as a proposed intent. */
+type CheckBody = (operationId: string, body: unknown, at: string) => void;
+
+/** Creates a check that throws `invalid_data` with JSON pointers below `at`. */
+export function createBodyCheck(validators: Readonly<Record<string, RequestValidators>>): CheckBody {
+  return (operationId, body, at) => {
+    const validate = validators[operationId]?.body;
+    if (validate === undefined || validate(body)) return;
+    const errors = validate.errors ?? [];
+    throw bodyFault(errors.map((error) => ({ ...error, instancePath: at + error.instancePath })));
+  };
+}
+
+/** `always` reports violations to the caller; `sampled` checks one response in a hundred and only logs. */
+export type ResponseCheckMode = 'always' | 'sampled' | 'off';
+
+interface ResponseCheckOptions {
+  readonly mode: ResponseCheckMode;
+  /** By operation and status. */
+  readonly validators: Readonly<Record<string, Readonly<Record<string, ValidateFunction>>>>;
+  readonly log: Log;
+}
+
+/** Validates a response against the contract. Throws `internal_error`. */
+export type CheckResponse = (exchange: HttpExchange, status: number, body: unknown) => void;
+
+const SAMPLE_EVERY = 100;
+
+/** Creates the response check of one server. */
+export function createResponseCheck({ mode, validators, log }: ResponseCheckOptions): CheckResponse {
+  if (mode === 'off') return () => undefined;
+  let seen = 0;
+  return (exchange, status, body) => {
+    seen += 1;
+    if (mode === 'sampled' && seen % SAMPLE_EVERY !== 1) return;
+    const { id } = operationOf(exchange);
+    const validate = validators[id]?.[status];
+    if (validate?.(body) === true) return;
+    const fault =
+      validate === undefined
+        ? { pointer: '', message: `the status ${status} is not in the contract` }
+        : describeFault(validate.errors ?? []);
+    log.error(
+      { request_id: exchange.id, operation: id, status, ...fault },
+      'the response breaks the contract',
+    );
+    const details = mode === 'always' ? { operation: id, status, ...fault } : {};
+    throw new ApiError('internal_error', undefined, { data: { request_id: exchange.id, ...details } });
+  };
+}

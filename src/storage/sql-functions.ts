@@ -1,0 +1,67 @@
+import { JsonType, p, raw, UnderscoreNamingStrategy } from '@mikro-orm/core';
+import type { Database as SqliteHandle } from 'better-sqlite3';
+import { type AliasableExpression, type Kysely, PostgresAdapter, sql } from 'kysely';
+
+/** A property stored as JSON in a text column. Kysely sees the text. */
+export function jsonText<Value>() {
+  return p.json<Value>().columnType('text').$type<Value, string>();
+}
+
+interface Declared {
+  readonly meta: {
+    readonly tableName?: string;
+    readonly properties: Readonly<Record<string, { readonly type?: unknown }>>;
+  };
+}
+
+/** The columns of JSON by table: those of entities, and more. */
+export function jsonColumnsOf(
+  entities: readonly unknown[],
+  more: readonly (readonly [table: string, column: string])[],
+): ReadonlyMap<string, readonly string[]> {
+  const naming = new UnderscoreNamingStrategy();
+  const columns = new Map<string, string[]>();
+  const add = (table: string, column: string): void =>
+    void columns.set(table, [...(columns.get(table) ?? []), column]);
+  for (const { meta } of entities as readonly Declared[]) {
+    for (const [name, { type }] of Object.entries(meta.properties)) {
+      if (type === JsonType || type instanceof JsonType) {
+        add(meta.tableName!, naming.propertyToColumnName(name));
+      }
+    }
+  }
+  for (const [table, column] of more) add(table, column);
+  return columns;
+}
+
+/** Whether the database is PostgreSQL, not SQLite. Only for use in this folder. */
+export function isPostgres<Tables>(database: Kysely<Tables>): boolean {
+  return database.getExecutor().adapter instanceof PostgresAdapter;
+}
+
+/**
+ * The sum of a text column of decimal integers, as text. Exact at any size, unlike SQL integers, which end at 2^63;
+ * `0` for no rows. The database adds the rows up, so that they need not be fetched.
+ */
+export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {
+  const amount = sql.ref(column);
+  return isPostgres(database)
+    ? sql<string>`coalesce(sum(${amount}::numeric), 0)::text`
+    : sql<string>`exact_sum(${amount})`;
+}
+
+/** Defines the function `exact_sum`, which `exactSum` calls, on a SQLite connection. */
+export function addExactSum(handle: SqliteHandle): void {
+  handle.aggregate('exact_sum', {
+    deterministic: true,
+    start: () => 0n,
+    step: (sum: bigint, amount: unknown) => sum + BigInt(amount as string),
+    result: String,
+  });
+}
+
+/** A condition for `em.find`: a column with lower-case text contains `text`, ignoring its case. */
+export function containsText(column: string, text: string) {
+  const pattern = `%${text.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+  return { [raw(`${column} like ? escape '\\'`, [pattern])]: [] };
+}

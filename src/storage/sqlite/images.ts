@@ -1,0 +1,238 @@
+import { resolve } from 'node:path';
+import type { Database as SqliteHandle } from 'better-sqlite3';
+import Sqlite from 'better-sqlite3';
+import type { DatabaseImages } from '../open-database.ts';
+import { flushFile } from './commit-group.ts';
+import { replaceHandle, type SqliteSlot } from './sqlite-dialect.ts';
+import { upgradeSqlite } from './upgrade-sqlite.ts';
+
+/** The storage classes that SQLite gives the values of a column, by its declared type. */
+const storageClasses: Readonly<Record<string, string>> = {
+  TEXT: "'text'",
+  BIGINT: "'integer'",
+  INTEGER: "'integer'",
+  BLOB: "'blob'",
+  REAL: "'real', 'integer'",
+};
+
+/** Columns of text that contain JSON, by table. */
+type JsonColumns = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Why a server of this version could not run on the image of a database that comes from elsewhere; undefined if it can.
+ *
+ * @param steps SQL of the schema that it must have, oldest first.
+ */
+export function damageOfImage(
+  image: Buffer,
+  steps: readonly string[],
+  jsonColumns: JsonColumns = new Map(),
+): string | undefined {
+  return reading(image, (handle) => {
+    // The schema first: reading a table runs expressions that its schema contains.
+    if (schemaOf(handle) !== expectedSchema(steps)) return 'its schema is not that of this version';
+    const found = handle.pragma('integrity_check(1)', { simple: true });
+    if (found !== 'ok') return String(found).slice(0, 200);
+    return wrongValueOf(handle) ?? wrongJsonOf(handle, jsonColumns);
+  });
+}
+
+/** The result of work on an image, or why the image cannot be read. */
+function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefined): string | undefined {
+  let handle: SqliteHandle | undefined;
+  try {
+    handle = new Sqlite(image);
+    handle.pragma('trusted_schema = OFF');
+    return work(handle);
+  } catch (error) {
+    return (error as Error).message.slice(0, 200);
+  } finally {
+    handle?.close();
+  }
+}
+
+/** Running all migrations takes tens of milliseconds. */
+const expectedSchemas = new Map<readonly string[], string>();
+
+function expectedSchema(steps: readonly string[]): string {
+  const known = expectedSchemas.get(steps);
+  if (known !== undefined) return known;
+  const handle = new Sqlite(':memory:');
+  try {
+    upgradeSqlite(handle, steps);
+    const schema = schemaOf(handle);
+    expectedSchemas.set(steps, schema);
+    return schema;
+  } finally {
+    handle.close();
+  }
+}
+
+function schemaOf(handle: SqliteHandle): string {
+  const version = handle.pragma('user_version', { simple: true });
+  const parts = handle
+    .prepare(
+      "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite\\_stat%' escape '\\' order by type, name",
+    )
+    .all();
+  return JSON.stringify([version, parts]);
+}
+
+/** Columns outside of strict tables accept values of any type. */
+function wrongValueOf(handle: SqliteHandle): string | undefined {
+  const tables = handle
+    .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'")
+    .pluck()
+    .all() as string[];
+  for (const table of tables) {
+    const columns = handle.pragma(`table_info("${table}")`) as { name: string; type: string }[];
+    const wrong = columns.flatMap(({ name, type }) => {
+      const classes = storageClasses[type.toUpperCase()];
+      return classes === undefined ? [] : [`typeof("${name}") not in (${classes}, 'null')`];
+    });
+    if (handle.prepare(`select 1 from "${table}" where ${wrong.join(' or ')} limit 1`).get() !== undefined) {
+      return `a row of \`${table}\` has a value of another type than its column`;
+    }
+  }
+  return undefined;
+}
+
+/** One row whose JSON cannot be parsed makes every request fail that reads it. */
+function wrongJsonOf(handle: SqliteHandle, jsonColumns: JsonColumns): string | undefined {
+  for (const [table, columns] of jsonColumns) {
+    for (const column of columns) {
+      const wrong = `"${column}" is not null and not json_valid("${column}")`;
+      if (handle.prepare(`select 1 from "${table}" where ${wrong} limit 1`).get() !== undefined) {
+        return `a row of \`${table}\` has text in \`${column}\` that is not JSON`;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** The values by which a database recognizes its master keys. */
+export function masterKeyChecksIn(image: Buffer): MasterKeyCheckRow[] {
+  const handle = new Sqlite(image);
+  try {
+    return handle
+      .prepare(
+        'select master_key_id as masterKeyId, sealed_secret as sealedSecret, wrapped_data_key as wrappedDataKey from master_key_checks',
+      )
+      .all() as MasterKeyCheckRow[];
+  } finally {
+    handle.close();
+  }
+}
+
+interface MasterKeyCheckRow {
+  readonly masterKeyId: string;
+  readonly sealedSecret: Buffer;
+  readonly wrappedDataKey: Buffer;
+}
+
+// https://www.sqlite.org/fileformat.html#the_database_header: the versions of the format for writing and for reading.
+const WRITE_VERSION = 18;
+const READ_VERSION = 19;
+const ROLLBACK_JOURNAL = 1;
+/** How long another process may keep the file locked. */
+const LOCKED_MS = 5_000;
+const ALL_PAGES = 0x7fff_ffff;
+
+/** The whole content of a database, which `new Sqlite(image)` opens in memory. */
+export function imageOf(handle: SqliteHandle): Buffer {
+  const image = handle.serialize();
+  // A database in memory cannot have the write-ahead log that its file had.
+  image[WRITE_VERSION] = ROLLBACK_JOURNAL;
+  image[READ_VERSION] = ROLLBACK_JOURNAL;
+  return image;
+}
+
+/**
+ * Replaces the content of a SQLite file in one transaction, so that a killed process leaves the old or the new content.
+ * Open handles, of other processes too, see the new content.
+ */
+export async function replaceContent(file: string, image: Buffer): Promise<void> {
+  const source = new Sqlite(image);
+  const untilMs = performance.now() + LOCKED_MS;
+  try {
+    await source.backup(file, {
+      progress: () => {
+        if (performance.now() > untilMs) throw new Error(`\`${file}\` is locked by another process`);
+        return ALL_PAGES;
+      },
+    });
+  } finally {
+    source.close();
+  }
+}
+
+/** How long a writer may keep the first database locked. */
+const IMAGES_AT_ONCE_LOCKED_MS = 10_000;
+
+/**
+ * The content of several databases at one moment, while other processes use them. Writers of the first one wait for
+ * less than a millisecond, readers not at all. The others are read at a moment when the first one does not change, so they
+ * contain nothing that follows from later changes of it.
+ */
+export function imagesAtOnce([first, ...others]: readonly [string, ...string[]]): Buffer[] {
+  const writer = open(first, false);
+  const readers: Sqlite.Database[] = [];
+  try {
+    flushFile(resolve(first));
+    writer.exec('begin immediate');
+    for (const file of [first, ...others]) {
+      const reader = open(file, true);
+      readers.push(reader);
+      reader.exec('begin');
+      // A transaction sees the database as of its first read.
+      reader.prepare('select count(*) from sqlite_schema').get();
+    }
+    writer.exec('rollback');
+    return readers.map(imageOf);
+  } finally {
+    for (const handle of [...readers, writer]) handle.close();
+  }
+}
+
+function open(file: string, isReader: boolean): Sqlite.Database {
+  return new Sqlite(file, { fileMustExist: true, timeout: IMAGES_AT_ONCE_LOCKED_MS, readonly: isReader });
+}
+
+/** What is wrong with a database file; undefined if nothing is. */
+export function damageOf(file: string): string | undefined {
+  try {
+    const handle = new Sqlite(file, { fileMustExist: true, readonly: true });
+    try {
+      const found = handle.pragma('integrity_check(1)', { simple: true }) as string;
+      return found === 'ok' ? undefined : found;
+    } finally {
+      handle.close();
+    }
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Where a database is: in memory, where `open` makes another one, or in a file. */
+type Place = { readonly open: (image: Buffer) => SqliteHandle } | { readonly file: string };
+
+/** Saves and replaces the content of a database that is in use. Waits until no transaction is open. */
+export function sqliteImages(slot: SqliteSlot, place: Place): DatabaseImages {
+  const alone = async <T>(work: () => T | Promise<T>): Promise<T> => {
+    await slot.turnstile.enter();
+    try {
+      slot.commits.flush();
+      return await work();
+    } finally {
+      slot.turnstile.leave();
+    }
+  };
+  return {
+    save: () => alone(() => imageOf(slot.handle)),
+    load: (image) =>
+      alone(async () => {
+        if ('file' in place) await replaceContent(place.file, image);
+        else replaceHandle(slot, place.open(image)).close();
+      }),
+  };
+}

@@ -1,0 +1,115 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
+
+/** A sandbox that runs on this machine, as it announces itself. Only its user can read the file. */
+export interface RunningSandboxFile {
+  readonly base_url: string;
+  readonly app_id: string;
+  readonly app_secret: string;
+  /** The word that clients use for `service` in header names. */
+  readonly prefix: string;
+  readonly version: string;
+  /** Opens the control plane from other machines, where the sandbox listens for them. */
+  readonly control_token?: string | undefined;
+  readonly ca_file: string;
+  /** Absolute path; null for a sandbox in memory. */
+  readonly data: string | null;
+  readonly pid: number;
+  /** When that process was started, as the system counts; absent where it does not say. */
+  readonly process_started?: string | undefined;
+}
+
+const DEFAULT_PORT = '4010';
+
+/** Announces a sandbox to the commands of this user. Returns a function that withdraws it. */
+export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'process_started'>): () => void {
+  const { pid } = process;
+  const folder = folderOfRunning();
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  removeLeftovers();
+  const file = join(folder, `${portOf(sandbox)}.json`);
+  const temporaryFile = `${file}.${pid}`;
+  const announcement: RunningSandboxFile = { ...sandbox, pid, process_started: startOf(pid) };
+  writeFileSync(temporaryFile, `${JSON.stringify(announcement, undefined, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryFile, file);
+  return () => {
+    // Another sandbox may use the port by now.
+    if (readAnnouncement(file)?.pid === pid) rmSync(file, { force: true });
+  };
+}
+
+/**
+ * The running sandbox that a command means: the one with this data folder if it is given, otherwise the one on the
+ * default port, or the only one. Undefined if no sandbox runs or if it is not clear which is meant.
+ */
+export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
+  const running = listRunningSandboxes();
+  if (data !== undefined) return running.find((each) => each.data === resolve(data));
+  return (
+    running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
+  );
+}
+
+export function listRunningSandboxes(): RunningSandboxFile[] {
+  return listFiles()
+    .map((file) => readAnnouncement(file))
+    .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found));
+}
+
+/** Removes the announcements of sandboxes that were killed. */
+function removeLeftovers(): void {
+  for (const file of listFiles()) {
+    const found = readAnnouncement(file);
+    if (found !== undefined && !isRunning(found)) rmSync(file, { force: true });
+  }
+}
+
+function folderOfRunning(): string {
+  return join(temporaryCertificateFolder(), 'running');
+}
+
+function portOf({ base_url: url }: Pick<RunningSandboxFile, 'base_url'>): string {
+  return new URL(url).port;
+}
+
+/** Also empty when the folder is another user's. */
+function listFiles(): string[] {
+  try {
+    const folder = folderOfRunning();
+    const names = readdirSync(folder).filter((name) => /^\d+\.json$/.test(name));
+    return names.map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+function readAnnouncement(file: string): RunningSandboxFile | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
+  } catch {
+    // Removed in the meantime.
+    return undefined;
+  }
+}
+
+/** A killed sandbox leaves its file behind, and its process id may belong to another process by now. */
+function isRunning({ pid, process_started: started }: RunningSandboxFile): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  return startOf(pid) === started;
+}
+
+/** In clock ticks since the machine was booted (proc(5), field 22 of `stat`); undefined outside Linux. */
+function startOf(pid: number): string | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name of the program comes before, in parentheses, and may contain anything.
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
+  } catch {
+    return undefined;
+  }
+}

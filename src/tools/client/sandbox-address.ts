@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { acmeApp } from '../../../mocks/apps.ts';
+import { readClientSettings } from '../../config/client.ts';
+import { StartError } from '../../config/start-error.ts';
+import { findRunningSandbox, listRunningSandboxes } from './running-sandboxes.ts';
+
+/** How to find a running sandbox. Every part is optional: sandboxes announce themselves to commands. */
+export interface SandboxAddress {
+  readonly url?: string;
+  /** The file that `custos sandbox --ready-file` writes. */
+  readonly readyFile?: string;
+  /** PEM of the certificate authority to trust. */
+  readonly caFile?: string;
+  /** The folder of `custos sandbox --data`, which contains its certificate. */
+  readonly data?: string;
+}
+
+/** No sandbox responds at the address; it may be starting or stopped. */
+export class SandboxUnavailableError extends StartError {}
+
+/** Where a sandbox is, and the credentials of the app that it was started with. */
+export interface SandboxPlace {
+  readonly url: string;
+  readonly caFile?: string;
+  readonly appId: string;
+  readonly appSecret: string;
+  /** The word that its clients use for `service` in header names. */
+  readonly prefix: string;
+  /** What the control plane asks of callers on other machines. */
+  readonly controlToken?: string;
+}
+
+export const DEFAULT_URL = 'https://127.0.0.1:4010';
+
+/** What every sandbox has unless it was started with other values. */
+const defaults = { appId: acmeApp.id, appSecret: acmeApp.secret, prefix: 'service' };
+
+/**
+ * Finds the sandbox that a command means: by its options, then by the environment (`custos env`), then by what running
+ * sandboxes announce.
+ *
+ * @throws SandboxUnavailableError, StartError.
+ */
+export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress): SandboxPlace {
+  const { controlToken } = readClientSettings();
+  const given = {
+    ...(caFile === undefined ? {} : { caFile }),
+    ...(controlToken === undefined ? {} : { controlToken }),
+  };
+  if (readyFile !== undefined) {
+    const { url: ready, ...rest } = readReadyFile(readyFile);
+    return { ...rest, url: url ?? ready, ...given };
+  }
+  const settings = url === undefined && data === undefined ? readClientSettings() : {};
+  if (settings.url !== undefined) return { ...defaults, ...settings, url: settings.url, ...given };
+  const running =
+    url === undefined
+      ? findRunningSandbox(data)
+      : listRunningSandboxes().find((each) => each.base_url === new URL(url).origin);
+  if (running === undefined) return { ...defaults, url: url ?? DEFAULT_URL, ...given };
+  return {
+    url: url ?? running.base_url,
+    // A folder that is given together with a URL is where the certificate is.
+    ...(url !== undefined && data !== undefined ? {} : { caFile: running.ca_file }),
+    ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
+    ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
+    ...given,
+  };
+}
+
+function readReadyFile(file: string): SandboxPlace {
+  let ready: Partial<Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix' | 'control_token', string>> & {
+    base_url: string;
+  };
+  try {
+    ready = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    if (!isAbsent) throw new StartError(`expected a ready file, got \`${file}\``, { cause });
+    throw new SandboxUnavailableError(`no sandbox is ready: \`${file}\` does not exist`, { cause });
+  }
+  if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${file}\``);
+  const { base_url: url, ca_file: caFile } = ready;
+  // That of `custos verify` names no app: its target knows the apps.
+  const { app_id: appId = defaults.appId, app_secret: appSecret = defaults.appSecret } = ready;
+  const place = {
+    ...{ url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix },
+    ...(ready.control_token === undefined ? {} : { controlToken: ready.control_token }),
+  };
+  return caFile === undefined ? place : { ...place, caFile };
+}

@@ -1,0 +1,174 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { StartError } from '../../config/start-error.ts';
+import type {
+  AddSandboxFaultRequest,
+  FundSandboxAddressRequest,
+  LoadedSnapshot,
+  RemovedSandboxFaults,
+  SandboxBlocks,
+  SandboxClock,
+  SandboxDeposit,
+  SandboxFault,
+  SandboxFaults,
+  SandboxReset,
+  SandboxScenario,
+  SandboxScenarioRun,
+  SandboxScenarios,
+  SandboxSnapshot,
+  SandboxSnapshots,
+  SandboxUpcoming,
+  SandboxUpcomingEntry,
+  SetSandboxClockRequest,
+  SnapshotContent,
+} from '../../sandbox/generated/schemas.ts';
+import type { SandboxClient } from './sandbox-client.ts';
+
+export type {
+  FundSandboxAddressRequest,
+  SandboxClock,
+  SandboxDeposit,
+  SandboxSnapshot,
+  SandboxUpcomingEntry,
+  SetSandboxClockRequest,
+};
+
+// Clients of the operations that change the state of a sandbox as a whole.
+
+/** Returns to the state after the start. */
+export function resetSandbox(client: SandboxClient): Promise<SandboxReset> {
+  return client.call('POST', '/reset');
+}
+
+export function readClock(client: SandboxClient): Promise<SandboxClock> {
+  return client.call('GET', '/clock');
+}
+
+export function changeClock(client: SandboxClient, body: SetSandboxClockRequest): Promise<SandboxClock> {
+  return client.call('PUT', '/clock', { body });
+}
+
+/** What becomes due next, earliest first. */
+export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
+  return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
+}
+
+/**
+ * Moves the clock to what becomes due next.
+ *
+ * @throws StartError when nothing does.
+ */
+export async function advanceToNext(client: SandboxClient): Promise<SandboxClock> {
+  const [next] = await listUpcoming(client);
+  if (next === undefined) throw new StartError('nothing is planned, so there is nothing to advance to');
+  return changeClock(client, { now_ms: next.at_ms });
+}
+
+export function mineBlocks(
+  client: SandboxClient,
+  body: { readonly chain?: string; readonly count?: number },
+): Promise<SandboxBlocks> {
+  return client.call('POST', '/blocks', { body });
+}
+
+/** Adds funds to an address, or to that of a wallet. */
+export async function fund(
+  client: SandboxClient,
+  recipient: string,
+  deposit: Omit<FundSandboxAddressRequest, 'address'>,
+): Promise<SandboxDeposit> {
+  const address = isWalletId(recipient) ? await addressOf(client, recipient) : recipient;
+  return client.call('POST', '/faucet', { body: { ...deposit, address } });
+}
+
+/** Addresses have other lengths, or upper-case letters. */
+function isWalletId(text: string): boolean {
+  return /^([a-z0-9]{24}|ext_wal_.+)$/.test(text);
+}
+
+async function addressOf(client: SandboxClient, walletId: string): Promise<string> {
+  const { appId, appSecret, prefix } = client.place();
+  const { status, text } = await client.send({
+    method: 'GET',
+    target: `/v1/wallets/${encodeURIComponent(walletId)}`,
+    headers: {
+      authorization: `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`,
+      [`${prefix}-app-id`]: appId,
+    },
+    bodyText: undefined,
+  });
+  const body = JSON.parse(text) as { readonly address: string; readonly error?: string };
+  if (status !== 200) throw new StartError(`\`${walletId}\`: ${body.error}`);
+  return body.address;
+}
+
+export async function listSnapshots(client: SandboxClient): Promise<readonly SandboxSnapshot[]> {
+  return (await client.call<SandboxSnapshots>('GET', '/snapshots')).data;
+}
+
+/** Saves a snapshot, and writes it to a file if one is given. */
+export async function saveSnapshot(
+  client: SandboxClient,
+  name: string,
+  file: string | undefined,
+): Promise<SandboxSnapshot> {
+  const saved = await client.call<SandboxSnapshot>('POST', '/snapshots', { body: { name } });
+  if (file !== undefined) {
+    const { content } = await client.call<SnapshotContent>('GET', `${pathOf(name)}/content`);
+    // It contains keys.
+    await writeFile(file, gunzipSync(Buffer.from(content, 'base64')), { mode: 0o600 });
+  }
+  return saved;
+}
+
+/** Loads a snapshot; one from a file replaces that of the name. */
+export async function loadSnapshot(
+  client: SandboxClient,
+  name: string,
+  file: string | undefined,
+): Promise<LoadedSnapshot> {
+  if (file !== undefined) {
+    const content = gzipSync(await readFile(file)).toString('base64');
+    await client.call('PUT', pathOf(name), { body: { content } });
+  }
+  return client.call('POST', `${pathOf(name)}/load`);
+}
+
+export async function removeSnapshot(client: SandboxClient, name: string): Promise<void> {
+  await client.call('DELETE', pathOf(name));
+}
+
+function pathOf(name: string): string {
+  return `/snapshots/${encodeURIComponent(name)}`;
+}
+
+export type { AddSandboxFaultRequest, SandboxFault };
+
+/** Adds a fault rule. */
+export function addFault(client: SandboxClient, body: AddSandboxFaultRequest): Promise<SandboxFault> {
+  return client.call<SandboxFault>('POST', '/faults', { body });
+}
+
+/** The fault rules, in the order in which they are tried. */
+export async function listFaults(client: SandboxClient): Promise<readonly SandboxFault[]> {
+  return (await client.call<SandboxFaults>('GET', '/faults')).data;
+}
+
+/** Removes the rules with these ids, all of them without ids. Returns how many were removed. */
+export async function removeFaults(client: SandboxClient, ids: readonly string[]): Promise<number> {
+  if (ids.length === 0) return (await client.call<RemovedSandboxFaults>('DELETE', '/faults')).removed;
+  for (const id of ids) await client.call<SandboxFault>('DELETE', `/faults/${encodeURIComponent(id)}`);
+  return ids.length;
+}
+
+export type { SandboxScenarioRun };
+
+/** The scenarios that `runScenario` runs. */
+export async function listScenarios(client: SandboxClient): Promise<readonly SandboxScenario[]> {
+  return (await client.call<SandboxScenarios>('GET', '/scenarios')).data;
+}
+
+/** Runs a scenario in a running sandbox. */
+export function runScenario(client: SandboxClient, name: string): Promise<SandboxScenarioRun> {
+  return client.call<SandboxScenarioRun>('POST', `/scenarios/${encodeURIComponent(name)}`);
+}

@@ -1,0 +1,36 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { makeFolder } from '../../config/make-folder.ts';
+import type { TemplateFile } from './templates.ts';
+
+/** What happened to a file. */
+export interface Outcome {
+  readonly path: string;
+  readonly state: 'written' | 'replaced' | 'unchanged';
+}
+
+/**
+ * Writes files below a folder: all of them, or none if one is there already with another content and `force` is not
+ * set. Returns the files that are in the way in that case.
+ */
+export function writeFiles(
+  folder: string,
+  files: readonly TemplateFile[],
+  { force }: { readonly force: boolean },
+): { readonly outcomes: readonly Outcome[]; readonly inTheWay: readonly string[] } {
+  const planned = files.map(({ path, text }) => {
+    const file = join(folder, path);
+    const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+    const state = before === undefined ? 'written' : before === text ? 'unchanged' : 'replaced';
+    return { path, file, text, state } as const;
+  });
+  const inTheWay = planned.filter(({ state }) => state === 'replaced' && !force).map(({ path }) => path);
+  if (inTheWay.length > 0) return { outcomes: [], inTheWay };
+  for (const { file, text, state } of planned) {
+    if (state === 'unchanged') continue;
+    makeFolder(dirname(file));
+    // A file that appeared in the meantime is not overwritten either.
+    writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
+  }
+  return { outcomes: planned.map(({ path, state }) => ({ path, state })), inTheWay: [] };
+}

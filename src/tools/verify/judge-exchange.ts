@@ -1,0 +1,242 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { ApiError } from '../../errors.ts';
+import { operations } from '../../generated/operations.ts';
+import { requestValidators } from '../../generated/request-validators.js';
+import { responseValidators } from '../../generated/response-validators.js';
+import type { ValidateFunction } from '../../generated/validate-function.ts';
+import { createBrand } from '../../server/brand.ts';
+import { parseBody } from '../../server/parse-body.ts';
+import {
+  createRouteIndex,
+  type Operation,
+  parseQuery,
+  type RequestValidators,
+} from '../../server/route-index.ts';
+import { bodyFault, describeFault, parametersFault } from '../../server/validation-issues.ts';
+
+/** A request with its response, as a proxy has seen them. */
+export interface SeenExchange {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly requestHeaders: IncomingHttpHeaders;
+  readonly requestBody: Buffer;
+  readonly status: number;
+  readonly responseHeaders: IncomingHttpHeaders;
+  /** Without its content coding. */
+  readonly responseBody: Buffer;
+  /** Why the body could not be decoded; it is then as received. */
+  readonly contentFault?: string | undefined;
+}
+
+/** The ways in which a server or its client can break the contract. */
+export const verifyRules = {
+  'undocumented-path': 'The server answers a request that is no operation of the contract.',
+  'request-invalid': 'The server accepts a request that the contract does not allow.',
+  'request-refused': 'The server refuses a request as invalid that the contract allows.',
+  'status-undocumented': 'The contract does not document this status of the operation.',
+  'code-undocumented': 'The contract does not document this error code of the status.',
+  'response-invalid': 'The response does not have the schema of the contract.',
+  'header-missing': 'The response lacks a header that clients need, or has another one.',
+  'sandbox-differs': 'A sandbox answers the same request differently.',
+  'sandbox-skipped': 'A sandbox was not asked the same, because too many requests wait for it.',
+  'target-unreachable': 'The server did not answer.',
+} as const;
+
+export interface Finding {
+  readonly rule: keyof typeof verifyRules;
+  /** `notice`: may be right, because the schemas do not contain every rule of the contract. */
+  readonly severity: 'error' | 'notice';
+  /** `createWallet 400`, or method and path. */
+  readonly place: string;
+  readonly message: string;
+}
+
+/** The documented error codes by `<operation> <status>`. */
+export type DocumentedCodes = ReadonlyMap<string, ReadonlySet<string>>;
+
+const routes = createRouteIndex(Object.values(operations));
+
+/** The operation of a request; undefined for any other path. */
+function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) {
+  try {
+    return routes.find(method === 'HEAD' ? 'GET' : method, target.split('?')[0]!);
+  } catch {
+    // Invalid percent-encoding.
+    return undefined;
+  }
+}
+
+/** The word that a client uses for `service`: the beginning of its header `…-app-id`. */
+export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
+  for (const name of Object.keys(headers)) {
+    const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
+    if (prefix !== undefined) return prefix;
+  }
+  return 'service';
+}
+
+/** The id of the operation of a request; undefined for any other request. */
+export function operationIdOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined {
+  return findRoute(exchange)?.operation.id;
+}
+
+/** Compares an exchange with the contract, error responses included. */
+export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): Finding[] {
+  const { method, target, status } = exchange;
+  const route = findRoute(exchange);
+  if (route === undefined) {
+    if (isPreflight(exchange) || refusals.has(status)) return [];
+    const place = `${method} ${target.split('?')[0]}`;
+    const message = `expected 404 or 405 for what is no operation, got ${status}`;
+    return [{ rule: 'undocumented-path', severity: 'error', place, message }];
+  }
+  const { operation, params } = route;
+  const place = `${operation.id} ${status}`;
+  const brand = createBrand(prefixOf(exchange.requestHeaders));
+  const read = (body: unknown): unknown => (brand === undefined ? body : brand.readBody(body));
+  const fault = requestFault(exchange, { operation, params: { ...params } }, brand);
+  const findings = judgeRequest(exchange, { fault, place, body: read(bodyOf(exchange, operation)) });
+  return [...findings, ...judgeResponse(exchange, { operation, codes, read })];
+}
+
+/** A browser's question before a request of a page of another origin. It is no operation, and any answer is right. */
+function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
+  return (
+    method === 'OPTIONS' && 'origin' in requestHeaders && 'access-control-request-method' in requestHeaders
+  );
+}
+
+/** Of unknown paths: a server may ask for credentials first, so as not to reveal which paths exist. */
+const refusals: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 503]);
+
+function judgeRequest(
+  { status, responseHeaders }: SeenExchange,
+  { fault, place, body }: { fault: string | undefined; place: string; body: unknown },
+): Finding[] {
+  if (fault !== undefined && status < 400) {
+    return [{ rule: 'request-invalid', severity: 'error', place, message: fault }];
+  }
+  const { code, error } = (body ?? {}) as { code?: unknown; error?: unknown };
+  if (fault !== undefined || code !== 'invalid_data') return [];
+  // RFC 7240 §3: the client has asked for this refusal, of a mock.
+  if (/^(code|example)=/.test(String(responseHeaders['preference-applied'] ?? ''))) return [];
+  return [{ rule: 'request-refused', severity: 'notice', place, message: String(error) }];
+}
+
+/** Why the contract does not allow the request; undefined if it does. */
+function requestFault(
+  exchange: SeenExchange,
+  { operation, params: path }: { operation: Operation; params: Record<string, string> },
+  brand: ReturnType<typeof createBrand>,
+): string | undefined {
+  const { params, body } = (requestValidators as Record<string, RequestValidators>)[operation.id]!;
+  const { requestHeaders, requestBody, target } = exchange;
+  const headers = brand === undefined ? requestHeaders : brand.readHeaders(requestHeaders);
+  const query = { ...parseQuery(target) };
+  if (brand !== undefined) {
+    for (const name of Object.keys(path)) path[name] = brand.readParameter(path[name]!);
+    for (const [name, value] of Object.entries(query)) {
+      query[name] = Array.isArray(value) ? value.map(brand.readParameter) : brand.readParameter(value);
+    }
+  }
+  try {
+    if (!params({ path, query, headers: { ...headers } })) return parametersFault(params.errors!).message;
+    const parsed = parseBody(operation, headers, requestBody);
+    const neutral = brand === undefined ? parsed : brand.readBody(parsed);
+    if (body === undefined || parsed === undefined || body(neutral)) return undefined;
+    return bodyFault(body.errors!).message;
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+/** Parsed; undefined without a body, the text if it is no JSON. */
+function bodyOf({ responseBody, status }: SeenExchange, { fileType, successStatus }: Operation): unknown {
+  if (responseBody.length === 0) return undefined;
+  const text = responseBody.toString('utf8');
+  if (fileType !== undefined && status === successStatus) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function judgeResponse(
+  exchange: SeenExchange,
+  {
+    operation,
+    codes,
+    read,
+  }: {
+    operation: Operation;
+    codes: DocumentedCodes;
+    read: (body: unknown) => unknown;
+  },
+): Finding[] {
+  const { method, status } = exchange;
+  const place = `${operation.id} ${status}`;
+  const byStatus = (responseValidators as Record<string, Record<string, ValidateFunction>>)[operation.id]!;
+  const validate = byStatus[status];
+  if (validate === undefined) {
+    const message = `expected ${Object.keys(byStatus).join(', ')}, got ${status}`;
+    return [{ rule: 'status-undocumented', severity: 'error', place, message }];
+  }
+  // The response to HEAD has no content.
+  if (method === 'HEAD') return [];
+  const findings = judgeHeaders(exchange, operation);
+  if (exchange.contentFault !== undefined) {
+    const message = exchange.contentFault;
+    return [...findings, { rule: 'response-invalid', severity: 'error', place, message }];
+  }
+  const body = read(bodyOf(exchange, operation));
+  if (!validate(body)) {
+    const { pointer, message } = describeFault(validate.errors ?? []);
+    findings.push({
+      rule: 'response-invalid',
+      severity: 'error',
+      place,
+      message: `${pointer || 'body'}: ${message}`,
+    });
+  }
+  const { code } = (body ?? {}) as { code?: unknown };
+  const documented = codes.get(place);
+  if (status >= 400 && typeof code === 'string' && documented?.has(code) !== true) {
+    const known = [...(documented ?? [])].join(', ');
+    const message = `expected one of ${known}, got \`${code.slice(0, 100)}\``;
+    findings.push({ rule: 'code-undocumented', severity: 'error', place, message });
+  }
+  return findings;
+}
+
+/**
+ * The contract describes no headers of responses: these are the ones that HTTP requires (RFC 9110 §15.5.2), or without
+ * which a client cannot read the body or cannot know when to try again.
+ */
+function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
+  const { status, requestHeaders, responseHeaders, responseBody } = exchange;
+  const faults: string[] = [];
+  if (responseBody.length > 0) {
+    const isFile = operation.fileType !== undefined && status === operation.successStatus;
+    const expected = isFile ? operation.fileType : 'application/json';
+    const [type = ''] = (responseHeaders['content-type'] ?? '').split(';');
+    if (type.trim().toLowerCase() !== expected) {
+      const got = type === '' ? 'none' : `\`${type.slice(0, 100)}\``;
+      faults.push(`content-type: expected \`${expected}\`, got ${got}`);
+    }
+  }
+  // A browser would ask the user of a page for a password.
+  const isScript = requestHeaders['sec-fetch-mode'] === 'cors';
+  if (status === 401 && !isScript && responseHeaders['www-authenticate'] === undefined) {
+    faults.push('www-authenticate: expected the scheme of the credentials, got none');
+  }
+  const waiting = ['retry-after', 'retry-after-ms', 'x-ratelimit-reset'];
+  if (status === 429 && waiting.every((name) => responseHeaders[name] === undefined)) {
+    faults.push(`${waiting[0]}: expected it, or ${waiting.slice(1).join(' or ')}, got none`);
+  }
+  const place = `${operation.id} ${status}`;
+  return faults.map((message) => ({ rule: 'header-missing', severity: 'error', place, message }));
+}

@@ -1,0 +1,119 @@
+import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
+import { canonicalJson } from './sign-payload.ts';
+
+/** What the reader filled in. */
+export interface Filled {
+  /** By the name of the parameter; empty ones are not sent. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Text of the body; undefined if the operation has none. */
+  readonly body?: string | undefined;
+  readonly appId: string;
+  readonly appSecret: string;
+  /** An access token, instead of the secret. */
+  readonly userToken: string;
+}
+
+/** A request that can be sent, and the payload that its owners sign. */
+export interface ComposedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly payload: string;
+}
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/**
+ * The request that was filled in.
+ *
+ * @throws SyntaxError if the body is no JSON.
+ */
+export function composeRequest(
+  operation: OperationDocument,
+  filled: Filled,
+  { origin, prefix }: { readonly origin: string; readonly prefix: string },
+): ComposedRequest {
+  const given = (place: Parameter['in']) =>
+    operation.parameters
+      .filter((parameter) => parameter.in === place)
+      .flatMap(({ name }): [string, string][] => {
+        const value = filled.parameters[name] ?? '';
+        return value === '' ? [] : [[name, value]];
+      });
+  const path = given('path').reduce(
+    (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(value)),
+    operation.path ?? '',
+  );
+  const query = new URLSearchParams(given('query')).toString();
+  const url = `${origin}${path}${query === '' ? '' : `?${query}`}`;
+  const headers: Record<string, string> = {
+    ...Object.fromEntries(given('header')),
+    ...credentials(filled, prefix),
+  };
+  const type = Object.keys(operation.requestBody?.content ?? {})[0];
+  const value = filled.body === undefined || filled.body.trim() === '' ? undefined : JSON.parse(filled.body);
+  if (type !== undefined && value !== undefined) headers['content-type'] = type;
+  const signed = [`${prefix}-app-id`, `${prefix}-idempotency-key`, `${prefix}-request-expiry`];
+  const payload = canonicalJson({
+    version: 1,
+    method: operation.method,
+    url,
+    body: value,
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => signed.includes(name))),
+  });
+  return {
+    method: operation.method,
+    url,
+    headers,
+    payload,
+    ...(value === undefined ? {} : { body: bodyText(value, type) }),
+  };
+}
+
+function bodyText(value: unknown, type: string | undefined): string {
+  if (type !== FORM) return JSON.stringify(value);
+  return new URLSearchParams(
+    Object.entries(value as object).map(([name, inner]): [string, string] => [name, String(inner)]),
+  ).toString();
+}
+
+function credentials({ appId, appSecret, userToken }: Filled, prefix: string): Record<string, string> {
+  const header = appId === '' ? {} : { [`${prefix}-app-id`]: appId };
+  if (userToken !== '') return { ...header, authorization: `Bearer ${userToken}` };
+  if (appSecret === '') return header;
+  const bytes = new TextEncoder().encode(`${appId}:${appSecret}`);
+  return { ...header, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
+}
+
+/** What a parameter is filled with at first. Optional ones stay empty, because their examples exclude each other. */
+export function firstValue({ name, required, example, schema }: Parameter, { ids }: Settings): string {
+  if (required !== true) return '';
+  return ids[name] ?? (example === undefined ? String(schema.default ?? '') : String(example));
+}
+
+/** An example with the ids of resources that exist. */
+export function withIds(value: unknown, ids: Settings['ids']): unknown {
+  if (Array.isArray(value)) return value.map((item) => withIds(item, ids));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => {
+      const own = ids[name.replace(/ids$/, 'id')];
+      if (own === undefined) return [name, withIds(inner, ids)];
+      if (typeof inner === 'string') return [name, own];
+      return [name, Array.isArray(inner) && inner.length > 0 ? [own] : inner];
+    }),
+  );
+}
+
+/** The request as a command. The secret is a variable, so that it does not end up in a shell's history. */
+export function asCurl({ method, url, headers, body }: ComposedRequest): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+  const lines = Object.entries(headers).map(([name, value]) =>
+    name === 'authorization' && value.startsWith('Basic ')
+      ? '-u "$APP_ID:$APP_SECRET"'
+      : `-H ${quoted(`${name}: ${value}`)}`,
+  );
+  const data = body === undefined ? [] : [`-d ${quoted(body)}`];
+  return ['curl --cacert .custos/ca.pem', `-X ${method} ${quoted(url)}`, ...lines, ...data].join(' \\\n  ');
+}

@@ -1,0 +1,70 @@
+import { type OperationId, type Operations, operations } from '../../sandbox/generated/operations.ts';
+
+/** A refusal by the sandbox. `status` 0: there was no response. */
+export class ControlError extends Error {
+  readonly status: number;
+  readonly code: string | undefined;
+
+  constructor(status: number, message: string, code?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Path, query and body of an operation, as far as it has them. */
+export type ControlInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
+  Part<'query', Operations[Id]['query']> &
+  Part<'body', Operations[Id]['body']>;
+
+type Part<Name extends string, Value> =
+  Record<string, never> extends Value
+    ? { readonly [N in Name]?: Value }
+    : undefined extends Value
+      ? { readonly [N in Name]?: Value }
+      : { readonly [N in Name]: Value };
+
+/** Calls an operation of the control plane. */
+export async function control<Id extends OperationId>(
+  id: Id,
+  input: ControlInput<Id>,
+  signal?: AbortSignal,
+): Promise<Operations[Id]['response']> {
+  const { path, query, body } = input as { path?: object; query?: object; body?: unknown };
+  const { method, path: template } = operations[id];
+  const response = await send(fillPath(template, path) + queryText(query), {
+    method,
+    ...(signal === undefined ? {} : { signal }),
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+  });
+  const answered: unknown = await response.json().catch(() => ({}));
+  if (response.ok) return answered as Operations[Id]['response'];
+  const { error = `status ${response.status}`, code } = answered as { error?: string; code?: string };
+  throw new ControlError(response.status, error, code);
+}
+
+async function send(target: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(target, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ControlError(0, 'the sandbox does not respond');
+  }
+}
+
+/** Replaces the parameters of a path. */
+export function fillPath(template: string, values: object = {}): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(String((values as Record<string, unknown>)[name])),
+  );
+}
+
+/** A query with repeated names for arrays; undefined members are left out. */
+export function queryText(query: object = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]: [string, unknown]) =>
+    value === undefined ? [] : [value].flat().map((item): [string, string] => [name, String(item)]),
+  );
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+}

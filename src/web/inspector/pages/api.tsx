@@ -1,0 +1,154 @@
+import { useSignal } from '@preact/signals';
+import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
+import { newSuffix, withFreshNames } from '../../docs/sign-payload.ts';
+import { Differences } from '../api-reference/differences.tsx';
+import {
+  type ApiDocument,
+  type ApiOperation,
+  draftRequest,
+  matchingOperations,
+  operationsOf,
+  readDraft,
+} from '../api-reference/document.ts';
+import { control } from '../control.ts';
+import { CodeBlock } from '../parts/code-block.tsx';
+import { Prose } from '../parts/prose.tsx';
+import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+
+/** The operations of the API: what they do, examples, and a form that sends them. */
+export function Page() {
+  const { value, error } = useLoaded(async (signal) => {
+    const response = await fetch('/openapi.json', { signal });
+    return operationsOf((await response.json()) as ApiDocument);
+  }, []);
+  const { path, query } = route.value;
+  const [opened] = path;
+  const all = value.value ?? [];
+  const operation = all.find(({ id }) => id === opened);
+  const shown = matchingOperations(all, query.text ?? '');
+  return (
+    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+      <section class="list" aria-label="All operations">
+        <h1>API</h1>
+        <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+          <label>
+            Operation
+            <input
+              type="search"
+              value={query.text ?? ''}
+              onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
+            />
+          </label>
+          <span class="count" role="status">
+            {shown.length} operations
+          </span>
+        </form>
+        {error.value !== '' && <p role="alert">{error.value}</p>}
+        {value.value === undefined && error.value === '' && <p class="empty">Reading the document…</p>}
+        <ul class="operations" tabIndex={0} aria-label="Operations">
+          {shown.map(({ id, summary }) => (
+            <li key={id}>
+              <a href={hrefOf('api', [id], query)} aria-current={id === opened ? 'true' : undefined}>
+                {id}
+              </a>{' '}
+              <span class="quiet">{summary}</span>
+            </li>
+          ))}
+        </ul>
+      </section>
+      {opened !== undefined && (
+        <section class="detail" aria-label="Operation">
+          <p>
+            <a class="back" href={hrefOf('api', [], query)}>
+              Close
+            </a>
+          </p>
+          {operation !== undefined && <Operation key={operation.id} operation={operation} />}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Operation({ operation }: { readonly operation: ApiOperation }) {
+  const { id, method, path, summary, description, examples } = operation;
+  const text = useSignal(draftRequest(withGiven(operation), freshly(examples[0]?.value)));
+  const chosen = useSignal<readonly SandboxSigner[]>([]);
+  const sending = useSending();
+  const send = (event: Event): void => {
+    event.preventDefault();
+    void sending.run(() =>
+      control('sendRequest', {
+        body: { operation: id, ...readDraft(text.value), sign_as: [...chosen.value] },
+      }),
+    );
+  };
+  return (
+    <>
+      <h2>{summary}</h2>
+      <p class="target">
+        {method} {path}
+      </p>
+      {description !== '' && <Prose text={description} />}
+      <Differences operation={id} />
+      <form onSubmit={send} aria-label="Send">
+        {examples.length > 0 && (
+          <p class="actions">
+            {examples.map((example) => (
+              <button
+                type="button"
+                key={example.name}
+                onClick={() => {
+                  text.value = draftRequest(withGiven(operation), freshly(example.value));
+                }}
+              >
+                {example.title}
+              </button>
+            ))}
+          </p>
+        )}
+        <label class="stack">
+          Request
+          <textarea
+            rows={14}
+            spellcheck={false}
+            value={text}
+            onInput={({ currentTarget }) => {
+              text.value = currentTarget.value;
+            }}
+          />
+        </label>
+        <SignerChoice chosen={chosen} />
+        <button type="submit" class="main" disabled={sending.isRunning.value}>
+          Send
+        </button>
+      </form>
+      <SentResult sending={sending} />
+      {operation.responses.map(({ status, title, value }) => (
+        <details key={`${status} ${title}`}>
+          <summary>
+            {status} {title}
+          </summary>
+          <CodeBlock value={value} label={`Example ${status} ${title}`} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** An example that can be sent more than once. */
+function freshly(example: unknown): unknown {
+  return withFreshNames(example, newSuffix());
+}
+
+/** The operation with the values of path parameters that the address gives. */
+function withGiven(operation: ApiOperation): ApiOperation {
+  const given = Object.keys(operation.parameters).flatMap((name) => {
+    const value = route.value.query[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...operation, parameters: { ...operation.parameters, ...Object.fromEntries(given) } };
+}

@@ -1,0 +1,167 @@
+import type { SandboxCoverage, SandboxCoverageRow } from '../../../sandbox/generated/schemas.ts';
+import { control } from '../control.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+import { shareText, shownOperations } from '../texts.ts';
+
+/** What the recorded requests used of everything that the contract offers. */
+export function Page() {
+  const [opened] = route.value.path;
+  const { value, error, reload } = useLoaded(
+    (signal) =>
+      control('measureCoverage', { query: opened === undefined ? {} : { operation: opened } }, signal),
+    [opened],
+  );
+  const coverage = value.value;
+  return (
+    <div class="page">
+      <h1>Coverage</h1>
+      <p>
+        What the requests that the sandbox keeps used of the contract. <code>custos coverage</code> writes
+        reports.
+      </p>
+      <p class="actions">
+        <button type="button" onClick={reload}>
+          Read again
+        </button>
+      </p>
+      {error.value !== '' && <p role="alert">{error.value}</p>}
+      {coverage === undefined && error.value === '' && <p class="empty">Measuring…</p>}
+      {coverage !== undefined && opened === undefined && <Whole coverage={coverage} />}
+      {coverage !== undefined && opened !== undefined && <One operation={opened} rows={coverage.rows} />}
+    </div>
+  );
+}
+
+function Whole({ coverage }: { readonly coverage: SandboxCoverage }) {
+  const { figures, requests, unknown_requests: unknown, undocumented, rows } = coverage;
+  return (
+    <>
+      <p role="status">
+        {requests} requests{unknown > 0 && `, ${unknown} of them to no operation of the contract`}
+      </p>
+      <table class="plain" aria-label="Figures">
+        <tbody>
+          {figures.map((figure) => (
+            <tr key={figure.dimension}>
+              <th scope="row">{figure.title}</th>
+              <td>
+                <progress aria-label={figure.title} max={figure.total || 1} value={figure.covered} />
+              </td>
+              <td>{shareText(figure)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {undocumented.length > 0 && (
+        <section aria-label="Not in the contract">
+          <h2>Not in the contract</h2>
+          <ul>
+            {undocumented.map(({ name, count }) => (
+              <li key={name}>
+                <span class="bad">{name}</span>, {count} times
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <Operations coverage={coverage} />
+      <Rows title="Events and decisions" rows={rows.filter(({ count }) => count > 0)} />
+    </>
+  );
+}
+
+const choices = ['called', 'not called', 'all'] as const;
+
+function Operations({ coverage: { operations } }: { readonly coverage: SandboxCoverage }) {
+  const { text = '', which = 'called' } = route.value.query;
+  const shown = shownOperations(operations, { text, which });
+  return (
+    <section aria-label="Operations">
+      <h2>Operations</h2>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Operation
+          <input
+            type="search"
+            value={text}
+            onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
+          />
+        </label>
+        <label>
+          Shown
+          <select value={which} onChange={({ currentTarget }) => setQuery({ which: currentTarget.value })}>
+            {choices.map((choice) => (
+              <option key={choice}>{choice}</option>
+            ))}
+          </select>
+        </label>
+        <span class="count">{shown.length} operations</span>
+      </form>
+      <table class="plain" aria-label="Operations">
+        <thead>
+          <tr>
+            <th scope="col">Operation</th>
+            <th scope="col">Requests</th>
+            <th scope="col">Statuses, error codes and branches</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((each) => (
+            <tr key={each.operation}>
+              <td>
+                <a href={hrefOf('coverage', [each.operation], route.value.query)}>{each.operation}</a>
+              </td>
+              <td>{each.requests}</td>
+              <td>{shareText(each)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface OneProps {
+  readonly operation: string;
+  readonly rows: readonly SandboxCoverageRow[];
+}
+
+function One({ operation, rows }: OneProps) {
+  const used = rows.filter(({ count }) => count > 0);
+  const unused = rows.filter(({ count }) => count === 0);
+  return (
+    <>
+      <p>
+        <a class="back" href={hrefOf('coverage', [], route.value.query)}>
+          All operations
+        </a>
+      </p>
+      <h2>{operation}</h2>
+      <p class="actions">
+        <a href={hrefOf('requests', [], { operation })}>Its requests</a>
+        <a href={hrefOf('api', [operation], { text: operation })}>Send one</a>
+      </p>
+      <Rows title="Used" rows={used} />
+      <Rows title="Not used" rows={unused} />
+    </>
+  );
+}
+
+function Rows({ title, rows }: { readonly title: string; readonly rows: readonly SandboxCoverageRow[] }) {
+  return (
+    <section aria-label={title}>
+      <h3>{title}</h3>
+      {rows.length === 0 && <p class="empty">Nothing.</p>}
+      <ul>
+        {rows.map(({ dimension, name, count }) => (
+          <li key={`${dimension} ${name}`}>
+            {name}
+            {count > 0 && `, ${count} times`}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

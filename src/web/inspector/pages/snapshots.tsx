@@ -1,0 +1,185 @@
+import { useSignal } from '@preact/signals';
+import type { SandboxSnapshot } from '../../../sandbox/generated/schemas.ts';
+import { control } from '../control.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { readFileBase64, saveFile } from '../snapshots/files.tsx';
+import { dateAndTime, nameOfFile, savedText, sizeText } from '../texts.ts';
+
+/** The whole state of the sandbox under names, and the state after its start. */
+export function Page() {
+  const { value, error, reload } = useLoaded((signal) => control('listSnapshots', {}, signal), []);
+  const note = useSignal('');
+  const isRunning = useSignal(false);
+  const change = async (run: () => Promise<string>): Promise<void> => {
+    isRunning.value = true;
+    try {
+      note.value = await run();
+      reload();
+    } catch (cause) {
+      note.value = (cause as Error).message;
+    } finally {
+      isRunning.value = false;
+    }
+  };
+  const reset = () =>
+    change(async () => {
+      const { now_ms: nowMs } = await control('resetSandbox', {});
+      return `the sandbox was reset; its clock shows ${dateAndTime(nowMs)} UTC`;
+    });
+  const snapshots = value.value?.data;
+  return (
+    <div class="page">
+      <h1>Snapshots</h1>
+      <p>A snapshot is the whole state of the sandbox: its data, simulated chains and clock.</p>
+      <Save change={change} isRunning={isRunning.value} />
+      <Upload change={change} isRunning={isRunning.value} />
+      <p role="status">{note.value}</p>
+      {error.value !== '' && <p role="alert">{error.value}</p>}
+      {snapshots?.length === 0 && <p class="empty">No snapshots yet.</p>}
+      {snapshots !== undefined && snapshots.length > 0 && (
+        <Snapshots snapshots={snapshots} change={change} isRunning={isRunning.value} />
+      )}
+      <h2>Reset</h2>
+      <p>
+        Deletes everything created since the start. Snapshots and the recorded requests are kept, fault rules
+        are not.
+      </p>
+      <p class="actions">
+        <ConfirmButton question="Reset the sandbox?" disabled={isRunning.value} onConfirm={reset}>
+          Reset
+        </ConfirmButton>
+      </p>
+    </div>
+  );
+}
+
+interface ChangeProps {
+  /** Runs a change, shows what it says, and reads the snapshots again. */
+  readonly change: (run: () => Promise<string>) => Promise<void>;
+  readonly isRunning: boolean;
+}
+
+function Save({ change, isRunning }: ChangeProps) {
+  const name = useSignal('');
+  const save = (submitted: Event): void => {
+    submitted.preventDefault();
+    void change(async () => {
+      const { bytes } = await control('saveSnapshot', { body: { name: name.value.trim() } });
+      return `${name.value.trim()} saved, ${sizeText(bytes)}`;
+    });
+  };
+  return (
+    <form class="fields" aria-label="Save a snapshot" onSubmit={save}>
+      <label>
+        Name
+        <input
+          required
+          maxLength={64}
+          pattern="[a-z0-9][a-z0-9._\-]*"
+          title="Lower-case letters, digits, dots, underscores and hyphens"
+          spellcheck={false}
+          value={name}
+          onInput={({ currentTarget }) => {
+            name.value = currentTarget.value;
+          }}
+        />
+      </label>
+      <button type="submit" class="main" disabled={isRunning}>
+        Save
+      </button>
+    </form>
+  );
+}
+
+/** Stores the file of a snapshot under the name of the file. It is not loaded. */
+function Upload({ change, isRunning }: ChangeProps) {
+  const upload = (input: HTMLInputElement): void => {
+    const file = input.files?.[0];
+    if (file === undefined) return;
+    input.value = '';
+    void change(async () => {
+      const name = nameOfFile(file.name);
+      const { bytes } = await control('uploadSnapshot', {
+        path: { name },
+        body: { content: await readFileBase64(file) },
+      });
+      return `${name} uploaded, ${sizeText(bytes)}`;
+    });
+  };
+  return (
+    <p class="fields">
+      <label>
+        Upload a file
+        <input
+          type="file"
+          accept=".snapshot"
+          disabled={isRunning}
+          onChange={({ currentTarget }) => upload(currentTarget)}
+        />
+      </label>
+    </p>
+  );
+}
+
+interface SnapshotsProps extends ChangeProps {
+  readonly snapshots: readonly SandboxSnapshot[];
+}
+
+function Snapshots({ snapshots, change, isRunning }: SnapshotsProps) {
+  const load = (name: string) =>
+    change(async () => {
+      const { now_ms: nowMs } = await control('loadSnapshot', { path: { name } });
+      return `${name} loaded; the clock shows ${dateAndTime(nowMs)} UTC`;
+    });
+  const remove = (name: string) =>
+    change(async () => {
+      await control('deleteSnapshot', { path: { name } });
+      return `${name} deleted`;
+    });
+  const download = (name: string) =>
+    change(async () => {
+      const { content } = await control('downloadSnapshot', { path: { name } });
+      await saveFile(`${name}.snapshot`, content);
+      return `${name} downloaded; it contains the keys of all wallets`;
+    });
+  return (
+    <ul class="cards" aria-label="Saved snapshots">
+      {snapshots.map((snapshot) => (
+        <li class="card" key={snapshot.name}>
+          <h2>{snapshot.name}</h2>
+          <p>
+            {sizeText(snapshot.bytes)}, saved {savedText(snapshot)}
+            {snapshot.now_ms !== null && `; its clock shows ${dateAndTime(snapshot.now_ms)} UTC`}
+          </p>
+          <p class="actions">
+            <ConfirmButton
+              label={`Load ${snapshot.name}`}
+              question={`Replace everything by ${snapshot.name}?`}
+              disabled={isRunning}
+              onConfirm={() => load(snapshot.name)}
+            >
+              Load
+            </ConfirmButton>
+            <button
+              type="button"
+              aria-label={`Download ${snapshot.name}`}
+              disabled={isRunning}
+              onClick={() => download(snapshot.name)}
+            >
+              Download
+            </button>
+            <ConfirmButton
+              label={`Delete ${snapshot.name}`}
+              question={`Delete ${snapshot.name}?`}
+              disabled={isRunning}
+              onConfirm={() => remove(snapshot.name)}
+            >
+              Delete
+            </ConfirmButton>
+          </p>
+        </li>
+      ))}
+    </ul>
+  );
+}

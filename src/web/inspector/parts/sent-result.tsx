@@ -1,0 +1,83 @@
+import { type Signal, useSignal } from '@preact/signals';
+import type { SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
+import { errorOf, signers } from '../api.ts';
+import { hrefOf } from '../routes.ts';
+import { CodeBlock } from './code-block.tsx';
+
+/** A request that a page sends: its response, or why there is none. */
+export interface Sending {
+  readonly result: Signal<SentRequest | undefined>;
+  readonly error: Signal<string>;
+  readonly isRunning: Signal<boolean>;
+  readonly run: (send: () => Promise<SentRequest>) => Promise<void>;
+}
+
+export function useSending(): Sending {
+  const result = useSignal<SentRequest | undefined>(undefined);
+  const error = useSignal('');
+  const isRunning = useSignal(false);
+  const run = async (send: () => Promise<SentRequest>): Promise<void> => {
+    isRunning.value = true;
+    error.value = '';
+    try {
+      result.value = await send();
+    } catch (cause) {
+      result.value = undefined;
+      error.value = (cause as Error).message;
+    } finally {
+      isRunning.value = false;
+    }
+  };
+  return { result, error, isRunning, run };
+}
+
+/** The response to a request that was sent from a page, with a link to its record. */
+export function SentResult({ sending }: { readonly sending: Sending }) {
+  const { result, error } = sending;
+  const sent = result.value;
+  return (
+    <div role="status">
+      {error.value !== '' && <p class="bad">{error.value}</p>}
+      {sent !== undefined && (
+        <>
+          <p>
+            <span class={isRefusal(sent.status) ? 'bad' : 'good'}>{sent.status}</span>{' '}
+            {isRefusal(sent.status) && errorOf(sent)}{' '}
+            {sent.request_id !== null && <a href={hrefOf('requests', [sent.request_id])}>Show the request</a>}
+          </p>
+          {sent.body !== null && <CodeBlock value={sent.body} label="Body of the response" />}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Status 0 is a connection that was closed without a response. */
+export function isRefusal(status: number): boolean {
+  return status >= 400 || status === 0;
+}
+
+/** Check boxes for the keys that sign. */
+export function SignerChoice({ chosen }: { readonly chosen: Signal<readonly SandboxSigner[]> }) {
+  const toggle = (name: SandboxSigner): void => {
+    chosen.value = chosen.value.includes(name)
+      ? chosen.value.filter((other) => other !== name)
+      : [...chosen.value, name];
+  };
+  return (
+    <fieldset class="signers">
+      <legend>Sign as</legend>
+      {signers.map((name) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            name={name}
+            checked={chosen.value.includes(name)}
+            onChange={() => toggle(name)}
+          />{' '}
+          {name}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

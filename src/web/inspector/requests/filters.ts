@@ -1,0 +1,59 @@
+import type { HttpArchive, RecordedRequest } from '../../../sandbox/generated/schemas.ts';
+
+/** What a request must match to be shown. Empty: anything. */
+export interface Filters {
+  /** A part of the operation's name, of the method or of the path. */
+  readonly text: string;
+  /** `404`, or `4xx` for all from 400 to 499. */
+  readonly status: string;
+  /** A part of the error code. */
+  readonly code: string;
+  /** A part of the wallet's id, or a wallet that the path names. */
+  readonly wallet: string;
+}
+
+/** The filters in the query of an address. */
+export function filtersIn(query: Readonly<Record<string, string>>): Filters {
+  const { text = '', status = '', code = '', wallet = '' } = query;
+  return { text, status, code, wallet };
+}
+
+/** The requests that match all filters, newest first. */
+export function filterRequests(requests: readonly RecordedRequest[], filters: Filters): RecordedRequest[] {
+  const text = filters.text.trim().toLowerCase();
+  const code = filters.code.trim().toLowerCase();
+  const wallet = filters.wallet.trim();
+  const isShown = (request: RecordedRequest): boolean =>
+    (text === '' || textOf(request).includes(text)) &&
+    hasStatus(request.status, filters.status.trim()) &&
+    (code === '' || (request.code ?? '').includes(code)) &&
+    (wallet === '' || (request.wallet_id ?? '').includes(wallet) || request.path.includes(wallet));
+  return requests.filter(isShown).reverse();
+}
+
+function textOf({ operation, method, path }: RecordedRequest): string {
+  return `${operation ?? ''} ${method} ${path}`.toLowerCase();
+}
+
+function hasStatus(status: number, wanted: string): boolean {
+  if (/^[1-5]xx$/.test(wanted)) return Math.floor(status / 100) === Number(wanted[0]);
+  return wanted === '' || String(status).startsWith(wanted);
+}
+
+/** An HTTP Archive with the chosen requests alone. */
+export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRequest, 'id'>[]): HttpArchive {
+  const ids = new Set<unknown>(chosen.map(({ id }) => id));
+  const entries = archive.log.entries.filter((entry) =>
+    ids.has((entry as { _requestId?: unknown })._requestId),
+  );
+  return { ...archive, log: { ...archive.log, entries } };
+}
+
+/** The log after further requests; only the newest `most` are kept. */
+export function withNewer(
+  kept: readonly RecordedRequest[],
+  newer: readonly RecordedRequest[],
+  most: number,
+): readonly RecordedRequest[] {
+  return newer.length === 0 ? kept : [...kept, ...newer].slice(-most);
+}

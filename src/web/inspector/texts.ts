@@ -1,0 +1,158 @@
+import type { IntentAuthorizationMember, LinkedAccount, User } from '../../generated/schemas.ts';
+import type {
+  PolicyObservation,
+  PolicyUnitTrace,
+  SandboxCoverageFigure,
+  SandboxCoverageOperation,
+  SandboxScenarioResource,
+  SandboxSnapshot,
+  SandboxUpcomingEntry,
+} from '../../sandbox/generated/schemas.ts';
+import { hrefOf } from './routes.ts';
+
+/** Unix milliseconds as the time of day, UTC: `00:00:02.500`. */
+export function timeOfDay(ms: number): string {
+  return new Date(ms).toISOString().slice(11, 23);
+}
+
+/** Unix milliseconds as date and time, UTC: `2026-01-01 00:00:02.500`. */
+export function dateAndTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 23).replace('T', ' ');
+}
+
+/** A duration in milliseconds: `4.2 ms`, `3 s`, `5 min`, `2 h`, `3 d`; each unit from two of it on. */
+export function durationText(ms: number): string {
+  const units: readonly [string, number][] = [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['min', 60_000],
+    ['s', 1000],
+  ];
+  const [unit, size] = units.find(([, size]) => Math.abs(ms) >= 2 * size) ?? ['ms', 1];
+  const value = ms / size;
+  return `${Math.abs(value) >= 10 ? Math.round(value) : Math.round(value * 10) / 10} ${unit}`;
+}
+
+/** What becomes due, and when: `intent expires in 3 d, 2026-01-04 00:00:00.000 UTC`. */
+export function markText({ kind, at_ms: atMs }: SandboxUpcomingEntry, nowMs: number): string {
+  return `${kind.replaceAll('_', ' ')} in ${durationText(atMs - nowMs)}, ${dateAndTime(atMs)} UTC`;
+}
+
+/** A share, rounded down so that 100 % means all: `12 of 169, 7.1 %`. */
+export function shareText({ covered, total }: Pick<SandboxCoverageFigure, 'covered' | 'total'>): string {
+  const percent = total === 0 ? 100 : Math.floor((covered / total) * 1000) / 10;
+  return `${covered} of ${total}, ${percent} %`;
+}
+
+/** Operations that were called, or not, or all; those with the most requests first. */
+export function shownOperations(
+  operations: readonly SandboxCoverageOperation[],
+  { text, which }: { readonly text: string; readonly which: string },
+): SandboxCoverageOperation[] {
+  const wanted = text.trim().toLowerCase();
+  return operations
+    .filter(({ operation }) => operation.toLowerCase().includes(wanted))
+    .filter(({ requests }) => which === 'all' || (which === 'called') === requests > 0)
+    .sort((a, b) => b.requests - a.requests || a.operation.localeCompare(b.operation));
+}
+
+/** A member of a quorum and whether it has signed, in words. */
+export function memberText(member: IntentAuthorizationMember): string {
+  if (member.type === 'key_quorum') {
+    const name = `key quorum ${member.display_name ?? member.key_quorum_id}`;
+    return `${name}: ${member.threshold_met ? 'has signed' : 'has not signed'}`;
+  }
+  const name = member.type === 'key' ? member.public_key : `user ${member.user_id}`;
+  const { signed_at: signedAt } = member;
+  return `${name}: ${signedAt === null ? 'has not signed' : `signed at ${dateAndTime(signedAt)} UTC`}`;
+}
+
+/** Members that identify an account, the clearest first. */
+const identifying = [
+  'address',
+  'number',
+  'phoneNumber',
+  'email',
+  'username',
+  'custom_user_id',
+  'telegram_user_id',
+  'fid',
+  'subject',
+  'credential_id',
+  'public_key',
+] as const;
+
+/** A linked account in words: `email alice@example.com`, `wallet 0x3b… on ethereum`. */
+export function accountText(account: LinkedAccount): string {
+  const values = account as Readonly<Record<string, unknown>>;
+  const name = identifying.find((each) => values[each] !== undefined && values[each] !== null);
+  return [
+    account.type.replaceAll('_', ' '),
+    ...(name === undefined ? [] : [String(values[name])]),
+    ...(typeof values.chain_type === 'string' ? [`on ${values.chain_type}`] : []),
+  ].join(' ');
+}
+
+/** A user in words: an account that is no wallet if there is one, or the id. */
+export function userText({ id, linked_accounts: accounts }: Pick<User, 'id' | 'linked_accounts'>): string {
+  const shown = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
+  return shown === undefined ? id : accountText(shown);
+}
+
+/** A number of bytes: `512 B`, `4.5 MB`. */
+export function sizeText(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB'];
+  const power = bytes < 1000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);
+  return `${Math.round((bytes / 1000 ** power) * 10) / 10} ${units[power]}`;
+}
+
+/** When a snapshot was saved, and by what version. */
+export function savedText({ saved_at_ms: savedMs, version }: SandboxSnapshot): string {
+  if (savedMs === null) return 'this file is not a snapshot, or is torn';
+  return `${dateAndTime(savedMs)} UTC${version === null ? '' : `, version ${version}`}`;
+}
+
+/** The name of a snapshot for a file: `Funded (1).snapshot` becomes `funded-1`. */
+export function nameOfFile(file: string): string {
+  const name = file
+    .replace(/\.snapshot$/i, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[^a-z0-9]+/, '')
+    .replace(/(?<!-)-+$/, '')
+    .slice(0, 64);
+  return name === '' ? 'uploaded' : name;
+}
+
+/** The page that shows a resource; undefined where none does. */
+export function resourceHref({ type, id }: SandboxScenarioResource): string | undefined {
+  switch (type) {
+    case 'wallet':
+      return hrefOf('wallets', [id]);
+    case 'webhook_endpoint':
+      return hrefOf('webhooks', [id]);
+    case 'intent':
+      return hrefOf('intents', [id]);
+    case 'policy':
+      return hrefOf('policies', [id]);
+    case 'key_quorum':
+      return hrefOf('api', ['getKeyQuorum'], { text: 'getKeyQuorum', key_quorum_id: id });
+    default:
+      return undefined;
+  }
+}
+
+const MOST_VALUES = 20;
+
+/** What a condition observed, in words. */
+export function observedText({ state, values, reason }: PolicyObservation): string {
+  if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
+  const shown = (values ?? []).slice(0, MOST_VALUES).map((value) => JSON.stringify(value));
+  const rest = (values ?? []).length - shown.length;
+  return `observed ${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+/** The outcome of a unit, in words: `denied by default`. */
+export function outcomeText({ outcome }: Pick<PolicyUnitTrace, 'outcome'>): string {
+  return String(outcome).replaceAll('_', ' ');
+}
