@@ -1,5 +1,4 @@
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleType } from 'cockatiel';
-import { loadOnce } from '../engine/load-once.ts';
 import {
   type AbiValue,
   rewardDistributor,

@@ -1,4 +1,3 @@
-import { loadOnce } from '../engine/load-once.ts';
 import { pairFactory, swapRouter, wrappedNative } from '../engine/signing/ethereum/contract-calls.ts';
 import { encodeTokenCall } from '../engine/signing/ethereum/token-calls.ts';
 import type { Chains, EvmChain, SwapOrder, SwapRefusal, SwapRoute, SwapRoutes } from '../ports/chains.ts';

@@ -6,7 +6,7 @@ import {
 } from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
 import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/deposit-chains.ts';
 import type { ResolvedRoute } from '../domain/money/crypto-deposits/deposit-routes.ts';
-import { prepareQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
+import { planQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
 import * as fiatDeposits from '../domain/money/fiat-deposits/deposit-account.ts';
 import {
   depositAccountViews,
@@ -25,7 +25,7 @@ export const searchCryptoDepositConfig: Handler<'searchCryptoDepositConfig'> = a
 type Quote = DepositAccountCryptoQuoteResponse;
 
 export const quoteCryptoDeposit: PlannedHandler<'quoteCryptoDeposit', Quote> = {
-  plan: ({ body }, context) => prepareQuote(context, body),
+  plan: ({ body }, context) => planQuote(context, body),
   run: async (_input, _context, planned) => quoteDeposit(planned),
 };
 
@@ -41,7 +41,7 @@ export const createCryptoDepositAccount: PlannedHandler<
   'createCryptoDepositAccount',
   readonly ResolvedRoute[]
 > = {
-  plan: ({ path, body }, context) => cryptoDeposits.prepareDepositAccount(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => cryptoDeposits.planDepositAccount(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => ({
     deposit_accounts: await createDepositAccount(context, { walletId: path.wallet_id, body, planned }),
   }),
@@ -65,11 +65,11 @@ export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async
   return { fiat_deposit_accounts: await depositAccountViews(context, accounts), next_cursor: null };
 };
 
-type Found = Awaited<ReturnType<typeof fiatDeposits.prepareDepositAccount>>;
+type Found = Awaited<ReturnType<typeof fiatDeposits.planDepositAccount>>;
 
 export const createFiatDepositAccount: PlannedHandler<'createFiatDepositAccount', Found> = {
   plan: ({ path, body }, context) =>
-    fiatDeposits.prepareDepositAccount(context, { walletId: path.wallet_id, body }),
+    fiatDeposits.planDepositAccount(context, { walletId: path.wallet_id, body }),
   run: async ({ path, body }, context, planned) => {
     const account = await openDepositAccount(context, { walletId: path.wallet_id, body, planned });
     const [view] = await depositAccountViews(context, [account]);

@@ -1,8 +1,8 @@
 import {
   type DepositPlan,
   depositIntoVault,
-  prepareDeposit,
-  prepareWithdrawal,
+  planDepositRequest,
+  planWithdrawalRequest,
   withdrawFromVault,
 } from '../domain/money/earn/earn-deposits.ts';
 import {
@@ -12,8 +12,8 @@ import {
   type FeePlan,
   getPosition,
   listRewards,
-  prepareClaim,
-  prepareFeeCollection,
+  planClaim,
+  planFeeCollection,
 } from '../domain/money/earn/earn-rewards.ts';
 import { findVault, readVaultView } from '../domain/money/earn/earn-vault.ts';
 import type { PlannedCalls } from '../domain/money/sending/plan-calls.ts';
@@ -31,7 +31,7 @@ export const getEthereumEarnVault: Handler<'getEthereumEarnVault'> = async ({ pa
   readVaultView(context, await findVault(context, path.vault_id));
 
 export const depositEthereumEarn: PlannedHandler<'depositEthereumEarn', DepositPlan> = {
-  plan: ({ path, body }, context) => prepareDeposit(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planDepositRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await depositIntoVault(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as EarnDepositActionResponse;
@@ -44,7 +44,7 @@ export const getEthereumEarnIncentiveRewards: Handler<'getEthereumEarnIncentiveR
 ) => listRewards(context, await findWallet(context, path.wallet_id), query.chain);
 
 export const claimEthereumEarnIncentive: PlannedHandler<'claimEthereumEarnIncentive', ClaimPlan> = {
-  plan: ({ path, body }, context) => prepareClaim(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planClaim(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await claimRewards(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as EarnIncentiveClaimActionResponse;
@@ -61,7 +61,7 @@ export const getEthereumEarnPosition: Handler<'getEthereumEarnPosition'> = async
 };
 
 export const withdrawEthereumEarn: PlannedHandler<'withdrawEthereumEarn', PlannedCalls> = {
-  plan: ({ path, body }, context) => prepareWithdrawal(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planWithdrawalRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await withdrawFromVault(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as EarnWithdrawActionResponse;
@@ -69,7 +69,7 @@ export const withdrawEthereumEarn: PlannedHandler<'withdrawEthereumEarn', Planne
 };
 
 export const collectEthereumEarnFees: PlannedHandler<'collectEthereumEarnFees', FeePlan> = {
-  plan: ({ path, body }, context) => prepareFeeCollection(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planFeeCollection(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await collectFees(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as EarnFeeCollectActionResponse;

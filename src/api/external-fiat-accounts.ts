@@ -3,7 +3,7 @@ import {
   findFiatAccount,
   listFiatAccounts,
   organizationFiatAccountView,
-  prepareAccount,
+  planAccount,
   registerAccount,
   userFiatAccountView,
 } from '../domain/money/fiat-accounts/external-fiat-account.ts';
@@ -17,14 +17,14 @@ export const listOrganizationExternalFiatAccounts: Handler<'listOrganizationExte
   return { external_fiat_accounts: accounts.map(organizationFiatAccountView), next_cursor: null };
 };
 
-type CreateOrganizationExternalFiatAccountFound = Awaited<ReturnType<typeof prepareAccount>>;
+type CreateOrganizationExternalFiatAccountFound = Awaited<ReturnType<typeof planAccount>>;
 
 export const createOrganizationExternalFiatAccount: PlannedHandler<
   'createOrganizationExternalFiatAccount',
   CreateOrganizationExternalFiatAccountFound
 > = {
   plan: ({ path, body }, context) =>
-    prepareAccount(context, { entity: { type: 'organization', id: path.organization_id }, body }),
+    planAccount(context, { entity: { type: 'organization', id: path.organization_id }, body }),
   run: async ({ path, body }, context, planned) => {
     const entity = { type: 'organization', id: path.organization_id } as const;
     const account = await registerAccount(context, { entity, body, planned });
@@ -60,14 +60,14 @@ export const listUserExternalFiatAccounts: Handler<'listUserExternalFiatAccounts
   return { external_fiat_accounts: accounts.map(userFiatAccountView), next_cursor: null };
 };
 
-type CreateUserExternalFiatAccountFound = Awaited<ReturnType<typeof prepareAccount>>;
+type CreateUserExternalFiatAccountFound = Awaited<ReturnType<typeof planAccount>>;
 
 export const createUserExternalFiatAccount: PlannedHandler<
   'createUserExternalFiatAccount',
   CreateUserExternalFiatAccountFound
 > = {
   plan: ({ path, body }, context) =>
-    prepareAccount(context, { entity: { type: 'user', id: path.user_id }, body }),
+    planAccount(context, { entity: { type: 'user', id: path.user_id }, body }),
   run: async ({ path, body }, context, planned) => {
     const entity = { type: 'user', id: path.user_id } as const;
     const account = await registerAccount(context, { entity, body, planned });

@@ -3,7 +3,7 @@ import * as executeIntent from '../domain/requests/intents/execute-intent.ts';
 import { findIntent } from '../domain/requests/intents/find-intent.ts';
 import { readIntentView } from '../domain/requests/intents/intent-view.ts';
 import * as listIntentsVerbs from '../domain/requests/intents/list-intents.ts';
-import { prepareProposed } from '../domain/requests/intents/proposals.ts';
+import { planProposed } from '../domain/requests/intents/proposals.ts';
 import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
@@ -56,7 +56,7 @@ export const getIntent: Handler<'getIntent'> = async ({ path }, context) =>
   readIntentView(context, await findIntent(context, path.intent_id));
 
 export const authorizeIntent: PlannedHandler<'authorizeIntent', unknown> = {
-  plan: ({ path }, context) => prepareProposed(context, path.intent_id),
+  plan: ({ path }, context) => planProposed(context, path.intent_id),
   run: ({ path, body }, context, planned) =>
     authorizeIntentVerbs.authorizeIntent(context, { id: path.intent_id, body, planned }),
 };

@@ -1,12 +1,12 @@
 import type { SwapPlan } from '../domain/money/swaps/plan-swap.ts';
 import * as swaps from '../domain/money/swaps/swap.ts';
-import { prepareSwap, prepareSwapQuote, type SwapEstimate } from '../domain/money/swaps/swap.ts';
+import { planSwapQuote, planSwapRequest, type SwapEstimate } from '../domain/money/swaps/swap.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { SwapActionResponse } from '../generated/schemas.ts';
 import type { PlannedHandler } from '../ports/operation-context.ts';
 
 export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = {
-  plan: ({ path, body }, context) => prepareSwap(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planSwapRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await swaps.executeWalletSwap(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as SwapActionResponse;
@@ -14,6 +14,6 @@ export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = 
 };
 
 export const quoteWalletSwap: PlannedHandler<'quoteWalletSwap', SwapEstimate> = {
-  plan: ({ path, body }, context) => prepareSwapQuote(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planSwapQuote(context, path.wallet_id, body),
   run: ({ path }, context, planned) => swaps.quoteWalletSwap(context, { walletId: path.wallet_id, planned }),
 };

@@ -6,7 +6,7 @@ import {
 } from '../domain/money/automation-configs/automation-config.ts';
 import {
   type Holding,
-  prepareReindex,
+  planReindex,
   reindexAutomation,
 } from '../domain/money/automation-runs/reindex-automation.ts';
 import { listExecutions } from '../domain/wallets/wallet-automations/wallet-automation.ts';
@@ -31,7 +31,7 @@ export const listWalletAutomationExecutions: Handler<'listWalletAutomationExecut
 };
 
 export const reindexWalletAutomation: PlannedHandler<'reindexWalletAutomation', Holding> = {
-  plan: ({ body }, context) => prepareReindex(context, body),
+  plan: ({ body }, context) => planReindex(context, body),
   run: ({ body }, context, planned) => reindexAutomation(context, body, planned),
 };
 

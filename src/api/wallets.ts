@@ -1,14 +1,14 @@
 import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
 import * as walletActions from '../domain/money/wallet-actions/transfer.ts';
 import {
-  prepareQuote,
-  prepareTransfer,
+  planQuote,
+  planTransferRequest,
   type QuotePlan,
   type TransferPlan,
 } from '../domain/money/wallet-actions/transfer.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import * as exportWalletVerbs from '../domain/requests/wallet-rpc/export-wallet.ts';
-import { prepareRpc, type RpcPlan } from '../domain/requests/wallet-rpc/plan-rpc.ts';
+import { planRpc, type RpcPlan } from '../domain/requests/wallet-rpc/plan-rpc.ts';
 import { rawSignWithWallet, signWithWallet } from '../domain/requests/wallet-rpc/wallet-rpc.ts';
 import * as balances from '../domain/wallets/balances/balances.ts';
 import * as recovery from '../domain/wallets/recovery/wallet-recovery.ts';
@@ -25,7 +25,7 @@ import {
   detachAutomations,
 } from '../domain/wallets/wallet-automations/wallet-automation.ts';
 import * as createWalletVerbs from '../domain/wallets/wallets/create-wallet.ts';
-import { createPreparedWallet } from '../domain/wallets/wallets/create-wallet.ts';
+import { createPlannedWallet } from '../domain/wallets/wallets/create-wallet.ts';
 import * as findWalletVerbs from '../domain/wallets/wallets/find-wallet.ts';
 import { findWallet, findWalletByAddress, walletView } from '../domain/wallets/wallets/find-wallet.ts';
 import { beginImport, finishImport } from '../domain/wallets/wallets/import-wallet.ts';
@@ -57,7 +57,7 @@ export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context)
   rawSignWithWallet(context, path.wallet_id, body);
 
 export const walletRpc: PlannedHandler<'walletRpc', RpcPlan> = {
-  plan: ({ path, body }, context) => prepareRpc(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planRpc(context, path.wallet_id, body),
   run: ({ path, body }, context, planned) =>
     signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
 };
@@ -78,7 +78,7 @@ export const listWallets: Handler<'listWallets'> = async ({ query }, context) =>
 
 export const createWallet: PlannedHandler<'createWallet', NewAuthority> = {
   plan: ({ body }, context) => authorityOfNewWallet(context, body),
-  run: async ({ body }, context, planned) => walletView(await createPreparedWallet(context, body, planned)),
+  run: async ({ body }, context, planned) => walletView(await createPlannedWallet(context, body, planned)),
 };
 
 export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {
@@ -132,7 +132,7 @@ export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, 
   listWalletTransactions(context, path.wallet_id, query);
 
 export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPlan> = {
-  plan: ({ path, body }, context) => prepareTransfer(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planTransferRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await walletActions.transferFromWallet(context, {
       walletId: path.wallet_id,
@@ -144,7 +144,7 @@ export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPl
 };
 
 export const quoteWalletTransfer: PlannedHandler<'quoteWalletTransfer', QuotePlan> = {
-  plan: ({ path, body }, context) => prepareQuote(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planQuote(context, path.wallet_id, body),
   run: ({ path, body }, context, planned) =>
     walletActions.quoteWalletTransfer(context, { walletId: path.wallet_id, body, planned }),
 };

@@ -34,8 +34,8 @@ import {
 interface Input {
   body: { name: string; note?: unknown };
 }
-type Handler = (input: Input, context: OperationContext, prepared: Planned<string>) => Promise<unknown>;
-type Prepare = (input: Input, context: PlanContext) => Promise<string>;
+type Handler = (input: Input, context: OperationContext, planned: Planned<string>) => Promise<unknown>;
+type Plan = (input: Input, context: PlanContext) => Promise<string>;
 
 const json = { ...appHeaders, 'content-type': 'application/json' };
 const toyAnswer = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
@@ -52,7 +52,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   let database: TestDatabase;
   let server: ToyServer;
   let handler: Handler;
-  let prepare: Prepare;
+  let plan: Plan;
   let runs: number;
   let fault: RequestFault | undefined;
 
@@ -61,7 +61,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     runs = 0;
     fault = undefined;
     handler = insertToy;
-    prepare = async () => 'nothing';
+    plan = async () => 'nothing';
     const validators = {
       createToy: {
         200: compile(toyAnswer),
@@ -73,7 +73,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     };
     const registry = {
       createToy: {
-        prepare: (...input: Parameters<Prepare>) => prepare(...input),
+        plan: (...input: Parameters<Plan>) => plan(...input),
         run: (...input: Parameters<Handler>) => {
           runs += 1;
           return handler(...input);
@@ -141,16 +141,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  describe('a preparation', () => {
+  describe('a plan', () => {
     test('runs once, outside any transaction, and is passed to every attempt', async () => {
       const asked: boolean[] = [];
       const given: string[] = [];
-      prepare = async ({ body }, { em }) => {
+      plan = async ({ body }, { em }) => {
         asked.push(em.isInTransaction());
         return `a price for ${body.name}`;
       };
-      handler = async (input, context, prepared) => {
-        given.push(unwrapPlan(prepared));
+      handler = async (input, context, planned) => {
+        given.push(unwrapPlan(planned));
         if (given.length === 1) throw Object.assign(new Error('duplicate'), { code: '23505' });
         return insertToy(input, context);
       };
@@ -162,13 +162,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
 
     test('throws its refusal when the handler unwraps it, not earlier', async () => {
-      prepare = async () => {
+      plan = async () => {
         throw new ApiError('invalid_state', 'the shop is closed');
       };
       expect(await create('bear')).toMatchObject({ status: 200 });
-      handler = async (_input, _context, prepared) => {
+      handler = async (_input, _context, planned) => {
         if (runs === 2) throw new ApiError('missing_or_invalid_token');
-        return { id: unwrapPlan(prepared) };
+        return { id: unwrapPlan(planned) };
       };
       expect(await create('cat')).toMatchObject({ status: 401 });
       expect(await create('cat')).toMatchObject({
@@ -179,19 +179,19 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('does not affect a stored response', async () => {
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200 });
-      prepare = async () => {
+      plan = async () => {
         throw new ApiError('invalid_state', 'the shop is closed');
       };
-      handler = async (_input, _context, prepared) => ({ id: unwrapPlan(prepared) });
+      handler = async (_input, _context, planned) => ({ id: unwrapPlan(planned) });
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(runs).toBe(1);
     });
 
     test('that fails is an internal error when the handler unwraps it', async () => {
-      prepare = async () => {
+      plan = async () => {
         throw new TypeError('no such shop');
       };
-      handler = async (_input, _context, prepared) => ({ id: unwrapPlan(prepared) });
+      handler = async (_input, _context, planned) => ({ id: unwrapPlan(planned) });
       expect(await create('bear')).toMatchObject({ status: 500 });
     });
   });

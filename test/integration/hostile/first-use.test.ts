@@ -1,5 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,11 +12,15 @@ import { adminOperations } from '../../../src/admin/admin-operations.ts';
 import { loadOnce } from '../../../src/engine/load-once.ts';
 import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { root } from '../../house/source-files.ts';
 
 // What is loaded on first use may fail to load, e.g. while the process has no file descriptors left.
 
+// The undici of the server: the folder of the tests has one of its own.
+const undici = createRequire(join(root, 'src', 'main.ts')).resolve('undici');
+
 afterEach(() => {
-  vi.doUnmock('undici');
+  vi.doUnmock(undici);
   vi.resetModules();
 });
 
@@ -43,9 +48,9 @@ test('a loader that failed is called again; one that succeeded is not', async ()
 
 test('a webhook is delivered although the first one could not load its client', async () => {
   let isBroken = true;
-  vi.doMock('undici', async () => {
+  vi.doMock(undici, async () => {
     if (isBroken) throw new Error('EMFILE: too many open files');
-    return vi.importActual('undici');
+    return vi.importActual(undici);
   });
   const port = await serve((request, response) => request.resume().on('end', () => response.end()));
   const sender = createWebhookSender({ guard: anyAddress });

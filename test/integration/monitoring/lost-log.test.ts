@@ -3,7 +3,6 @@ import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expect, test } from 'vitest';
-import { isLong } from '../../figures/figure.ts';
 import { serveSettings } from '../../support/postgres/serve-settings.ts';
 import { runCommand, type StartedCustos, serveCustos, startCustos } from '../../support/run-custos.ts';
 

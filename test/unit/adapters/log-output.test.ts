@@ -16,8 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A program that logs a line for each message that it is sent, and ends as the test says. */
 const program = (format: 'json' | 'text', end: string): string => `
-  import { makeLog } from '${log}';
-  import { droppedLogLines } from '${log.replace('log.ts', 'log-output.ts')}';
+  import { droppedLogLines, makeLog } from '${log}';
   const log = makeLog({ level: 'info', format: '${format}', descriptor: 1 });
   process.on('message', (count) => {
     if (count === 0) { process.channel.unref(); ${end}; return; }

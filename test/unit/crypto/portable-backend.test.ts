@@ -26,7 +26,7 @@ const withoutAddon = `
 `;
 
 test('without native code the signatures are the same', async () => {
-  const { stdout } = await run(process.execPath, ['-e', withoutAddon, urlOf('crypto/secp256k1.ts')]);
+  const { stdout } = await run(process.execPath, ['-e', withoutAddon, urlOf('engine/crypto/secp256k1.ts')]);
   const [digest, secret] = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(9)];
   const { compact, recoveryId } = ecBackend.sign(digest, secret);
   expect(ecBackend.name).toBe('native');
@@ -64,8 +64,8 @@ const withFaultyAddon = `
 test.each([
   ['compose/sandbox', 'ecdsaSign', 'in `sign` on vector 2'],
   // Only Schnorr signatures need it.
-  ['compose/production', 'privateKeyTweakMul', 'expected the computed Schnorr signature to verify'],
-  ['signer/serve-channel', 'ecdsaSign', 'in `sign` on vector 2'],
+  ['compose/serve', 'privateKeyTweakMul', 'expected the computed Schnorr signature to verify'],
+  ['keys/serve-signer', 'ecdsaSign', 'in `sign` on vector 2'],
 ])(
   '%s does not start on an addon whose %s is wrong',
   { timeout: 60_000 },

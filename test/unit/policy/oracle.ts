@@ -81,16 +81,15 @@ export function oracleAdditions(
   world: World,
 ): Addition[] {
   if (action.method !== method) return [];
+  // As a DENY rule reads it: what is valid on any chain, or may pay any account, leaves no total.
   const counts = (unit: ActionUnit): boolean =>
     conditions.every((condition) => {
-      const seen = read(condition, unit, world, 'ALLOW');
+      const seen = read(condition, unit, world, 'DENY');
       if (typeof seen === 'string') return seen === 'unreadable';
       return seen.values.some((value) => satisfies(condition, seen.kind, String(value), world));
     });
   return action.units.filter(counts).map((unit) => {
-    const [sum, ...own] = [metric, ...group_by].map((field) =>
-      read(field as Condition, unit, world, 'ALLOW'),
-    );
+    const [sum, ...own] = [metric, ...group_by].map((field) => read(field as Condition, unit, world, 'DENY'));
     const spelled = own.map((seen) =>
       typeof seen === 'string' ? 0 : seen.values.map((value) => String(meaning(seen.kind, String(value)))),
     );

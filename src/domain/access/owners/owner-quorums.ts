@@ -97,8 +97,6 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((id, place) => id === other[place]);
 }
 
-// HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
-
 // CHOICE: the most keys of one user that are tried, the newest first: a key is created for each login and lives one
 // hour.
 const MAX_LIVE_KEYS = 100;

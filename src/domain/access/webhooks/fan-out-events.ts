@@ -177,8 +177,6 @@ export async function markDue(
     .execute();
 }
 
-// HOT: delivery runs for every event and endpoint (bench `webhooks`).
-
 /** A row of `webhook_endpoints`, columns as they are stored. */
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>;
 

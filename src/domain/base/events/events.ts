@@ -197,8 +197,6 @@ function effectsIn(em: SqlEntityManager): Effects {
   return effects;
 }
 
-// HOT: runs for every recorded event (bench `webhooks`).
-
 /**
  * Units of work with something to deliver, so that the commit can wake the delivery job. A WeakSet, so that requests
  * without events pay nothing.

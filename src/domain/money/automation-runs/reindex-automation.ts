@@ -50,7 +50,7 @@ interface Subject {
  *
  * @throws ApiError invalid_data; not_supported for a chain that is not configured.
  */
-export async function prepareReindex(
+export async function planReindex(
   context: PlanContext,
   body: ReindexWalletAutomationRequest,
 ): Promise<Holding> {
@@ -86,7 +86,7 @@ export async function prepareReindex(
  * Starts the execution of the automation that matches an asset of a wallet, as if the wallet's balance had just been
  * deposited.
  *
- * @throws ApiError invalid_data; what `prepareReindex` throws.
+ * @throws ApiError invalid_data; what `planReindex` throws.
  */
 export async function reindexAutomation(
   context: OperationContext,

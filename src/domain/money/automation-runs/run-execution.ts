@@ -15,7 +15,7 @@ import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
-import { budgetRefusal, prepareSweep, type Sweep, shareRefusal } from './sweep.ts';
+import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
 
@@ -49,7 +49,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
     const planning = preparationContext(context, execution);
-    const sweep = await prepareSweep(planning, execution, wallet.address);
+    const sweep = await planSweep(planning, execution, wallet.address);
     if (sweep === undefined) return void (await skip(context, execution));
     const reason = sweep.spending && (await shareRefusal(planning, wallet.address, sweep.spending));
     if (reason !== undefined) {

@@ -17,12 +17,12 @@ import { isSameAsset, NATIVE } from '../../access/automations/automation.ts';
 import { findToken } from '../../access/chains/chains.ts';
 import type { Tables } from '../../tables.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/balances.ts';
-import { depositIntoVault, prepareDeposit } from '../earn/earn-deposits.ts';
+import { depositIntoVault, planDepositRequest } from '../earn/earn-deposits.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
 import type { SwapPlan } from '../swaps/plan-swap.ts';
-import { executeWalletSwap, prepareSwap } from '../swaps/swap.ts';
-import { prepareTransfer, transferFromWallet } from '../wallet-actions/transfer.ts';
+import { executeWalletSwap, planSwapRequest } from '../swaps/swap.ts';
+import { planTransferRequest, transferFromWallet } from '../wallet-actions/transfer.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 
 // HOT: Kysely, not for measured speed: reads the tables of executions and transactions, as the other files here.
@@ -183,7 +183,7 @@ export interface Sweep {
  *
  * @throws ApiError not_supported; the chain's error when it cannot be reached.
  */
-export async function prepareSweep(
+export async function planSweep(
   context: PlanContext,
   { walletId, caip2, assetAddress, action }: StoredExecution,
   address: string,
@@ -196,7 +196,7 @@ export async function prepareSweep(
   if (held === 0n) return undefined;
   if (action.type === 'earn_deposit') {
     const body: EarnRequest = { vault_id: action.vault_id, raw_amount: String(held) };
-    const planned = await keepPlan(() => prepareDeposit(context, walletId, body));
+    const planned = await keepPlan(() => planDepositRequest(context, walletId, body));
     const spending =
       'value' in planned ? { caip2, cost: planned.value.cost, proceeds: planned.value.deposited } : undefined;
     return { run: (unit) => depositIntoVault(unit, { walletId, body, planned }), spending };
@@ -216,7 +216,7 @@ export async function prepareSweep(
     destination: { ...asset, ...(recipient === undefined ? {} : { destination_address: recipient }) },
     base_amount: String(rawAmount),
   };
-  const planned = await keepPlan(() => prepareSwap(context, walletId, body));
+  const planned = await keepPlan(() => planSwapRequest(context, walletId, body));
   const spending = 'value' in planned ? spendingOf(caip2, asset, planned.value) : undefined;
   return { run: (unit) => executeWalletSwap(unit, { walletId, body, planned }), spending };
 }
@@ -256,7 +256,7 @@ async function prepareForwarding(
     } as TransferRequest['source'],
     destination: { address: recipient },
   };
-  const planned = await keepPlan(() => prepareTransfer(context, walletId, body));
+  const planned = await keepPlan(() => planTransferRequest(context, walletId, body));
   const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, planned });
   if (!('value' in planned)) return { run, spending: undefined };
   const proceeds = { caip2: source.caip2, token: isNative ? null : source.asset_address, rawAmount };

@@ -74,7 +74,7 @@ function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddres
 interface NewDepositAccount {
   readonly walletId: string;
   readonly body: CreateCryptoDepositAccountRequest;
-  /** From `prepareDepositAccount`. */
+  /** From `planDepositAccount`. */
   readonly planned: Planned<readonly ResolvedRoute[]>;
 }
 
@@ -86,7 +86,7 @@ const SOURCE_CHAIN_TYPE = 'ethereum' as const;
  *
  * @throws ApiError not_found; invalid_data for a configuration that the app does not have; what `resolveRoute` throws.
  */
-export async function prepareDepositAccount(
+export async function planDepositAccount(
   context: PlanContext,
   walletId: string,
   body: CreateCryptoDepositAccountRequest,
@@ -114,7 +114,7 @@ async function findConfig({ em, app }: PlanContext, id: string): Promise<Deposit
  * CHOICE: the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts
  * under the policies of the owner, so only the owner may attach one.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; what `prepareDepositAccount` throws; invalid_state for an
+ * @throws ApiError not_found; the codes of `requireOwner`; what `planDepositAccount` throws; invalid_state for an
  * imported or exported wallet as its own address; not_supported; resource_conflict for a route that overlaps another
  * one there; invalid_request for more routes than a wallet may have.
  */

@@ -16,7 +16,7 @@ import { estimateConversion, isSame, typicalAmount } from './deposit-routes.ts';
  * chains without a paymaster, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
  * exchange cannot be reached.
  */
-export async function prepareQuote(
+export async function planQuote(
   context: PlanContext,
   {
     source: from,
@@ -50,7 +50,7 @@ export async function prepareQuote(
   };
 }
 
-/** @throws what `prepareQuote` throws. */
+/** @throws what `planQuote` throws. */
 export function quoteDeposit(
   planned: Planned<DepositAccountCryptoQuoteResponse>,
 ): DepositAccountCryptoQuoteResponse {

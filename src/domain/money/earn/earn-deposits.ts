@@ -64,7 +64,7 @@ export interface DepositPlan {
  *
  * @throws the verb's errors for a deposit that cannot be executed.
  */
-export async function prepareDeposit(
+export async function planDepositRequest(
   context: PlanContext,
   walletId: string,
   body: EarnRequest,
@@ -159,7 +159,7 @@ function noVault(address: string): ApiError {
  *
  * @throws the verb's errors for a withdrawal that cannot be executed.
  */
-export async function prepareWithdrawal(
+export async function planWithdrawalRequest(
   context: PlanContext,
   walletId: string,
   body: EarnRequest,

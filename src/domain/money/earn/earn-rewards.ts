@@ -52,7 +52,7 @@ export interface ClaimPlan {
  *
  * @throws the verb's errors for a claim that cannot be executed.
  */
-export async function prepareClaim(
+export async function planClaim(
   context: PlanContext,
   walletId: string,
   { chain: name }: ClaimEthereumEarnIncentiveRequest,
@@ -159,7 +159,7 @@ export interface FeePlan {
  *
  * @throws the verb's errors for a collection that cannot be executed.
  */
-export async function prepareFeeCollection(
+export async function planFeeCollection(
   context: PlanContext,
   walletId: string,
   body: CollectEthereumEarnFeesRequest,

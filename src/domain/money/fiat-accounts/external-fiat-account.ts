@@ -167,7 +167,7 @@ type PlannedAccount = RegisteredBankAccount | undefined;
  * that is not configured; invalid_state for an entity that is not verified; invalid_request for too many accounts;
  * unavailable when the provider cannot be reached.
  */
-export async function prepareAccount(context: PlanContext, input: AccountInput): Promise<PlannedAccount> {
+export async function planAccount(context: PlanContext, input: AccountInput): Promise<PlannedAccount> {
   const { body } = input;
   const owner = await findOwner(context, input);
   checkAccount(body);
@@ -197,7 +197,7 @@ export async function prepareAccount(context: PlanContext, input: AccountInput):
 /**
  * Stores a bank account that the provider has registered. The same account again is the row that is there.
  *
- * @throws ApiError as `prepareAccount`.
+ * @throws ApiError as `planAccount`.
  */
 export async function registerAccount(
   context: OperationContext,

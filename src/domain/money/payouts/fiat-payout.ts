@@ -85,7 +85,7 @@ function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined):
  * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
  * provider or the chain cannot be reached.
  */
-export async function preparePayout(
+export async function planPayout(
   context: PlanContext,
   walletId: string,
   body: CreateFiatPayoutRequest,
@@ -223,7 +223,7 @@ const LEAST_SECONDS = 60;
 interface PayoutInput {
   readonly walletId: string;
   readonly body: CreateFiatPayoutRequest;
-  /** From `preparePayout`. */
+  /** From `planPayout`. */
   readonly planned: Planned<PayoutPlan>;
 }
 
@@ -233,7 +233,7 @@ interface PayoutInput {
  * provider pays the bank once it has the deposit, or gives it back.
  *
  * @throws ApiError not_found; the codes of `requireOwner`; policy_violation; resource_conflict for a nonce that this
- * wallet has already used; what `preparePayout` throws.
+ * wallet has already used; what `planPayout` throws.
  */
 export async function createFiatPayout(
   context: OperationContext,

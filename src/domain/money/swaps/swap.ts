@@ -66,7 +66,7 @@ export function readSwap(
 interface SwapInput {
   readonly walletId: string;
   readonly body: ExecuteWalletSwapRequest;
-  /** From `prepareSwap`. */
+  /** From `planSwapRequest`. */
   readonly planned: Planned<SwapPlan>;
 }
 
@@ -115,7 +115,7 @@ export async function executeWalletSwap(
  *
  * @throws the verb's errors for a swap that cannot be executed.
  */
-export async function prepareSwap(
+export async function planSwapRequest(
   context: PlanContext,
   walletId: string,
   body: ExecuteWalletSwapRequest,
@@ -172,14 +172,14 @@ export type SwapEstimate = SwapQuoteResponse;
 
 interface SwapQuoteInput {
   readonly walletId: string;
-  /** From `prepareSwapQuote`. */
+  /** From `planSwapQuote`. */
   readonly planned: Planned<SwapEstimate>;
 }
 
 /**
  * Quotes a swap.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; what `prepareSwapQuote` throws.
+ * @throws ApiError not_found; the codes of `requireOwner`; what `planSwapQuote` throws.
  */
 export async function quoteWalletSwap(
   context: OperationContext,
@@ -195,7 +195,7 @@ export async function quoteWalletSwap(
  *
  * @throws what `readSwap` and `offerSwap` throw.
  */
-export async function prepareSwapQuote(
+export async function planSwapQuote(
   context: PlanContext,
   walletId: string,
   body: QuoteWalletSwapRequest,

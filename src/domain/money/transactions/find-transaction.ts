@@ -130,8 +130,6 @@ function parse(text: string): [number | null, string | null, string | null] | un
   }
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
-
 /** The wallet's own transactions that moved one of the assets, newest first. */
 export async function selectSent(
   { em }: Pick<OperationContext, 'em'>,

@@ -286,8 +286,6 @@ export function failed(row: TransactionRow, reason: string): Finding {
   return { status, reason, isSettled: true };
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
-
 const TEMPO_TYPE = 118;
 
 /**

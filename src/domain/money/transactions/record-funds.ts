@@ -112,8 +112,6 @@ function assetOf(caip2: string, token: string): object | undefined {
   return kind && { type: kind.type, [kind.address]: normalizeAddress(token) };
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
-
 /** A page of a chain's transfers. */
 interface ReadTransfers extends Omit<TransferPage, 'hasMore'> {
   readonly caip2: string;

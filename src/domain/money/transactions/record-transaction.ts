@@ -127,8 +127,6 @@ export async function findSent(
   return row?.id;
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
-
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /** The contract's source of a cost by the method that sent the transaction. */

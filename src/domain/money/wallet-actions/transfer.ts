@@ -164,7 +164,7 @@ export interface QuotePlan {
 interface QuoteInput {
   readonly walletId: string;
   readonly body: QuoteWalletTransferRequest;
-  /** From `prepareQuote`. */
+  /** From `planQuote`. */
   readonly planned: Planned<QuotePlan>;
 }
 
@@ -199,7 +199,7 @@ export async function quoteWalletTransfer(
  *
  * @throws what the verb throws for a quote that cannot be given.
  */
-export async function prepareQuote(
+export async function planQuote(
   context: PlanContext,
   walletId: string,
   body: QuoteWalletTransferRequest,
@@ -220,7 +220,7 @@ export async function prepareQuote(
 interface TransferInput {
   readonly walletId: string;
   readonly body: TransferRequest;
-  /** From `prepareTransfer`. */
+  /** From `planTransferRequest`. */
   readonly planned: Planned<TransferPlan>;
 }
 
@@ -273,7 +273,7 @@ export async function transferFromWallet(
  *
  * @throws the verb's errors for a transfer that cannot be executed.
  */
-export async function prepareTransfer(
+export async function planTransferRequest(
   context: PlanContext,
   walletId: string,
   body: TransferRequest,

@@ -181,8 +181,6 @@ function nonceSeen(): ApiError {
   });
 }
 
-// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
-
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 const MAX_PAGE = 100;

@@ -55,7 +55,7 @@ interface HeldIntent {
 interface AuthorizeIntentInput {
   readonly id: string;
   readonly body: AuthorizeIntentRequest;
-  /** From `prepareProposed`. */
+  /** From `planProposed`. */
   readonly planned: Planned<unknown>;
 }
 

@@ -124,9 +124,6 @@ export async function settleInterruptedIntents(
   return settled;
 }
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
-
 /** An intent with enough signatures, locked until the transaction ends. */
 interface AgreedIntent {
   readonly intent: IntentRow;
@@ -250,9 +247,6 @@ function refusalOf(error: unknown): Outcome {
   if (!(error instanceof ApiError) || error.status >= 500) throw error;
   return { status_code: error.status, response_body: error.toBody() };
 }
-
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
 
 /** Intents expired in one transaction. */
 export const EXPIRED_AT_ONCE = 200;

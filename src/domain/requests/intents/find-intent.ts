@@ -65,9 +65,6 @@ export function statusAt(
     : (intent.status as IntentStatus);
 }
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
-
 type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 
 /**

@@ -132,9 +132,6 @@ function membersIn(quorum: LoadedQuorum, key: string): Member[] {
   ];
 }
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
-
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
 /** The eligible members and signatures of these intents, by intent, according to the current key quorums. */

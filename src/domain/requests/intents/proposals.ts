@@ -41,7 +41,7 @@ import {
   updatePolicyRule,
 } from '../../access/policies/policy.ts';
 import {
-  prepareTransfer,
+  planTransferRequest,
   readTransferBody,
   type TransferPlan,
   transferFromWallet,
@@ -52,7 +52,7 @@ import { findWalletForUpdate, walletView } from '../../wallets/wallets/find-wall
 import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { decodeUse } from '../policy-analysis/explain-policy.ts';
-import { prepareRpc, type RpcPlan } from '../wallet-rpc/plan-rpc.ts';
+import { planRpc, type RpcPlan } from '../wallet-rpc/plan-rpc.ts';
 import { signWithWallet } from '../wallet-rpc/wallet-rpc.ts';
 import { findIntent } from './find-intent.ts';
 
@@ -92,8 +92,8 @@ interface Proposal<Id extends OperationId, Row> {
     subject: Subject<Row>,
     path: Operations[Id]['path'],
   ): unknown | Promise<unknown>;
-  /** The operation has no preparation; one that has is a `PreparedProposal`. */
-  readonly prepare?: never;
+  /** The operation needs no plan; one that does is a `PlannedProposal`. */
+  readonly plan?: never;
   /**
    * The id of the wallet action that the execution started, read from its response; the action's outcome settles the
    * intent.
@@ -103,11 +103,11 @@ interface Proposal<Id extends OperationId, Row> {
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
 }
 
-/** What an intent needs from an operation with a preparation. */
-interface PreparedProposal<Id extends OperationId, Row, Found>
-  extends Omit<Proposal<Id, Row>, 'prepare' | 'run'> {
-  /** The operation's own preparation. */
-  prepare(context: PlanContext, input: ProposedInput<Id>): Promise<Found>;
+/** What an intent needs from an operation that needs a plan. */
+interface PlannedProposal<Id extends OperationId, Row, Found>
+  extends Omit<Proposal<Id, Row>, 'plan' | 'run'> {
+  /** The operation's own plan. */
+  plan(context: PlanContext, input: ProposedInput<Id>): Promise<Found>;
   /** Calls the operation's own verb and returns its response. */
   run(
     context: OperationContext,
@@ -273,7 +273,7 @@ const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
   run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
 };
 
-const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan> = {
+const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
   intentType: 'RPC',
   hold: holdOfWalletProposals,
   pathOf: ownPath,
@@ -288,18 +288,18 @@ const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan> = {
       { operation: 'walletRpc', request: body },
     );
   },
-  prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
+  plan: (context, { path, body }) => planRpc(context, path.wallet_id, body),
   run: (context, { path, body }, planned) =>
     signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
 };
 
-const transferProposal: PreparedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
+const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
   intentType: 'TRANSFER',
   hold: holdOfWalletProposals,
   pathOf: ownPath,
   signers: ({ row }) => signersOf(row),
   check: (_, { row }, { body }) => void readTransferBody(row, body),
-  prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
+  plan: (context, { path, body }) => planTransferRequest(context, path.wallet_id, body),
   actionOf: ({ id }) => id,
   async run(context, { path, body }, planned) {
     const action = await transferFromWallet(context, { walletId: path.wallet_id, body, planned });
@@ -338,9 +338,9 @@ export interface AnyProposal {
   signers?(subject: Subject<unknown>, input: AnyInput): readonly AdditionalSigner[];
   check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void> | void;
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
-  prepare?(context: PlanContext, input: AnyInput): Promise<unknown>;
+  plan?(context: PlanContext, input: AnyInput): Promise<unknown>;
   actionOf?(answer: unknown): string;
-  /** Without a `prepare`, `planned` is not read. */
+  /** Without a `plan`, `planned` is not read. */
   run(context: OperationContext, input: AnyInput, planned: Planned<unknown>): Promise<unknown>;
 }
 
@@ -350,14 +350,13 @@ export function proposalOf(operationId: string): AnyProposal {
 }
 
 /**
- * Runs the preparation of an intent's request, in case this signature is the last one needed.
+ * Plans the request of an intent, in case this signature is the last one needed.
  *
- * Result: what the `prepare` of the intent's proposal found, for the `run` of the same proposal, where the two are
- * typed; undefined for a request that needs no preparation.
- *
- * @throws what the proposed operation's own preparation throws.
+ * @returns the plan, for the `run` of the same proposal, where the two are typed; undefined for a request that needs
+ * none.
+ * @throws what the plan of the proposed operation throws.
  */
-export async function prepareProposed(context: PlanContext, intentId: string): Promise<unknown> {
+export async function planProposed(context: PlanContext, intentId: string): Promise<unknown> {
   const {
     status,
     operation_id: operationId,
@@ -365,10 +364,10 @@ export async function prepareProposed(context: PlanContext, intentId: string): P
     body,
   } = await findIntent(context, intentId);
   const proposal = proposalOf(operationId);
-  if (status !== 'pending' || proposal.prepare === undefined) return undefined;
+  if (status !== 'pending' || proposal.plan === undefined) return undefined;
   const input = {
     path: JSON.parse(path) as AnyInput['path'],
     body: body === null ? undefined : JSON.parse(body),
   };
-  return proposal.prepare(context, input);
+  return proposal.plan(context, input);
 }

@@ -138,7 +138,7 @@ async function requireLinked(context: PlanContext, address: string): Promise<voi
  *
  * @throws the verb's errors for a request that cannot be executed.
  */
-export async function prepareRpc(
+export async function planRpc(
   context: PlanContext,
   walletId: string,
   request: WalletRpcRequest,

@@ -67,7 +67,7 @@ type SignatureRequest = Extract<WalletRpcRequest, { method: OfflineMethod; param
 interface RpcInput {
   readonly walletId: string;
   readonly request: WalletRpcRequest;
-  /** From `prepareRpc`. */
+  /** From `planRpc`. */
   readonly planned: Planned<RpcPlan>;
 }
 

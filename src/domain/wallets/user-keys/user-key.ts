@@ -41,7 +41,7 @@ export interface AuthenticatedUser {
  * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
  * is the `custom_user_id` of a linked account.
  *
- * Runs in preparations, since it may fetch the app's key set. The user may be deleted before the operation's
+ * Runs in plans, since it may fetch the app's key set. The user may be deleted before the operation's
  * transaction begins.
  *
  * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not

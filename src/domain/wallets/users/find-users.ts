@@ -98,9 +98,6 @@ function isPhoneNumber(text: string): boolean {
   return /^\+[0-9 ().-]+$/.test(text);
 }
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
-
 // CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
 const MAX_MATCHES = 1000;
 

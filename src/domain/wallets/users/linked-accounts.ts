@@ -197,9 +197,6 @@ async function recordChangeOfLinkAccount(
   });
 }
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
-
 /**
  * Unlinks an account from a user, so that others can link it.
  *
@@ -257,9 +254,6 @@ function normalizeHandle(type: string, handle: string): string {
   if (type === 'phone') return normalizePhoneNumber(handle) ?? handle;
   return type === 'wallet' || type === 'smart_wallet' ? normalizeAddress(handle) : handle;
 }
-
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
 
 const DID_PREFIX = 'did:service:';
 

@@ -17,7 +17,7 @@ import { isLinkable, userView } from './user-view.ts';
 const MAX_WALLETS = 100;
 
 /** Wallets to create for a user, with their keys drawn. */
-export interface PreparedWallets {
+export interface PlannedWallets {
   readonly inputs: readonly WalletCreationInput[];
   readonly keys: readonly KeyOfWallet[];
 }
@@ -28,10 +28,10 @@ export interface PreparedWallets {
  *
  * @throws ApiError invalid_data
  */
-export async function prepareWallets(
+export async function planWallets(
   context: OperationContext,
   inputs: readonly WalletCreationInput[] = [],
-): Promise<PreparedWallets> {
+): Promise<PlannedWallets> {
   if (inputs.length > MAX_WALLETS) throw invalidField('/wallets', `must have at most ${MAX_WALLETS} items`);
   for (const [index, input] of inputs.entries()) {
     if (input.create_smart_wallet === true && input.chain_type !== 'ethereum') {
@@ -60,7 +60,7 @@ export interface UserWithWallets {
 export async function addWallets(
   context: OperationContext,
   user: StoredUser,
-  { inputs, keys: drawn }: PreparedWallets,
+  { inputs, keys: drawn }: PlannedWallets,
 ): Promise<UserWithWallets> {
   if (inputs.length === 0) return { user, made: [] };
   const owner_id = (await resolveOwner(context, { owner: { user_id: user.row.id } }))!;
@@ -94,7 +94,7 @@ export async function pregenerateWallets(
   userId: string,
   inputs: readonly WalletCreationInput[],
 ): Promise<StoredUser> {
-  const wallets = await prepareWallets(context, inputs);
+  const wallets = await planWallets(context, inputs);
   const user = await findUserForUpdate(context, userId);
   const withWallets = await addWallets(context, user, wallets);
   await announceWallets(context, withWallets);

@@ -21,16 +21,16 @@ import {
   storeAccounts,
 } from './store-accounts.ts';
 import { encodeCustomMetadata, userView } from './user-view.ts';
-import { addWallets, announceWallets, type PreparedWallets, prepareWallets } from './user-wallets.ts';
+import { addWallets, announceWallets, type PlannedWallets, planWallets } from './user-wallets.ts';
 
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
 
 /** A validated user to create, with everything checked that needs no database. */
-interface PreparedUser {
+interface PlannedUser {
   readonly accounts: readonly LinkedAccountRecord[];
   readonly customMetadata: string | null;
-  readonly wallets: PreparedWallets;
+  readonly wallets: PlannedWallets;
 }
 
 /**
@@ -40,7 +40,7 @@ interface PreparedUser {
  * one of the accounts; resource_conflict when the external id of a wallet is taken.
  */
 export async function createUser(context: OperationContext, input: CreateUserRequest): Promise<StoredUser> {
-  const prepared = await prepareUser(context, input);
+  const prepared = await planUser(context, input);
   await queueForAccounts(context, prepared.accounts);
   return storeUser(context, prepared);
 }
@@ -50,13 +50,13 @@ export async function createUser(context: OperationContext, input: CreateUserReq
  *
  * @throws ApiError invalid_data, cannot_link_more_of_type
  */
-async function prepareUser(context: OperationContext, input: CreateUserRequest): Promise<PreparedUser> {
+async function planUser(context: OperationContext, input: CreateUserRequest): Promise<PlannedUser> {
   const accounts = input.linked_accounts.map((account, index) =>
     encodeLinkedAccount(account, `/linked_accounts/${index}`),
   );
   requireOneOfEachKind(accounts, '/linked_accounts');
   const customMetadata = encodeCustomMetadata(input.custom_metadata);
-  return { accounts, customMetadata, wallets: await prepareWallets(context, input.wallets) };
+  return { accounts, customMetadata, wallets: await planWallets(context, input.wallets) };
 }
 
 /**
@@ -64,7 +64,7 @@ async function prepareUser(context: OperationContext, input: CreateUserRequest):
  *
  * @throws ApiError invalid_data, linked_to_another_user, resource_conflict
  */
-async function storeUser(context: OperationContext, prepared: PreparedUser): Promise<StoredUser> {
+async function storeUser(context: OperationContext, prepared: PlannedUser): Promise<StoredUser> {
   const row: UserRow = {
     id: context.ids.userDid(),
     app_id: context.app.id,
@@ -108,12 +108,12 @@ export async function batchCreateUsers(
   inputs: readonly UserBatchCreateInputUser[],
 ): Promise<UserBatchCreateResult[]> {
   const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
-  const prepared: (PreparedUser | ApiError)[] = [];
+  const prepared: (PlannedUser | ApiError)[] = [];
   const results: UserBatchCreateResult[] = [];
   // All keys are drawn before the first statement, user by user, so that other requests run in between.
   for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
     const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
-    prepared.push(await outcomeOf(() => prepareUser(context, input)));
+    prepared.push(await outcomeOf(() => planUser(context, input)));
   }
   await queueForAccounts(
     context,
@@ -135,7 +135,7 @@ async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
   }
 }
 
-async function storeOne(context: OperationContext, prepared: PreparedUser | ApiError) {
+async function storeOne(context: OperationContext, prepared: PlannedUser | ApiError) {
   const outcome =
     prepared instanceof ApiError
       ? prepared
@@ -179,9 +179,6 @@ function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCrea
   }));
   return [...ethereum, ...(input.create_solana_wallet ? [{ chain_type: 'solana' as const }] : [])];
 }
-
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
 
 /**
  * Deletes a user, frees the linked accounts and revokes the user's keys, sessions and devices. The wallets stay; their owner
@@ -238,9 +235,6 @@ async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<v
   await database.deleteFrom('oauth_grants').where('user_id', '=', userId).execute();
   await database.deleteFrom('oauth_device_codes').where('user_id', '=', userId).execute();
 }
-
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
 
 /** State that users change in the app's own pages, and whether the app has frozen them. */
 interface UserState {

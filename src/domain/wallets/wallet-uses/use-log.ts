@@ -83,8 +83,6 @@ export async function dropOldVolumes(em: SqlEntityManager, nowMs: number): Promi
   await em.getKysely<Tables>().deleteFrom('use_volumes').where('day', '<', yesterday).execute();
 }
 
-// HOT: runs for every signature (bench `stored`, `policy`).
-
 /** How long a record waits for a batch, ms of machine time. */
 const WAIT_MS = 100;
 /** Above this, callers wait until their record is stored. */

@@ -289,7 +289,7 @@ export function newWalletRow(
  *
  * @throws ApiError what `createWallet` throws.
  */
-export async function createPreparedWallet(
+export async function createPlannedWallet(
   context: OperationContext,
   input: CreateWalletRequest,
   planned: Planned<NewAuthority>,

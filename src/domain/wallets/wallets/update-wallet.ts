@@ -140,9 +140,6 @@ async function store(
   return row;
 }
 
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
-
 /**
  * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
  * operator can restore it. The owner must sign where the app's settings say so.
@@ -202,9 +199,6 @@ async function deactivateDepositAccounts({ em, nowMs }: OperationContext, wallet
   await database.deleteFrom('fiat_deposit_instructions').where('id', 'in', accounts).execute();
 }
 
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
-
 /**
  * Restores an archived wallet with its owner, signers and policies. Called by an operator, so there is no
  * authenticated app: the wallet may be of any app, or of the operator's.
@@ -252,9 +246,6 @@ async function requireWalletOfCaller(
   if (known === undefined) throw notFound('Wallet');
   requireOwnApp(by, known.app_id, 'Wallet');
 }
-
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
 
 /**
  * Assigns a wallet to a user or an organization, once. The owner does not change.
