@@ -1,4 +1,4 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from './source-files.ts';
@@ -57,6 +57,24 @@ function anchorOf(title: string): string {
     .replaceAll(' ', '-');
 }
 
+test('the tables of ARCHITECTURE.md have each room and each noun, once', () => {
+  const { text } = read('ARCHITECTURE.md');
+  const foldersOf = (folder: string): string[] =>
+    readdirSync(join(root, folder), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort();
+  const rooms = [...text.matchAll(/^\| `src\/(\w+)\/` \|/gm)].map(([, name]) => name);
+  expect(rooms.sort()).toEqual(foldersOf('src'));
+  const layers = [...text.matchAll(/^\| `src\/domain\/(\w+)\/` \|[^|]*\|([^|]*)\|$/gm)];
+  expect(layers.map(([, layer]) => layer).sort()).toEqual(foldersOf('src/domain'));
+  for (const [, layer, nouns = ''] of layers) {
+    expect([...nouns.matchAll(/`([\w-]+)`/g)].map(([, noun]) => noun)).toEqual(
+      foldersOf(`src/domain/${layer}`),
+    );
+  }
+});
+
 test('the README stays short, and links every guide', () => {
   const { text } = read('README.md');
   expect(text.split('\n').length).toBeLessThanOrEqual(120);
@@ -64,7 +82,7 @@ test('the README stays short, and links every guide', () => {
   expect(guides.filter((path) => !text.includes(`(${path})`))).toEqual([]);
 });
 
-test('each decision has a number, a title of that number, its three parts and a line in the index', () => {
+test('each decision has a number, a title of that number, a status, its three parts and a line in the index', () => {
   const records = globSync('docs/decisions/[0-9]*.md', { cwd: root }).sort();
   const index = read('docs/decisions/README.md').text;
   const faults = records.flatMap((path, position) => {
@@ -75,6 +93,7 @@ test('each decision has a number, a title of that number, its three parts and a 
       ...(name.startsWith(`${String(number).padStart(4, '0')}-`)
         ? []
         : [`${path}: expected number ${number}`]),
+      ...(/^Status: (accepted|superseded by decision \d+)\b.*\.$/m.test(text) ? [] : [`${path}: no status`]),
       ...(text.startsWith(`# ${number}. `) ? [] : [`${path}: expected the title \`# ${number}. …\``]),
       ...['## Context', '## Decision', '## Consequences']
         .filter((part) => !text.includes(`\n${part}\n`))

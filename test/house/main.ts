@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { Session } from 'node:inspector/promises';
+import { join } from 'node:path';
+import { aliceKey } from '../../mocks/authorization-keys.ts';
+import { startSandbox, type TestSandbox } from '../../src/testing/testing.ts';
+import { root, sourceFiles, withoutComments } from './source-files.ts';
+
+// npm run house: the size of the house, and what of it a request enters.
+
+const files = sourceFiles('src/**/*.{ts,tsx}').filter(({ path }) => !path.includes('/generated/'));
+
+interface Row {
+  readonly what: string;
+  readonly value: number;
+  readonly most: number;
+}
+
+const sandbox = await startSandbox();
+const session = new Session();
+session.connect();
+await session.post('Profiler.enable');
+
+const rows: Row[] = [
+  { what: 'files in src, generated ones aside', value: files.length, most: 1_000 },
+  { what: 'rooms', value: new Set(files.map(({ path }) => path.split('/')[1])).size, most: 25 },
+  {
+    what: 'files that createWallet enters',
+    value: await entered(() => sandbox.call('createWallet', { body: { chain_type: 'ethereum' } })),
+    most: 60,
+  },
+  {
+    what: 'files that an owned personal_sign enters, the signer in the same process',
+    value: await entered(() => sign(sandbox)),
+    most: 60,
+  },
+  { what: 'casts by `as unknown as`', value: places(/ as unknown as /g), most: 0 },
+  { what: '`instanceof Promise`', value: places(/instanceof Promise\b/g), most: 1 },
+  { what: 'packages that `npm ci` installs', value: installed(), most: 330 },
+];
+await sandbox.close();
+
+for (const { what, value, most } of rows) {
+  process.stdout.write(
+    `${value > most ? '✗' : '✓'} ${String(value).padStart(5)}  ${what} (at most ${most})\n`,
+  );
+}
+if (rows.some(({ value, most }) => value > most)) process.exitCode = 1;
+
+/** The files of src of which some function runs during the third call; the first ones load what is loaded lazily. */
+async function entered(work: () => Promise<unknown>): Promise<number> {
+  await work();
+  await work();
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+  await work();
+  const { result } = await session.post('Profiler.takePreciseCoverage');
+  await session.post('Profiler.stopPreciseCoverage');
+  const prefix = `file://${root.replace(/\/$/, '')}/src/`;
+  return result.filter(
+    ({ url, functions }) =>
+      url.startsWith(prefix) &&
+      !/\/src\/(testing|tools|generated)\//.test(url) &&
+      functions.some(
+        ({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0),
+      ),
+  ).length;
+}
+
+async function sign(server: TestSandbox): Promise<unknown> {
+  return server.as(aliceKey).call('walletRpc', {
+    path: { wallet_id: 'ext_wal_alice' },
+    body: { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } },
+  });
+}
+
+function places(pattern: RegExp): number {
+  return files.reduce((sum, { text }) => sum + (withoutComments(text).match(pattern)?.length ?? 0), 0);
+}
+
+/** Packages of the lock file, without those for other platforms. */
+function installed(): number {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { optional?: boolean; os?: string[]; cpu?: string[] }>;
+  };
+  return Object.entries(lock.packages).filter(([path, { os, cpu }]) => {
+    const isOfPlatform = (names: string[] | undefined, own: string): boolean =>
+      names === undefined || names.includes(own);
+    return path !== '' && isOfPlatform(os, process.platform) && isOfPlatform(cpu, process.arch);
+  }).length;
+}
