@@ -1,4 +1,10 @@
+import { Prose } from '../parts/prose.tsx';
 import { markedPayload, type SignatureCheck } from './signature-check.ts';
+
+function outcomeOf({ verified, counts, reason }: SignatureCheck['signatures'][number]): string {
+  if (verified && counts !== false) return 'counts';
+  return reason ?? 'does not count';
+}
 
 /** Why signatures were not accepted: the payload that was expected, and the keys that are missing. */
 export function SignatureReport({ check }: { readonly check: SignatureCheck }) {
@@ -10,10 +16,7 @@ export function SignatureReport({ check }: { readonly check: SignatureCheck }) {
       <ul>
         {check.signatures.map((signature) => (
           <li key={signature.index}>
-            Signature {signature.index + 1}:{' '}
-            {signature.verified && signature.counts !== false
-              ? 'counts'
-              : (signature.reason ?? 'does not count')}
+            <Prose text={`Signature ${signature.index + 1}: ${outcomeOf(signature)}`} />
             {signature.public_key !== undefined && <Key value={signature.public_key} />}
           </li>
         ))}
