@@ -51,7 +51,7 @@ const application = await createApp({
     registry: Object.fromEntries(
       allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
     ),
-    openUnit: () => ({ ...unit, watches: [] }),
+    openUnit: async () => ({ ...unit, watches: [] }),
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
     singleUse: {
       begin: async () => ({ isRequired: false }),

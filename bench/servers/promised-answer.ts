@@ -82,8 +82,7 @@ export function promisedAnswer(work: Work): Answer {
     const { request } = exchange;
     const { operation, path } = found;
     const { id, hasBody, successStatus } = operation;
-    const authenticated = authenticate(exchange);
-    if (authenticated !== undefined) await authenticated;
+    await authenticate(exchange);
     if (hasBody) {
       const { bytes, release } = await readBody(request, exchange.remoteAddress);
       exchange.response.on('close', release);
@@ -97,8 +96,7 @@ export function promisedAnswer(work: Work): Answer {
       const { rawBody } = exchange;
       const fault = findFault({ operation: id, appId: exchange.app?.id, target: url, rawBody });
       if (fault !== undefined) throw new Error('no rule was set');
-      const begun = admission.begin(exchange);
-      const { leave } = begun instanceof Promise ? await begun : begun;
+      const { leave } = await admission.begin(exchange);
       try {
         const result = await work[id]!({ path, body, method, url, headers });
         if (validators[id]?.[successStatus]?.(result) !== true)

@@ -132,12 +132,13 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     },
   };
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: options.log });
+  const requireLocal = requireLocalCaller(options.config, options.config.controlToken);
   const handle = await createPipeline({
     ...options,
     operations: everyOperation,
     validators: requestValidators,
     brand,
-    authenticate: requireLocalCaller(options.config, options.config.controlToken),
+    authenticate: async (exchange) => requireLocal(exchange),
     publicBaseUrls: () => [],
     isHostSigned: false,
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },

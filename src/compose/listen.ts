@@ -229,8 +229,8 @@ export function fromOwnHost(
 ): PipelineOptions['authenticate'] {
   if (!isLoopbackHost(config.host)) return authenticate;
   const requireHost = requireOwnHost(config);
-  return (exchange) => {
+  return async (exchange) => {
     requireHost(exchange);
-    return authenticate(exchange);
+    await authenticate(exchange);
   };
 }

@@ -81,7 +81,7 @@ function headersOf(status: number, exchange: HttpExchange): Record<string, strin
  * CHOICE: credentials are required as in the contract, but any are accepted. As in a sandbox, pages of this machine may read
  * what needs no app secret.
  */
-function requireCredentials(exchange: HttpExchange): void {
+async function requireCredentials(exchange: HttpExchange): Promise<void> {
   const appId = headerText(exchange, 'service-app-id') || undefined;
   exchange.app = appId === undefined ? undefined : { id: appId };
   const security = exchange.route?.operation.security;

@@ -124,8 +124,7 @@ export interface Agreement extends Signers {
   readonly evidence: Evidence | undefined;
 }
 
-/** Undefined: there is nothing to wait for. */
-export type AfterCommitWork = () => Promise<void> | undefined;
+export type AfterCommitWork = () => Promise<void>;
 
 interface AfterCommitOptions {
   /** The work only records something: it sends nothing and cannot change the response. */

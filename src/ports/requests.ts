@@ -336,7 +336,7 @@ export interface UseLog {
   /**
    * Adds the record of a use after its transaction has committed. Waits, and may reject, only while the buffer is full.
    */
-  add(record: UseRecord): Promise<void> | undefined;
+  add(record: UseRecord): Promise<void>;
   /** Resolves once all records added so far are stored. */
   flush(): Promise<void>;
 }

@@ -86,9 +86,9 @@ export interface Admission {
    * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
    * meanwhile.
    */
-  begin(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
+  begin(exchange: AdmittedExchange): Promise<AdmittedWork>;
   /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
-  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork> | AdmittedWork;
+  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork>;
   /** Whether the operation uses a private key. */
   signs(operation: Operation): boolean;
   /** Requests in progress; those of them that wait; those refused since the start. */
@@ -134,13 +134,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
 
-  const beginAs = (name: WorkClass, { response }: AdmittedExchange): ReturnType<Admission['begin']> => {
-    const isSigning = name === 'signing';
-    const entered = queues[name].enter(() => response.destroyed);
-    return entered instanceof Promise
-      ? entered.then((leave) => ({ isSigning, leave }))
-      : { isSigning, leave: entered };
-  };
+  const beginAs = async (name: WorkClass, { response }: AdmittedExchange): Promise<AdmittedWork> => ({
+    isSigning: name === 'signing',
+    leave: await queues[name].enter(() => response.destroyed),
+  });
   const refuse = (name: WorkClass): Answer => {
     refused += 1;
     allRefused[name] += 1;
@@ -208,7 +205,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 
 interface Queue {
   /** Result: ends the stay. */
-  enter(isGone: () => boolean): Promise<() => void> | (() => void);
+  enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;
 }
@@ -234,7 +231,7 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
   return {
     waiting: () => waiting.size,
     refused: () => refused,
-    enter(isGone) {
+    async enter(isGone) {
       if (free > 0) {
         free -= 1;
         return leaveOnce();
@@ -242,12 +239,12 @@ function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
       const nowMs = now();
       if (waiting.size >= QUEUE_PER_CLASS) {
         refused += 1;
-        return Promise.reject(unavailable());
+        throw unavailable();
       }
       if (waiting.size === 0) waitingSinceMs = nowMs;
       const isStanding = nowMs - waitingSinceMs > BURST_MS || nowMs - refusedAtMs <= SAME_QUEUE_MS;
       const waitMs = isStanding ? limits.delayMs : BURST_WAIT_MS;
-      return new Promise((resolve, reject) => {
+      return await new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           waiting.delete(proceed);
           refused += 1;
@@ -289,7 +286,7 @@ const overloaded: Answer = {
 /** The place of a request among those in a unit of work. */
 export interface Place {
   /** Waits for the place. @throws as `Admission.begin`. */
-  take(): Promise<void> | void;
+  take(): Promise<void>;
   leave(): void;
   /**
    * Asks the vault among the requests that sign. Others leave their place meanwhile: a vault that hangs must not keep
@@ -305,13 +302,9 @@ export function placeOf(
   let held: (() => void) | undefined;
   let isOfSigning = false;
 
-  function hold(work: AdmittedWork): void {
-    ({ leave: held, isSigning: isOfSigning } = work);
-  }
-  function take(): Promise<void> | void {
-    if (admission === undefined) return undefined;
-    const begun = admission.begin(exchange);
-    return begun instanceof Promise ? begun.then(hold) : hold(begun);
+  async function take(): Promise<void> {
+    if (admission === undefined) return;
+    ({ leave: held, isSigning: isOfSigning } = await admission.begin(exchange));
   }
   function leave(): void {
     held?.();

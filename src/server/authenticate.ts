@@ -29,7 +29,7 @@ export interface AuthenticateOptions {
  * Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. For OAuth clients
  * that send their credentials in the body it does nothing until the body has been read.
  */
-export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
+export type Authenticate = (exchange: HttpExchange) => Promise<void>;
 
 // Another process may have rotated a secret, so cached credentials expire.
 const CACHE_MS = 2_000;
@@ -55,14 +55,14 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
-  const authenticateApp = (exchange: HttpExchange, header: string, look: LookUp): Promise<void> | void => {
+  const authenticateApp = async (exchange: HttpExchange, header: string, look: LookUp): Promise<void> => {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
       acceptSecret(exchange, cached.app);
-      return undefined;
+      return;
     }
-    return look(exchange, () => lookUp(exchange, header, digest));
+    await look(exchange, () => lookUp(exchange, header, digest));
   };
 
   const lookUp = async (exchange: HttpExchange, header: string, digest: string): Promise<void> => {
@@ -137,20 +137,20 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       ? (_exchange: HttpExchange, work: () => Promise<void>) => work()
       : counted(failures);
 
-  return (exchange) => {
+  return async (exchange) => {
     const security = exchange.route?.operation.security ?? 'app';
-    if (security === 'none') return nameApp(exchange);
+    if (security === 'none') return await nameApp(exchange);
     if (security === 'oauth-client') {
-      if (sendsCredentialsInBody(exchange) && !exchange.isBodyRead) return undefined;
-      return look(exchange, () => authenticateClient(exchange));
+      if (sendsCredentialsInBody(exchange) && !exchange.isBodyRead) return;
+      return await look(exchange, () => authenticateClient(exchange));
     }
     const header = exchange.headers.authorization;
     if (header === undefined && security === 'app-or-origin' && exchange.headers.origin !== undefined)
-      return look(exchange, () => authenticateOrigin(exchange));
+      return await look(exchange, () => authenticateOrigin(exchange));
     if (header === undefined) throw new ApiError('missing_or_invalid_token');
     const token = security === 'app-or-user' ? parseBearer(header) : undefined;
-    if (token !== undefined) return look(exchange, () => authenticateUser(exchange, token));
-    return authenticateApp(exchange, header, look);
+    if (token !== undefined) return await look(exchange, () => authenticateUser(exchange, token));
+    await authenticateApp(exchange, header, look);
   };
 }
 

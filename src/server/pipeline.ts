@@ -124,8 +124,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
 
   const answerAdmitted = async (exchange: HttpExchange): Promise<Answer> => {
     const { request } = exchange;
-    const authenticated = options.authenticate(exchange);
-    if (authenticated !== undefined) await authenticated;
+    await options.authenticate(exchange);
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
     if (isOpenWithoutBody(exchange)) {
       discardBody(request);
@@ -137,7 +136,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       exchange.remoteAddress,
       isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
     );
-    const body = 'bytes' in reading ? reading : await (isClientBody ? inTime(request, reading) : reading);
+    const body = await (isClientBody ? inTime(request, reading) : reading);
     if (body.bytes.length > 0) exchange.response.on('close', body.release);
     exchange.rawBody = body.bytes;
     exchange.isBodyRead = true;

@@ -23,11 +23,7 @@ const defaultBodyBudget: BodyBudget = {
  * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used up. RequestAbortedError when the client
  * closes the connection first.
  */
-export type ReadBody = (
-  request: IncomingMessage,
-  address: string,
-  maxBytes?: number,
-) => Promise<HeldBody> | HeldBody;
+export type ReadBody = (request: IncomingMessage, address: string, maxBytes?: number) => Promise<HeldBody>;
 
 interface HeldBody {
   readonly bytes: Buffer;
@@ -54,12 +50,12 @@ const noBody: HeldBody = { bytes: Buffer.alloc(0), release: () => undefined };
 /** Creates a reader whose bodies share one budget. */
 export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBody {
   const held = holdWithin(budget);
-  return (request, address, maxBytes = MAX_BODY_BYTES) => {
+  return async (request, address, maxBytes = MAX_BODY_BYTES) => {
     if (!hasBody(request)) return noBody;
     const declared = request.headers['content-length'];
     if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
     const declaredBytes = declared === undefined ? undefined : Number(declared);
-    return collect(request, { declared: declaredBytes, maxBytes }, held(address));
+    return await collect(request, { declared: declaredBytes, maxBytes }, held(address));
   };
 }
 

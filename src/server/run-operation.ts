@@ -176,10 +176,8 @@ function inputOf(exchange: HttpExchange): Input {
 
 async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
   const { use, place, options } = work;
-  const taken = place.take();
-  if (taken !== undefined) await taken;
-  const opening = openFor(exchange, work);
-  const unit = opening instanceof Promise ? await opening : opening;
+  await place.take();
+  const unit = await openFor(exchange, work);
   if (use === undefined) return await runUnlessUsed(unit, exchange, work);
   let kept: StoredResponse | undefined;
   try {
@@ -234,21 +232,17 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-function openFor(
+async function openFor(
   exchange: HttpExchange,
   { place: { leave }, openUnit }: WorkOfPass,
-): UnitOfWork | Promise<UnitOfWork> {
+): Promise<UnitOfWork> {
   const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
-  const refuse = (error: unknown): never => {
-    leave();
-    throw error;
-  };
   try {
     requireClient(exchange);
-    const opening = watching(openUnit, watch)(operationOf(exchange).method !== 'GET');
-    return opening instanceof Promise ? opening.catch(refuse) : opening;
+    return await watching(openUnit, watch)(operationOf(exchange).method !== 'GET');
   } catch (error) {
-    return refuse(error);
+    leave();
+    throw error;
   }
 }
 
@@ -281,16 +275,12 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
       const kept = { status, text: answer.text, signers: [...later.signers] };
       await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
     }
-    const committing = unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
-    if (committing !== undefined) await committing;
+    await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
     work.pass.hasCommitted();
   } catch (error) {
     throw await refused(error, exchange, { unit, run });
   }
-  for (const callback of later.afterCommit) {
-    const running = runAfterCommit(callback, exchange, run);
-    if (running !== undefined) await running;
-  }
+  for (const callback of later.afterCommit) await runAfterCommit(callback, exchange, run);
   return answer;
 }
 
@@ -330,16 +320,11 @@ interface Run {
 }
 
 /** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
-function runAfterCommit(
-  callback: AfterCommitWork,
-  exchange: HttpExchange,
-  run: Run,
-): Promise<void> | undefined {
-  const refuse = (error: unknown): Promise<void> => refuseAfterCommit(error, exchange, run);
+async function runAfterCommit(callback: AfterCommitWork, exchange: HttpExchange, run: Run): Promise<void> {
   try {
-    return callback()?.catch(refuse);
+    await callback();
   } catch (error) {
-    return refuse(error);
+    await refuseAfterCommit(error, exchange, run);
   }
 }
 

@@ -16,7 +16,7 @@ type Params<Method extends RpcMethod> = Extract<
   WalletRpcRequest,
   { method: Method; params: unknown }
 >['params'];
-type Decoder<Input> = (params: Input) => readonly ActionUnit[] | Promise<readonly ActionUnit[]>;
+type Decoder<Input> = (params: Input) => Promise<readonly ActionUnit[]>;
 type Decoders = {
   readonly [Method in RpcMethod]?: Decoder<Params<Method>>;
 };
@@ -40,21 +40,18 @@ const loaders = {
  *
  * @throws SigningInputError for params that could not be signed either.
  */
-export function decodeRpcAction(request: WalletRpcRequest): PolicyAction | Promise<PolicyAction> {
+export async function decodeRpcAction(request: WalletRpcRequest): Promise<PolicyAction> {
   const { method } = request;
-  if (request.method === 'signMessage') return decodeSolanaMessage(request.params);
+  if (request.method === 'signMessage') return await decodeSolanaMessage(request.params);
   if (!Object.hasOwn(decoders, method) || !('params' in request)) {
     return { method, units: [{ label: method, undecodable: 'what it signs is not decoded' }] };
   }
   const decode = decoders[method] as Decoder<unknown>;
-  const decoded = decode(request.params);
-  return decoded instanceof Promise
-    ? decoded.then((units) => ({ method, units }))
-    : { method, units: decoded };
+  return { method, units: await decode(request.params) };
 }
 
 const decoders: Decoders = {
-  personal_sign({ message, encoding }) {
+  async personal_sign({ message, encoding }) {
     return [{ label: 'message', messageBytes: parseMessage(message, encoding, '/message') }];
   },
   async eth_signTypedData_v4({ typed_data: { domain, types, primary_type: primaryType, message } }) {

@@ -203,7 +203,7 @@ test('wrong credentials of strangers fill it only so fast; what was left out is 
     digest: () => '',
     changesOf: () => [],
   };
-  const openUnit = () => ({
+  const openUnit = async () => ({
     ...{ em: {} as never, watches: [] },
     ...{ commit: async () => {}, rollback: async () => {} },
   });

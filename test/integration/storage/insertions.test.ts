@@ -48,7 +48,7 @@ test('a transaction that fills the disk of SQLite, and stands apart, takes no ot
 describe.each(databaseKinds)('%s', (kind) => {
   test('the number of an inserted row is known, whether the row ends its transaction or not', async () => {
     await using database = await openTestDatabase(kind);
-    const unit = unitsOf(database)(true);
+    const unit = await unitsOf(database)(true);
     const first = insertedId(await insertPending(unit.em, { entry: 'first' }));
     const second = insertedId(await insertPending(unit.em, { entry: 'second' }, { commits: true }));
     await unit.commit();

@@ -15,7 +15,7 @@ test('express leaves the prototypes of requests and responses as the server made
     newRequestId: () => 'request',
     publicBaseUrls: () => [],
     isHostSigned: true,
-    authenticate: () => undefined,
+    authenticate: async () => undefined,
     run: () => Promise.resolve({ status: 200 }),
   });
   const request = new messages.IncomingMessage(new Socket());

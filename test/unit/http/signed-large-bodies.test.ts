@@ -12,7 +12,7 @@ test.each([
   const run = createRunOperation({
     services: { vault: { isLocal: true } } as Services,
     registry: { createToy: { run: async () => ({ id: 'bear' }) } },
-    openUnit: () => ({
+    openUnit: async () => ({
       ...{ em: {} as never, watches: [] },
       commit: async () => undefined,
       rollback: async () => undefined,

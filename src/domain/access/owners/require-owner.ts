@@ -183,10 +183,10 @@ export interface Eligible {
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export function requireOwner(context: OperationContext, eligible: Eligible): SignedBy | Promise<SignedBy> {
+export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<SignedBy> {
   const { ownerId, signers } = eligible;
   if (ownerId === null) return anyone;
-  return inSpan({ name: 'authorization', kind: 'internal' }, () =>
+  return await inSpan({ name: 'authorization', kind: 'internal' }, () =>
     requireAgreement(context, ownerId, signers),
   );
 }

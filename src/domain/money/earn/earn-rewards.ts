@@ -103,7 +103,7 @@ export async function claimRewards(
   const use = await authorizeUse(context, wallet, {
     operation: 'claimEthereumEarnIncentive',
     request: body,
-    decode() {
+    async decode() {
       requireEarnWallet(wallet);
       return { action: claimAction(body, requireRewardChain(body.chain)) };
     },

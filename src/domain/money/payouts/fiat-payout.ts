@@ -256,7 +256,7 @@ async function payOut(
   const use = await authorizeUse(context, wallet, {
     operation: 'createFiatPayout',
     request: body,
-    decode() {
+    async decode() {
       const terms = readPayout(wallet, body);
       return { action: payoutAction(body, terms), terms };
     },

@@ -87,7 +87,7 @@ export async function executeWalletSwap(
   const use = await authorizeUse(context, wallet, {
     operation: 'executeWalletSwap',
     request: body,
-    decode() {
+    async decode() {
       const terms = readSwap(wallet, body);
       return { action: swapAction(body, terms, spentBy(terms, planned)), terms };
     },

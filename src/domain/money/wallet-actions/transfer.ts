@@ -242,7 +242,7 @@ export async function transferFromWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'transferFromWallet',
     request: body,
-    decode() {
+    async decode() {
       const terms = readTransferBody(wallet, body);
       // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
       const spent = fixesArrival(terms) ? spentBy(unwrapPlan(planned)) : undefined;

@@ -85,13 +85,9 @@ interface Proposal<Id extends OperationId, Row> {
    * Refuses what the operation itself would refuse, as far as that does not depend on the time of execution. Changes
    * nothing.
    */
-  check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void> | void;
+  check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void>;
   /** The resource before the change, in wire form. */
-  priorState?(
-    context: OperationContext,
-    subject: Subject<Row>,
-    path: Operations[Id]['path'],
-  ): unknown | Promise<unknown>;
+  priorState?(context: OperationContext, subject: Subject<Row>, path: Operations[Id]['path']): unknown;
   /** The operation needs no plan; one that does is a `PlannedProposal`. */
   readonly plan?: never;
   /**
@@ -125,7 +121,7 @@ const shared = {
     return { id, ownerId: row.ownerId, row };
   },
   pathOf: (_, path) => path,
-  check: (_, _subject, { body }) => requireText(body),
+  check: async (_, _subject, { body }) => requireText(body),
   // CHOICE: the newest hundred, as many as a page of them shows; a set may hold any number.
   priorState: async (context: OperationContext, { id }) =>
     (await listConditionSetItems(context, id, {})).items,
@@ -242,7 +238,7 @@ const deletePolicyRuleProposal: Proposal<'deletePolicyRule', StoredPolicy> = {
   hold,
   pathOf: samePath,
   resourceId: ruleOf,
-  check: (_, subject, { path }) => requireRule(subject, path),
+  check: async (_, subject, { path }) => requireRule(subject, path),
   priorState: (_, subject, path) => findRule(subject, path),
   async run(context, { path }) {
     await deletePolicyRule(context, path.policy_id, path.rule_id);
@@ -268,7 +264,7 @@ const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
   intentType: 'WALLET',
   hold: holdOfWalletProposals,
   pathOf: ownPath,
-  check: (context, { row }, { body }) => checkWalletChange(context, row, body),
+  check: async (context, { row }, { body }) => checkWalletChange(context, row, body),
   priorState: (_, { row }) => walletView(row),
   run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
 };
@@ -298,7 +294,7 @@ const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, Transfe
   hold: holdOfWalletProposals,
   pathOf: ownPath,
   signers: ({ row }) => signersOf(row),
-  check: (_, { row }, { body }) => void readTransferBody(row, body),
+  check: async (_, { row }, { body }) => void readTransferBody(row, body),
   plan: (context, { path, body }) => planTransferRequest(context, path.wallet_id, body),
   actionOf: ({ id }) => id,
   async run(context, { path, body }, planned) {
@@ -336,7 +332,7 @@ export interface AnyProposal {
   pathOf(subject: Subject<unknown>, path: AnyInput['path']): AnyInput['path'];
   resourceId?(path: AnyInput['path']): string;
   signers?(subject: Subject<unknown>, input: AnyInput): readonly AdditionalSigner[];
-  check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void> | void;
+  check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void>;
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
   plan?(context: PlanContext, input: AnyInput): Promise<unknown>;
   actionOf?(answer: unknown): string;

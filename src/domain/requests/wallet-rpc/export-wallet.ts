@@ -40,7 +40,7 @@ export async function exportWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'exportWallet',
     request,
-    decode: () => ({ action: exportAction(isPhrase) }),
+    decode: async () => ({ action: exportAction(isPhrase) }),
     mayBeSigner: false,
   });
   const pointer = `${at}/recipient_public_key`;

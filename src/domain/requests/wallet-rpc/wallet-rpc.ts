@@ -163,8 +163,7 @@ async function decodeSignature(
       ? await fillAuthorizationNonce(context, wallet, { params: request.params, pendingCount })
       : request.params;
   const params = smartAccount === undefined ? filled : { ...filled, smart_account: smartAccount.verifying };
-  const decoding = decodeRpcAction(request);
-  const action = decoding instanceof Promise ? await decoding : decoding;
+  const action = await decodeRpcAction(request);
   return {
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
@@ -268,7 +267,7 @@ export async function rawSignWithWallet(
     const use = await authorizeUse(context, wallet, {
       operation: 'rawSignWallet',
       request,
-      decode: () => ({ action: decodeRawSignAction(chainType, input) }),
+      decode: async () => ({ action: decodeRawSignAction(chainType, input) }),
       mayBeSigner: true,
     });
     const signature = await signWithWalletKey(context, wallet, { method: 'raw_sign', params: input });

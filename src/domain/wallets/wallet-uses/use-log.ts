@@ -133,13 +133,12 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
     }, WAIT_MS).unref();
   };
   return {
-    add(record) {
+    async add(record) {
       waiting.push(record);
       waitingCharacters += lengthOf(record);
       const isFull = waiting.length > MAX_WAITING.records || waitingCharacters > MAX_WAITING.characters;
-      if (isFull) return flush();
-      wait();
-      return undefined;
+      if (isFull) await flush();
+      else wait();
     },
     flush,
   };

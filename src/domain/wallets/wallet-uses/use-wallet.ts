@@ -159,7 +159,7 @@ interface DecodedUse {
 /** A request to use a wallet's key. */
 interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
   /** Reads the action from the bytes to be signed; not called for callers who may not act for the wallet. */
-  readonly decode: () => Decoded | Promise<Decoded>;
+  readonly decode: () => Promise<Decoded>;
   /** Whether an additional signer may authorize in place of the owner. */
   readonly mayBeSigner: boolean;
 }
@@ -186,8 +186,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
 ): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
-  const required = requireOwner(context, { ownerId: wallet.owner_id, signers });
-  const signedBy = 'kind' in required ? required : await required;
+  const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
   const decoded = await decode();
   const { action } = decoded;
@@ -271,8 +270,7 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   wallet: WalletRow,
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
-  const found = findWalletKey(context, wallet);
-  const { authority, ...sealed } = found instanceof Promise ? await found : found;
+  const { authority, ...sealed } = await findWalletKey(context, wallet);
   const use = authority === null ? undefined : await authorizedUse(context, wallet, authority);
   const sign = (shown: AuthorizedUse | undefined) =>
     context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);

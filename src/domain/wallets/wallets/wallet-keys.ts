@@ -45,22 +45,18 @@ const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database,
 );
 
 /** The sealed key of a wallet, which `findWalletWithKey` may have read with it. */
-export function findWalletKey(
+export async function findWalletKey(
   { em }: Pick<OperationContext, 'em'>,
   wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
-): StoredWalletKey | Promise<StoredWalletKey> {
+): Promise<StoredWalletKey> {
   const { sealedSecret, wrappedDataKey, masterKeyId, authority } = wallet;
   if (sealedSecret != null && wrappedDataKey != null && masterKeyId != null && authority !== undefined)
     return { sealedSecret, wrappedDataKey, masterKeyId, authority };
-  return readWalletKey(em, wallet.id);
-}
-
-async function readWalletKey(em: OperationContext['em'], walletId: string): Promise<StoredWalletKey> {
   const {
     rows: [sealed],
-  } = await selectKey(em, { walletId });
+  } = await selectKey(em, { walletId: wallet.id });
   // INVARIANT: every wallet except custodial ones has a key, stored in the transaction that created it.
-  assert(sealed !== undefined, `wallet ${walletId} has no key`);
+  assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
   return sealed;
 }
 

@@ -56,7 +56,7 @@ function controlled(more: Partial<AdmissionLimits> = {}) {
     },
     begin(operation: typeof read, client = { destroyed: false }) {
       const exchange = { route: { operation, params: {} }, response: client } as unknown as HttpExchange;
-      const begun = Promise.resolve(admission.begin(exchange)).then(({ leave }) => leave);
+      const begun = admission.begin(exchange).then(({ leave }) => leave);
       // Looked at later.
       begun.catch(() => undefined);
       return begun;
