@@ -33,8 +33,8 @@ export interface UnitConnection extends DatabaseConnection {
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   /** Before the first statement: those committed before it do not fail with it. Absent where they never would. */
   standApart?(): void;
-  /** Ends the transaction. Undefined: nothing has begun it, or it has ended, and there is nothing to wait for. */
-  end(command: 'commit' | 'rollback'): Promise<void> | undefined;
+  /** Ends the transaction, if anything has begun it. */
+  end(command: 'commit' | 'rollback'): Promise<void>;
   release(): void;
 }
 
@@ -131,27 +131,22 @@ export function beginTransaction(em: SqlEntityManager): void {
   em.setTransactionContext(directOf(em).begin());
 }
 
-/** As `em.commit`, but without a flush. Undefined: its last statement has committed the transaction. */
-export function commitTransaction(em: SqlEntityManager): Promise<void> | undefined {
+/** As `em.commit`, but without a flush. */
+export async function commitTransaction(em: SqlEntityManager): Promise<void> {
   const ctx = em.getTransactionContext<OrmTransaction & Entered>()!;
   const { connection, state, depth } = ctx[opened]!;
-  if (depth > 0 || directOf(em).isObserved()) return commitObserved(em, ctx);
-  const ended = connection.end('commit');
-  const note = (): undefined => {
+  if (depth > 0 || directOf(em).isObserved()) {
+    await em.getConnection('write').commit(ctx, new TransactionEventBroadcaster(em));
+  } else {
+    await connection.end('commit');
     state.isOver = true;
-    em.resetTransactionContext();
-  };
-  return ended === undefined ? note() : ended.then(note);
+  }
+  em.resetTransactionContext();
 }
 
 /** The connection of an entity manager that is in a transaction. */
 export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
   return em.getTransactionContext<OrmTransaction & Entered>()?.[opened]?.connection;
-}
-
-async function commitObserved(em: SqlEntityManager, ctx: OrmTransaction): Promise<void> {
-  await em.getConnection('write').commit(ctx, new TransactionEventBroadcaster(em));
-  em.resetTransactionContext();
 }
 
 /**

@@ -137,33 +137,31 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     }
   }
 
-  // HOT: an async function, and each promise in one, takes as long as a short statement.
-  function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    try {
-      const result = runNow<Row>(query);
-      return result instanceof Promise ? result : Promise.resolve(result);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  function runNow<Row>(query: CompiledQuery): QueryResult<Row> | Promise<QueryResult<Row>> {
+  /**
+   * INVARIANT: it waits only for its turn before it runs the statement. Anything else that it waited for would let another
+   * statement of the same unit of work begin the transaction once more.
+   */
+  async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
-    if (opening !== undefined) return opening.then(() => runNow(query));
+    while (opening !== undefined) await opening;
     if (transaction === 'ended') throw statementAfterLast();
-    if (transaction === 'open') return isCommitting(query) && !isObserved ? runLast(query) : runInside(query);
+    if (transaction === 'open')
+      return isCommitting(query) && !isObserved ? await runLast(query) : runInside(query);
     const entered = turnstile.enter();
-    if (transaction === 'none')
-      return entered === undefined ? runAlone(query) : entered.then(() => runAlone(query));
-    if (entered !== undefined) {
-      opening = beginWhenAdmitted(entered);
-      return opening.then(() => runFirst(query));
+    if (transaction === 'none') {
+      if (entered !== undefined) await entered;
+      return await runAlone(query);
     }
-    begin();
-    return runFirst(query);
+    if (entered === undefined) {
+      begin();
+    } else {
+      opening = beginWhenAdmitted(entered);
+      await opening;
+    }
+    return isLast(query) ? await runLast(query) : runInside(query);
   }
 
-  function runAlone<Row>(query: CompiledQuery): QueryResult<Row> | Promise<QueryResult<Row>> {
+  async function runAlone<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     let ran: Ran<Row>;
     try {
       const statement = prepare(slot, query.sql);
@@ -173,13 +171,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     } finally {
       turnstile.leave();
     }
-    const { result } = ran;
-    const synced = ran.isWrite ? reachDisk(slot) : sync?.settled();
-    return synced === undefined ? result : synced.then(() => result);
-  }
-
-  function runFirst<Row>(query: CompiledQuery): QueryResult<Row> | Promise<QueryResult<Row>> {
-    return isLast(query) ? runLast(query) : runInside(query);
+    await (ran.isWrite ? reachDisk(slot) : sync?.settled());
+    return ran.result;
   }
 
   function runInside<Row>(query: CompiledQuery): QueryResult<Row> {
@@ -190,11 +183,11 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   }
 
   /** Its effect is committed when it returns, so that it needs no protection. */
-  function runLast<Row>(query: CompiledQuery): QueryResult<Row> | Promise<QueryResult<Row>> {
+  async function runLast<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     commits.requireOpen();
     const result = ranInside(run<Row>(slot, prepare(slot, query.sql), query));
-    const ended = end('commit', 'ended');
-    return ended === undefined ? result : ended.then(() => result);
+    await end('commit', 'ended');
+    return result;
   }
 
   function ranInside<Row>({ result, isWrite }: Ran<Row>): QueryResult<Row> {
@@ -202,16 +195,19 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     return result;
   }
 
-  function end(command: 'commit' | 'rollback', then: 'none' | 'ended' = 'none'): Promise<void> | undefined {
-    if (opening !== undefined) return opening.catch(() => undefined).then(() => end(command, then));
+  async function end(command: 'commit' | 'rollback', then: 'none' | 'ended' = 'none'): Promise<void> {
+    while (opening !== undefined) await opening.catch(() => undefined);
     const wasOpen = transaction === 'open';
     transaction = then;
-    if (!wasOpen) return undefined;
+    if (!wasOpen) return;
+    let ended: Promise<void> | undefined;
     try {
-      return command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
+      ended = command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
     } finally {
+      // Before the commit is on the disk, so that it can be shared by those that follow.
       turnstile.leave();
     }
+    await ended;
   }
 
   return {
@@ -228,7 +224,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     standApart: () => {
       isApart = true;
     },
-    end,
+    end: (command) => end(command),
     release: () => {},
   };
 }
