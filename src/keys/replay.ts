@@ -3,7 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, isTooLarge, isUnavailable } from '../errors.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { Services } from '../ports/operation-context.ts';
-import { holdsConnection } from '../storage/held-connection.ts';
+import { holdsConnection } from '../storage/own-kysely.ts';
 
 // A vault elsewhere may hang, and a unit of work that waited for it would keep its connection and its locks meanwhile.
 // So work that needs the vault runs in passes. In a pass, a call without an answer is noted and ends the pass: its unit
@@ -156,7 +156,7 @@ function createAsked(
         let known = calls.find((each) => each.method === method && isDeepStrictEqual(each.args, args));
         if (known === undefined) {
           known = { method, args };
-          if (pass.isEnded || (await holdsConnection(em))) {
+          if (pass.isEnded || holdsConnection(em)) {
             missing.push(known);
             throw new UnansweredCallError();
           }

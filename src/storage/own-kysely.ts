@@ -33,6 +33,8 @@ export interface UnitConnection extends DatabaseConnection {
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   /** Before the first statement: those committed before it do not fail with it. Absent where they never would. */
   standApart?(): void;
+  /** Whether it keeps others from the database now, because a statement has begun its transaction. */
+  isHeld(): boolean;
   /** Ends the transaction, if anything has begun it. */
   end(command: 'commit' | 'rollback'): Promise<void>;
   release(): void;
@@ -142,6 +144,14 @@ export async function commitTransaction(em: SqlEntityManager): Promise<void> {
     state.isOver = true;
   }
   em.resetTransactionContext();
+}
+
+/**
+ * Whether the unit of work of `em` keeps others from the database now: a connection of PostgreSQL with an open
+ * transaction, or the one of SQLite. A unit of work that has only read on PostgreSQL does not.
+ */
+export function holdsConnection(em: SqlEntityManager): boolean {
+  return connectionOf(em)?.isHeld() ?? false;
 }
 
 /** The connection of an entity manager that is in a transaction. */

@@ -1,6 +1,5 @@
 import { CompiledQuery, type QueryResult, type TransactionSettings } from 'kysely';
 import type { Pool, PoolClient } from 'pg';
-import { heldQuestion } from '../held-connection.ts';
 import type { UnitConnection } from '../own-kysely.ts';
 import {
   asPrepared,
@@ -233,10 +232,7 @@ export function createUnitConnection(
   }
 
   return {
-    async executeQuery<Row>(query: CompiledQuery) {
-      if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
-      return inTurn(() => run<Row>(query));
-    },
+    executeQuery: <Row>(query: CompiledQuery) => inTurn(() => run<Row>(query)),
     async *streamQuery() {
       yield* [];
       throw new Error('rows are read whole: streaming is not supported');
@@ -247,6 +243,7 @@ export function createUnitConnection(
       if (hasModes) begin = command(`start transaction ${modes.join(' ')}${settings}`);
       transaction = 'announced';
     },
+    isHeld: () => transaction === 'open',
     end: (how) => inTurn(() => end(how)),
     release: () => release(),
   };

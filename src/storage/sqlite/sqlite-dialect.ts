@@ -7,7 +7,6 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
 } from 'kysely';
-import { heldQuestion } from '../held-connection.ts';
 import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
 import { addExactSum } from '../sql-functions.ts';
 import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
@@ -142,7 +141,6 @@ function createConnection(slot: SqliteSlot): UnitConnection {
    * statement of the same unit of work begin the transaction once more.
    */
   async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    if (query.sql === heldQuestion.sql) return { rows: [{ isHeld: transaction === 'open' } as Row] };
     while (opening !== undefined) await opening;
     if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'open')
@@ -224,6 +222,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     standApart: () => {
       isApart = true;
     },
+    isHeld: () => transaction === 'open',
     end: (command) => end(command),
     release: () => {},
   };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
-import { holdsConnection } from '../../../src/storage/held-connection.ts';
+import { holdsConnection } from '../../../src/storage/own-kysely.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 let built = 0;
@@ -67,7 +67,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       // On SQLite a read begins the transaction.
       if (kind === 'postgres') await selectApps(unit.em, { name: 'Acme', limit: 9 });
       await insertApp(unit.em, app('a'), { isLast: true });
-      expect(await holdsConnection(unit.em)).toBe(false);
+      expect(holdsConnection(unit.em)).toBe(false);
       expect(await names()).toEqual([{ id: 'a' }]);
       await expect(insertApp(unit.em, app('b'))).rejects.toThrow('follows the last one');
       await unit.rollback();

@@ -1,15 +1,22 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/keys/replay.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { createTurns } from '../../../src/server/keyed-mutex.ts';
+import { unitsOf } from '../../../src/server/unit-of-work.ts';
+import { holdsConnection } from '../../../src/storage/own-kysely.ts';
+import { openTestDatabase } from '../../support/databases.ts';
 
-/** A unit of work that holds its connection. */
-const holding = {
-  isInTransaction: () => true,
-  getKysely: () => ({ executeQuery: async () => ({ rows: [{ isHeld: true }] }) }),
-} as unknown as SqlEntityManager;
+const database = await openTestDatabase('sqlite');
+const unit = await unitsOf(database)(true);
+// The first statement begins the transaction, which then holds the connection.
+await unit.em.execute('select 1');
+expect(holdsConnection(unit.em)).toBe(true);
+
+afterAll(async () => {
+  await unit.rollback();
+  await database[Symbol.asyncDispose]();
+});
 
 const sealed = { sealedSecret: new Uint8Array(), wrappedDataKey: new Uint8Array(), masterKeyId: 'one' };
 const binding = { purpose: 'ethereum', rowId: 'wallet', appId: 'app' };
@@ -27,7 +34,7 @@ function run<T>(
   turns = createTurns(),
 ): Promise<T> {
   const work = async (pass: VaultPass): Promise<T> => {
-    const result = await handler(pass.portsFor(holding));
+    const result = await handler(pass.portsFor(unit.em));
     if (pass.isUnanswered()) throw new UnansweredCallError();
     pass.hasCommitted();
     return result;
