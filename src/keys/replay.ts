@@ -36,11 +36,6 @@ export interface PassOptions {
    * first.
    */
   readonly takeTurn?: (name: string) => Promise<Turn>;
-  /**
-   * The wallet that the request will probably sign with, if others are doing so: its first pass would be useless, because
-   * they change what it reads.
-   */
-  readonly contendedWalletId?: string | undefined;
 }
 
 /**
@@ -71,7 +66,6 @@ async function inPasses<T>(
 ): Promise<T> {
   const asked = createAsked(services, options);
   try {
-    if (options.contendedWalletId !== undefined) await asked.takeTurn(options.contendedWalletId);
     for (let count = 1; count <= MAX_PASSES; count += 1) {
       const pass = asked.begin();
       try {
@@ -190,7 +184,6 @@ function createAsked(
         hasCommitted: endTurns,
       };
     },
-    takeTurn: takeTurnOf,
     /** Asks the vault what the pass did not know. Call it when the unit of work of the pass has ended. */
     async answer(): Promise<void> {
       const open = missing;
@@ -213,11 +206,11 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
 
 type Answer = { readonly value: unknown } | { readonly error: unknown };
 
-/** Refusals are answers too; that the vault cannot be reached is not. */
 /** Each name of the server under which members have signed a request repeats its body. */
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 
+/** A refusal is an answer; an unreachable vault is not. */
 async function answerOf(vault: KeyVault, { method, args }: Call): Promise<Answer> {
   try {
     const ask = vault[method] as (...args: unknown[]) => Promise<unknown>;

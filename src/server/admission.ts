@@ -89,8 +89,6 @@ export interface Admission {
   begin(exchange: AdmittedExchange): Promise<AdmittedWork>;
   /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
   beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork>;
-  /** Whether the operation uses a private key. */
-  signs(operation: Operation): boolean;
   /** Requests in progress; those of them that wait; those refused since the start. */
   counts(): AdmissionCounts;
 }
@@ -161,7 +159,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
     begin: (exchange) => beginAs(classOf(exchange.route?.operation), exchange),
     beginSigning: (exchange) => beginAs('signing', exchange),
-    signs: ({ id }) => signing.has(id),
     counts: () => ({
       requests,
       waiting: perClass((name) => queues[name].waiting()),

@@ -13,7 +13,6 @@ const WAIT_MS = 5_000;
 export interface Turns {
   /** Waits for those who have named the same thing before. */
   take(name: string): Promise<Turn>;
-  isTaken(name: string): boolean;
 }
 
 /**
@@ -57,7 +56,7 @@ export function createTurns(waitMs = WAIT_MS): Turns {
     });
   }
 
-  return { take, isTaken: (name) => waiting.has(name) };
+  return { take };
 }
 
 function tooMany(): ApiError {

@@ -61,7 +61,7 @@ export interface RunOptions {
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
-  readonly admission?: Pick<Admission, 'begin' | 'beginSigning' | 'signs'> | undefined;
+  readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
   /** Undefined where changes never wait. */
   readonly hold?: ChangeHold | undefined;
   /** Where lists are read; by default from the same database as everything else. */
@@ -108,16 +108,11 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const planned = await planOf(handler, exchange, options);
     const place = placeOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
-    const walletId = signedWalletOf(exchange, options.admission);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
       inVaultPasses(
         options.services,
         (pass) => runOnce(exchange, { handler, use, planned, place, openUnit, options, pass }),
-        {
-          whileAsking: place.whileAsking,
-          takeTurn: turns.take,
-          contendedWalletId: walletId !== undefined && turns.isTaken(walletId) ? walletId : undefined,
-        },
+        { whileAsking: place.whileAsking, takeTurn: turns.take },
       );
     try {
       const answer = options.replica && (await options.replica.answer(exchange, runOn));
@@ -136,11 +131,6 @@ export function createRunOperation(options: RunOptions): RunOperation {
       options.replica?.noteChange(exchange);
     }
   };
-}
-
-/** The wallet that a request signs with, where its path names it. Others need not wait for those who sign. */
-function signedWalletOf({ route }: HttpExchange, admission: RunOptions['admission']): string | undefined {
-  return admission?.signs(route!.operation) === true ? route!.params.wallet_id : undefined;
 }
 
 /** Units of work that note in the exchange what they have committed. */

@@ -39,8 +39,7 @@ function run<T>(
     pass.hasCommitted();
     return result;
   };
-  const contendedWalletId = turns.isTaken(binding.rowId) ? binding.rowId : undefined;
-  return inVaultPasses(services, work, { takeTurn: turns.take, contendedWalletId });
+  return inVaultPasses(services, work, { takeTurn: turns.take });
 }
 
 describe('the passes of a request', () => {
@@ -114,36 +113,6 @@ describe('the passes of a request', () => {
     await Promise.all(Array.from({ length: 50 }, send));
     expect(stored).toEqual(Array.from({ length: 50 }, (_, nonce) => nonce));
     expect(calls).toBe(50);
-  });
-
-  test('begin when it is the turn of the request, if others sign with its wallet', async () => {
-    const first = Promise.withResolvers<string>();
-    const isAsked = Promise.withResolvers<void>();
-    const services = servicesWith({
-      signWithWallet(_: unknown, __: unknown, { method }: { method: string }) {
-        isAsked.resolve();
-        return method === 'first' ? first.promise : Promise.resolve('signature');
-      },
-    });
-    const passes: string[] = [];
-    const turns = createTurns();
-    const sign = (method: string) =>
-      run(
-        services,
-        ({ vault }) => {
-          passes.push(method);
-          return vault.signWithWallet(sealed, binding, { method } as never);
-        },
-        turns,
-      );
-    const firstSigned = sign('first');
-    await isAsked.promise;
-    const secondSigned = sign('second');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(passes).toEqual(['first']);
-    first.resolve('signature');
-    await Promise.all([firstSigned, secondSigned]);
-    expect(passes).toEqual(['first', 'first', 'second', 'second']);
-    expect(turns.isTaken(binding.rowId)).toBe(false);
+    expect((await turns.take(binding.rowId)).hasWaited).toBe(false);
   });
 });

@@ -289,8 +289,3 @@ function countsOf(admission: Admission): { requests: number; waiting: number } {
   const { requests, waiting } = admission.counts();
   return { requests, waiting: waiting.reads + waiting.writes + waiting.signing };
 }
-
-test('only operations that use a private key sign', () => {
-  const { admission } = controlled();
-  expect([read, write, sign].map((operation) => admission.signs(operation!))).toEqual([false, false, true]);
-});
