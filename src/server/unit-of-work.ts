@@ -48,9 +48,8 @@ export type ObserveTransaction = (result: 'committed' | 'rolled back', durationM
  * here the entity manager of each request, which made a GET 15 % slower and the heap three times as large.
  */
 export function unitsOf(database: UnitSource, observe?: ObserveTransaction): OpenUnit {
-  const nextFork = forksOf(database);
   return async (write) => {
-    const em = nextFork();
+    const em = database.orm.em.fork();
     if (write) beginTransaction(em);
     const startedMs = write && observe !== undefined ? performance.now() : 0;
     const watches: UnitWatch[] = [];
@@ -88,25 +87,6 @@ export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
     const unit = await openUnit(write);
     unit.watches.push(watch);
     return unit;
-  };
-}
-
-const FORKS_AT_ONCE = 8;
-
-/**
- * Forks of the entity manager of a database, each for one unit of work.
- *
- * HOT: made several at a time. One at a time, each takes more than twice as long, because the processor's caches are cold.
- */
-function forksOf(database: UnitSource): () => SqlEntityManager {
-  let orm: UnitSource['orm'] | undefined;
-  let unused: SqlEntityManager[] = [];
-  return () => {
-    if (orm !== database.orm || unused.length === 0) {
-      unused = Array.from({ length: FORKS_AT_ONCE }, () => database.orm.em.fork());
-      orm = database.orm;
-    }
-    return unused.pop()!;
   };
 }
 
