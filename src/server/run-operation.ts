@@ -165,51 +165,49 @@ function inputOf(exchange: HttpExchange): Input {
 }
 
 async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  const { use, place, options } = work;
-  await place.take();
+  await work.place.take();
   const unit = await openFor(exchange, work);
-  if (use === undefined) return await runUnlessUsed(unit, exchange, work);
-  let kept: StoredResponse | undefined;
+  let earlier: Earlier;
   try {
-    kept = await options.idempotency.begin(unit.em, use);
+    earlier = await findEarlier(unit.em, exchange, work);
   } catch (error) {
     await unit.rollback();
     throw error;
   }
-  if (kept !== undefined) {
-    await unit.rollback();
-    return repeat(kept);
-  }
-  return await runUnlessUsed(unit, exchange, work);
+  const { answer, isSingleUse } = earlier;
+  if (answer === undefined) return await runIn(unit, exchange, isSingleUse ? { ...work, isSingleUse } : work);
+  await unit.rollback();
+  return repeat(answer);
 }
 
-/**
- * Runs the request. If the app accepts each signed payload only once and this one was used before, returns the first
- * response instead.
- */
-function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+interface Earlier {
+  /** The first response to the same request. */
+  readonly answer: StoredResponse | undefined;
+  /** Whether the app accepts the signed payloads of this request only once. */
+  readonly isSingleUse: boolean;
+}
+
+/** Looks for the response to the same request, by its idempotency key and by its signed payloads. */
+async function findEarlier(
+  em: SqlEntityManager,
+  exchange: HttpExchange,
+  { use, options }: WorkOfPass,
+): Promise<Earlier> {
+  const kept = use === undefined ? undefined : await options.idempotency.begin(em, use);
+  if (kept !== undefined || !isSigned(exchange)) return { answer: kept, isSingleUse: false };
+  const { first, isRequired } = await options.singleUse.begin(em, signedRequestOf(exchange));
+  return { answer: first, isSingleUse: isRequired };
+}
+
+function isSigned(exchange: HttpExchange): boolean {
   const { method, maxBodyBytes } = operationOf(exchange);
   // Operations with larger bodies than others check no signatures, so they use none.
-  const isSigned =
+  return (
     method !== 'GET' &&
     maxBodyBytes === undefined &&
     exchange.app !== undefined &&
-    exchange.proof!.signatures.length > 0;
-  return isSigned ? runSigned(unit, exchange, work) : runIn(unit, exchange, work);
-}
-
-async function runSigned(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  let first: StoredResponse | undefined;
-  let isRequired: boolean;
-  try {
-    ({ first, isRequired } = await work.options.singleUse.begin(unit.em, signedRequestOf(exchange)));
-  } catch (error) {
-    await unit.rollback();
-    throw error;
-  }
-  if (first === undefined) return await runIn(unit, exchange, { ...work, isSingleUse: isRequired });
-  await unit.rollback();
-  return repeat(first);
+    exchange.proof!.signatures.length > 0
+  );
 }
 
 function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
