@@ -1,5 +1,6 @@
 import { CompiledQuery, type QueryResult, type TransactionSettings } from 'kysely';
 import type { Pool, PoolClient } from 'pg';
+import { createMutex } from '../mutex.ts';
 import type { UnitConnection } from '../own-kysely.ts';
 import {
   asPrepared,
@@ -9,7 +10,6 @@ import {
   isPrepared,
   statementAfterLast,
 } from '../statement-marks.ts';
-import { makeTurnstile } from '../turnstile.ts';
 import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../unavailable.ts';
 import type { HungConnections } from './hung-connections.ts';
 import {
@@ -88,7 +88,7 @@ export function createUnitConnection(
   let hasModes = false;
   let deferred: CompiledQuery[] = [];
   // Statements of one unit of work may be run concurrently.
-  const turnstile = makeTurnstile();
+  const mutex = createMutex();
 
   const release = (error?: Error): void => {
     const held = client;
@@ -222,12 +222,12 @@ export function createUnitConnection(
 
   /** Runs the work when no other statement of this unit runs. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const entered = turnstile.enter();
+    const entered = mutex.acquire();
     if (entered !== undefined) await entered;
     try {
       return await work();
     } finally {
-      turnstile.leave();
+      mutex.release();
     }
   }
 

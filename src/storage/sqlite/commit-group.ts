@@ -15,7 +15,7 @@ interface GroupedHandle {
   readonly reads: ReadGroup | undefined;
 }
 
-/** Transactions of one handle that SQLite commits together. They run one after the other: each caller is in the turnstile. */
+/** Transactions of one handle that SQLite commits together. They run one after the other: each caller holds the mutex. */
 export interface CommitGroup {
   begin(): void;
   /**

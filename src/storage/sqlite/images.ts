@@ -219,12 +219,12 @@ type Place = { readonly open: (image: Buffer) => SqliteHandle } | { readonly fil
 /** Saves and replaces the content of a database that is in use. Waits until no transaction is open. */
 export function sqliteImages(slot: SqliteSlot, place: Place): DatabaseImages {
   const alone = async <T>(work: () => T | Promise<T>): Promise<T> => {
-    await slot.turnstile.enter();
+    await slot.mutex.acquire();
     try {
       slot.commits.flush();
       return await work();
     } finally {
-      slot.turnstile.leave();
+      slot.mutex.release();
     }
   };
   return {

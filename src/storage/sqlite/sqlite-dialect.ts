@@ -7,10 +7,10 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
 } from 'kysely';
+import { createMutex, type Mutex } from '../mutex.ts';
 import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
 import { addExactSum } from '../sql-functions.ts';
 import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
-import { makeTurnstile, type Turnstile } from '../turnstile.ts';
 import { markUnavailable } from '../unavailable.ts';
 import { type CommitGroup, groupCommits } from './commit-group.ts';
 import type { CommitSync } from './commit-sync.ts';
@@ -33,7 +33,7 @@ interface PreparedStatement {
 export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, PreparedStatement>;
-  readonly turnstile: Turnstile;
+  readonly mutex: Mutex;
   readonly commits: CommitGroup;
   /** Undefined for a database in memory. */
   readonly sync?: CommitSync | undefined;
@@ -58,11 +58,11 @@ export function slotOf(
     diskFree: () => slot.sync?.free(),
     reads: handle.memory ? undefined : groupReads(inSlot),
   });
-  const slot = { handle, statements: new Map(), turnstile: makeTurnstile(), commits, sync, onFailure };
+  const slot = { handle, statements: new Map(), mutex: createMutex(), commits, sync, onFailure };
   return slot;
 }
 
-/** Puts another handle into the slot and returns the one before. Call it in the turnstile. */
+/** Puts another handle into the slot and returns the one before. Call it while holding the mutex. */
 export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
   const { handle: before } = slot;
   addExactSum(handle);
@@ -99,7 +99,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
 }
 
-/** Connections are handed out freely; the turnstile, not Kysely's mutex, separates transactions. */
+/** Connections are handed out freely; our mutex, not Kysely's, separates transactions. */
 function createAdapter(): DialectAdapter {
   const adapter = new SqliteAdapter();
   Object.defineProperty(adapter, 'supportsMultipleConnections', { value: true });
@@ -107,7 +107,7 @@ function createAdapter(): DialectAdapter {
 }
 
 function createConnection(slot: SqliteSlot): UnitConnection {
-  const { turnstile, commits, sync } = slot;
+  const { mutex, commits, sync } = slot;
   let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let hasWritten = false;
   let isObserved = false;
@@ -120,7 +120,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       if (isApart) commits.flush();
       commits.begin();
     } catch (error) {
-      turnstile.leave();
+      mutex.release();
       throw error;
     }
     transaction = 'open';
@@ -145,7 +145,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'open')
       return isCommitting(query) && !isObserved ? await runLast(query) : runInside(query);
-    const entered = turnstile.enter();
+    const entered = mutex.acquire();
     if (transaction === 'none') {
       if (entered !== undefined) await entered;
       return await runAlone(query);
@@ -167,7 +167,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       else commits.single();
       ran = run(slot, statement, query);
     } finally {
-      turnstile.leave();
+      mutex.release();
     }
     await (ran.isWrite ? reachDisk(slot) : sync?.settled());
     return ran.result;
@@ -203,7 +203,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       ended = command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
     } finally {
       // Before the commit is on the disk, so that it can be shared by those that follow.
-      turnstile.leave();
+      mutex.release();
     }
     await ended;
   }

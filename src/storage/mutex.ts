@@ -1,22 +1,22 @@
 /** Admits callers one at a time, in the order of arrival. */
-export interface Turnstile {
+export interface Mutex {
   /** Undefined if the caller may proceed; otherwise a promise that resolves when it is its turn. */
-  enter(): Promise<void> | undefined;
-  /** Called once by each caller that has entered. */
-  leave(): void;
+  acquire(): Promise<void> | undefined;
+  /** Called once by each caller that has acquired it. */
+  release(): void;
 }
 
-/** Creates an empty turnstile. */
-export function makeTurnstile(): Turnstile {
+/** Creates a free mutex. */
+export function createMutex(): Mutex {
   const waiting: (() => void)[] = [];
   let occupied = false;
   return {
-    enter() {
+    acquire() {
       if (occupied) return new Promise((resolve) => waiting.push(resolve));
       occupied = true;
       return undefined;
     },
-    leave() {
+    release() {
       const next = waiting.shift();
       if (next === undefined) occupied = false;
       else next();
