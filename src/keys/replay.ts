@@ -14,7 +14,7 @@ import { holdsConnection } from '../storage/own-kysely.ts';
 /** The ports of a pass. Ids and random bytes are the same in all passes of one request, so that its calls are too. */
 interface PassPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
   /** As `OperationContext` has it. */
-  readonly takeTurn?: ((name: string) => Promise<void>) | undefined;
+  readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
 /** One run of the work, in a unit of work of its own. */
@@ -31,11 +31,10 @@ export interface PassOptions {
   /** Runs a call that the vault may take long to answer. Default: immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
-   * Waits until it is the turn of this request among those that name the same: a wallet that they sign with after
-   * locking what they read, or what they lock after signing. The result ends the turn, and says whether others were
-   * first.
+   * Acquires the mutex of a name: the wallet that requests sign with after locking what they read, or what they lock
+   * after signing. The result releases it, and says whether others were first.
    */
-  readonly takeTurn?: (name: string) => Promise<Turn>;
+  readonly acquireMutex?: (name: string) => Promise<Held>;
 }
 
 /**
@@ -99,9 +98,9 @@ type Method = {
   [Name in keyof KeyVault]-?: KeyVault[Name] extends (...args: never[]) => Promise<unknown> ? Name : never;
 }[keyof KeyVault];
 
-interface Turn {
+interface Held {
   readonly hasWaited: boolean;
-  end(): void;
+  release(): void;
 }
 
 interface Call {
@@ -112,28 +111,28 @@ interface Call {
 
 function createAsked(
   services: Parameters<typeof inVaultPasses>[0],
-  { whileAsking = immediately, takeTurn }: PassOptions,
+  { whileAsking = immediately, acquireMutex }: PassOptions,
 ) {
   const calls: Call[] = [];
   const draws = createDraws(services);
   /** By name. */
-  const turns = new Map<string, Turn>();
+  const held = new Map<string, Held>();
   let missing: Call[] = [];
 
   /** Result: whether others were first. */
-  async function takeTurnOf(name: string): Promise<boolean> {
-    if (takeTurn === undefined || turns.has(name)) return false;
-    const turn = await takeTurn(name);
-    turns.set(name, turn);
-    return turn.hasWaited;
+  async function acquireOnce(name: string): Promise<boolean> {
+    if (acquireMutex === undefined || held.has(name)) return false;
+    const acquired = await acquireMutex(name);
+    held.set(name, acquired);
+    return acquired.hasWaited;
   }
-  function endTurns(): void {
-    for (const turn of turns.values()) turn.end();
-    turns.clear();
+  function releaseAll(): void {
+    for (const each of held.values()) each.release();
+    held.clear();
   }
   const ports = {
     ...draws.ports,
-    takeTurn: async (name: string): Promise<void> => void (await takeTurnOf(name)),
+    acquireMutex: async (name: string): Promise<void> => void (await acquireOnce(name)),
   };
 
   async function ask(call: Call): Promise<void> {
@@ -181,7 +180,7 @@ function createAsked(
       return {
         portsFor: (em) => ({ ...ports, vault: vaultFor(em, pass) }),
         isUnanswered: () => pass.isEnded || missing.length > 0,
-        hasCommitted: endTurns,
+        hasCommitted: releaseAll,
       };
     },
     /** Asks the vault what the pass did not know. Call it when the unit of work of the pass has ended. */
@@ -190,11 +189,11 @@ function createAsked(
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
       // Others that were first have signed meanwhile, so this would sign for a nonce that is taken.
-      if (walletId !== undefined && (await takeTurnOf(walletId))) return;
+      if (walletId !== undefined && (await acquireOnce(walletId))) return;
       await Promise.all(open.map(ask));
     },
     end(): void {
-      endTurns();
+      releaseAll();
       draws.forget();
     },
   };

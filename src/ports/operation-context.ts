@@ -175,7 +175,7 @@ export interface OperationContext extends PlanContext {
    * For what locks a name that many lock: those who waited in the database would each hold a connection. Absent where
    * nothing else runs meanwhile.
    */
-  readonly takeTurn?: ((name: string) => Promise<void>) | undefined;
+  readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

@@ -1,18 +1,18 @@
 import { ApiError } from '../errors.ts';
 
-interface Turn {
+interface Held {
   /** Whether others were first. */
   readonly hasWaited: boolean;
-  end(): void;
+  release(): void;
 }
 
 /** CHOICE: more requests for one wallet at once are not served faster by waiting. */
 const MAX_WAITING = 256;
 const WAIT_MS = 5_000;
 
-export interface Turns {
+export interface KeyedMutex {
   /** Waits for those who have named the same thing before. */
-  take(name: string): Promise<Turn>;
+  acquire(name: string): Promise<Held>;
 }
 
 /**
@@ -20,14 +20,14 @@ export interface Turns {
  *
  * @param waitMs how long a caller waits at most; after that it is refused.
  */
-export function createTurns(waitMs = WAIT_MS): Turns {
-  /** Those who wait behind the one whose turn it is. */
+export function createKeyedMutex(waitMs = WAIT_MS): KeyedMutex {
+  /** The callers that wait, by the name that another one holds. */
   const waiting = new Map<string, Set<() => void>>();
 
-  function turnOf(name: string, hasWaited: boolean): Turn {
+  function heldBy(name: string, hasWaited: boolean): Held {
     return {
       hasWaited,
-      end() {
+      release() {
         const [next] = waiting.get(name)!;
         if (next === undefined) waiting.delete(name);
         else next();
@@ -35,18 +35,18 @@ export function createTurns(waitMs = WAIT_MS): Turns {
     };
   }
 
-  async function take(name: string): Promise<Turn> {
+  async function acquire(name: string): Promise<Held> {
     const others = waiting.get(name);
     if (others === undefined) {
       waiting.set(name, new Set());
-      return turnOf(name, false);
+      return heldBy(name, false);
     }
     if (others.size >= MAX_WAITING) throw tooMany();
     return new Promise((resolve, reject) => {
       const proceed = (): void => {
         others.delete(proceed);
         clearTimeout(timer);
-        resolve(turnOf(name, true));
+        resolve(heldBy(name, true));
       };
       const timer = setTimeout(() => {
         others.delete(proceed);
@@ -56,7 +56,7 @@ export function createTurns(waitMs = WAIT_MS): Turns {
     });
   }
 
-  return { take };
+  return { acquire };
 }
 
 function tooMany(): ApiError {

@@ -62,14 +62,14 @@ export function contextOf(
   exchange: HttpExchange,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
-  const { vault, ids, entropy, takeTurn } = ports;
+  const { vault, ids, entropy, acquireMutex } = ports;
   // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
   return {
     ...services,
     vault,
     ids,
     entropy,
-    takeTurn,
+    acquireMutex,
     app: exchange.app!,
     em: unit.em,
     nowMs: exchange.nowMs,

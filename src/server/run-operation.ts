@@ -25,7 +25,7 @@ import { LARGE_BODY_BYTES } from './contract.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
-import { createTurns, type Turns } from './keyed-mutex.ts';
+import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
   type AnyHandler,
   contextOf,
@@ -56,8 +56,8 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
-  /** The turns of requests that sign with the same wallet. Default: new ones. */
-  readonly turns?: Turns | undefined;
+  /** Held by requests that sign with the same wallet, one at a time. Default: a new one. */
+  readonly mutex?: KeyedMutex | undefined;
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
@@ -98,7 +98,7 @@ interface WorkOfPass extends Work {
  */
 export function createRunOperation(options: RunOptions): RunOperation {
   const handlers = handlersOf(options.registry);
-  const { turns = createTurns() } = options;
+  const { mutex = createKeyedMutex() } = options;
   return async (exchange) => {
     if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
     const use = keyUseOf(exchange);
@@ -112,7 +112,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
       inVaultPasses(
         options.services,
         (pass) => runOnce(exchange, { handler, use, planned, place, openUnit, options, pass }),
-        { whileAsking: place.whileAsking, takeTurn: turns.take },
+        { whileAsking: place.whileAsking, acquireMutex: mutex.acquire },
       );
     try {
       const answer = options.replica && (await options.replica.answer(exchange, runOn));

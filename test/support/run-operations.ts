@@ -36,7 +36,7 @@ import {
 } from '../../src/sandbox/simulated/chains/evm/programs/addresses.ts';
 import { refusalBody } from '../../src/server/error-response.ts';
 import type { HttpExchange } from '../../src/server/http-exchange.ts';
-import { createTurns } from '../../src/server/keyed-mutex.ts';
+import { createKeyedMutex } from '../../src/server/keyed-mutex.ts';
 import { createRunOperation, type RunOptions } from '../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
@@ -90,7 +90,7 @@ export interface OperationsOptions {
   readonly poolSize?: number;
   readonly admission?: RunOptions['admission'];
   /** How long requests for one wallet wait for each other. */
-  readonly turnMs?: number;
+  readonly mutexWaitMs?: number;
   /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** What replaces the default ceilings of fees in the vault. */
@@ -241,7 +241,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     idempotency: answerOnce(),
     singleUse: acceptOnce(services.safeguards),
     admission: options.admission,
-    turns: createTurns(options.turnMs),
+    mutex: createKeyedMutex(options.mutexWaitMs),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;

@@ -22,7 +22,7 @@ test.each([1, 3])('four servers send from a wallet at once, with %i for each req
     replaceVault: (vault) => (shared ??= behindProtocol((task) => task)(vault)),
     signaturesPerRequest: most,
     // Nothing gives up because the machine is busy.
-    turnMs: 80_000,
+    mutexWaitMs: 80_000,
   });
   const servers: TestOperations[] = [first];
   await using others = new AsyncDisposableStack();

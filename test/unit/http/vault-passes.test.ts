@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
 import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/keys/replay.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
-import { createTurns } from '../../../src/server/keyed-mutex.ts';
+import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { holdsConnection } from '../../../src/storage/own-kysely.ts';
 import { openTestDatabase } from '../../support/databases.ts';
@@ -31,7 +31,7 @@ function servicesWith(methods: object) {
 function run<T>(
   services: ReturnType<typeof servicesWith>,
   handler: (ports: ReturnType<VaultPass['portsFor']>) => Promise<T>,
-  turns = createTurns(),
+  mutex = createKeyedMutex(),
 ): Promise<T> {
   const work = async (pass: VaultPass): Promise<T> => {
     const result = await handler(pass.portsFor(unit.em));
@@ -39,7 +39,7 @@ function run<T>(
     pass.hasCommitted();
     return result;
   };
-  return inVaultPasses(services, work, { takeTurn: turns.take });
+  return inVaultPasses(services, work, { acquireMutex: mutex.acquire });
 }
 
 describe('the passes of a request', () => {
@@ -97,7 +97,7 @@ describe('the passes of a request', () => {
       },
     });
     const stored: unknown[] = [];
-    const turns = createTurns();
+    const mutex = createKeyedMutex();
     const send = () =>
       run(
         services,
@@ -108,11 +108,11 @@ describe('the passes of a request', () => {
           expect(stored.length).toBe(nonce);
           stored.push(signature);
         },
-        turns,
+        mutex,
       );
     await Promise.all(Array.from({ length: 50 }, send));
     expect(stored).toEqual(Array.from({ length: 50 }, (_, nonce) => nonce));
     expect(calls).toBe(50);
-    expect((await turns.take(binding.rowId)).hasWaited).toBe(false);
+    expect((await mutex.acquire(binding.rowId)).hasWaited).toBe(false);
   });
 });

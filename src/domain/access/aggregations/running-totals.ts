@@ -99,7 +99,7 @@ export interface UnlockedTotals extends Pick<RunningTotals, 'totalOf'> {
  * @throws ApiError what `openRunningTotals` throws.
  */
 export async function beginRunningTotals(
-  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'takeTurn'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'acquireMutex'>,
   walletId: string,
   action: PolicyAction,
 ): Promise<UnlockedTotals> {
@@ -114,7 +114,7 @@ export async function beginRunningTotals(
     totalOf: (aggregationId) => totals.get(aggregationId),
     async lock() {
       if (entries.length === 0) return undefined;
-      await context.takeTurn?.(`running totals of ${walletId}`);
+      await context.acquireMutex?.(`running totals of ${walletId}`);
       return openRunningTotals(context, walletId, action, rows);
     },
   };
