@@ -207,9 +207,9 @@ interface Queue {
   refused(): number;
 }
 
-/** Admits at most `places` at once, the others in order of arrival. */
-function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
-  let free = places;
+/** Admits at most `permits` at once, the others in order of arrival. */
+function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue {
+  let free = permits;
   let refused = 0;
   const waiting = new Set<() => void>();
   let waitingSinceMs = 0;
@@ -280,22 +280,22 @@ const overloaded: Answer = {
   headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
 };
 
-/** The place of a request among those in a unit of work. */
-export interface Place {
-  /** Waits for the place. @throws as `Admission.begin`. */
+/** The permit of a request to run in a unit of work. */
+export interface Permit {
+  /** Waits for the permit. @throws as `Admission.begin`. */
   take(): Promise<void>;
   leave(): void;
   /**
-   * Asks the vault among the requests that sign. Others leave their place meanwhile: a vault that hangs must not keep
+   * Asks the vault among the requests that sign. Other requests give their permit back first: a vault that hangs must not keep
    * requests that need no key.
    */
   whileAsking<T>(ask: () => Promise<T>): Promise<T>;
 }
 
-export function placeOf(
+export function permitOf(
   exchange: HttpExchange,
   admission: Pick<Admission, 'begin' | 'beginSigning'> | undefined,
-): Place {
+): Permit {
   let held: (() => void) | undefined;
   let isOfSigning = false;
 
@@ -312,8 +312,8 @@ export function placeOf(
     take,
     leave,
     async whileAsking(ask) {
-      const hadPlace = held !== undefined;
-      if (admission === undefined || (hadPlace && isOfSigning)) return ask();
+      const hadPermit = held !== undefined;
+      if (admission === undefined || (hadPermit && isOfSigning)) return ask();
       leave();
       const signing = await admission.beginSigning(exchange);
       let answer: Awaited<ReturnType<typeof ask>>;
@@ -322,7 +322,7 @@ export function placeOf(
       } finally {
         signing.leave();
       }
-      if (hadPlace) await take();
+      if (hadPermit) await take();
       return answer;
     },
   };

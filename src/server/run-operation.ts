@@ -13,7 +13,7 @@ import type {
   StoredEffects,
   StoredResponse,
 } from '../ports/requests.ts';
-import { type Admission, type Place, placeOf } from './admission.ts';
+import { type Admission, type Permit, permitOf } from './admission.ts';
 import {
   afterCommitUnits,
   keepChanges,
@@ -76,7 +76,7 @@ const MAX_ATTEMPTS = 3;
 /** What one request runs; the same at every attempt and in every pass. */
 interface Work {
   readonly handler: AnyHandler;
-  readonly place: Place;
+  readonly permit: Permit;
   readonly use: KeyUse | undefined;
   /** The app accepts its signed payloads only once. */
   readonly isSingleUse?: boolean;
@@ -106,13 +106,13 @@ export function createRunOperation(options: RunOptions): RunOperation {
     if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const handler = handlers[operationOf(exchange).id]!;
     const planned = await planOf(handler, exchange, options);
-    const place = placeOf(exchange, options.admission);
+    const permit = permitOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
       inVaultPasses(
         options.services,
-        (pass) => runOnce(exchange, { handler, use, planned, place, openUnit, options, pass }),
-        { whileAsking: place.whileAsking, acquireMutex: mutex.acquire },
+        (pass) => runOnce(exchange, { handler, use, planned, permit, openUnit, options, pass }),
+        { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire },
       );
     try {
       const answer = options.replica && (await options.replica.answer(exchange, runOn));
@@ -165,7 +165,7 @@ function inputOf(exchange: HttpExchange): Input {
 }
 
 async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
-  await work.place.take();
+  await work.permit.take();
   const unit = await openFor(exchange, work);
   let earlier: Earlier;
   try {
@@ -215,14 +215,14 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
 }
 
 /**
- * Opens the unit of work of a request that has its place, which it leaves as the unit ends.
+ * Opens the unit of work of a request that has its permit, which it gives back as the unit ends.
  *
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
 async function openFor(
   exchange: HttpExchange,
-  { place: { leave }, openUnit }: WorkOfPass,
+  { permit: { leave }, openUnit }: WorkOfPass,
 ): Promise<UnitOfWork> {
   const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
   try {
