@@ -5,29 +5,29 @@ import type { KeyVault } from '../ports/key-vault.ts';
 import type { Services } from '../ports/operation-context.ts';
 import { holdsConnection } from '../storage/own-kysely.ts';
 
-// A vault elsewhere may hang, and a unit of work that waited for it would keep its connection and its locks meanwhile.
-// So work that needs the vault runs in passes. In a pass, a call without an answer is noted and ends the pass: its unit
-// of work is rolled back, the vault is asked while nothing is held, and the next pass runs the work again from its
-// beginning, with the answer. What the last pass decides is committed together with the answers that it used, or
-// not at all; answers that no committed pass used are forgotten, and were never given out.
+// The vault runs in another process and may hang. Waiting for it inside a transaction would hold the connection and its
+// locks. So when the work makes a vault call that has no result yet, the call is recorded and the run is aborted: its
+// unit of work is rolled back, the vault is asked while nothing is held, and the work is replayed from its beginning with
+// the result. The last run commits its decision together with the results that it used, or neither. Results that no
+// committed run used are dropped and never leave this process.
 
-/** The ports of a pass. Ids and random bytes are the same in all passes of one request, so that its calls are too. */
-interface PassPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
+/** The ports of a run. Ids and random bytes are the same in every run of a request, so that its vault calls are too. */
+interface ReplayPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
   /** As `OperationContext` has it. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
 /** One run of the work, in a unit of work of its own. */
-export interface VaultPass {
+export interface Replay {
   /** The ports for the unit of work of `em`. */
-  portsFor(em: SqlEntityManager): PassPorts;
-  /** Whether a call got no answer. Nothing of the pass may be committed or recorded then, whatever it resulted in. */
+  portsFor(em: SqlEntityManager): ReplayPorts;
+  /** Whether a call had no result. Then nothing of this run may be committed or recorded, whatever the work returned. */
   isUnanswered(): boolean;
   /** Call it after the commit, before anything else is waited for: others may sign with the wallet. */
   hasCommitted(): void;
 }
 
-export interface PassOptions {
+export interface ReplayOptions {
   /** Runs a call that the vault may take long to answer. Default: immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
@@ -38,39 +38,41 @@ export interface PassOptions {
 }
 
 /**
- * CHOICE: what a wallet signs depends on its nonce, so passes of several processes for one wallet may outrun each other,
- * and a batch of users draws the keys of one user in each pass. A request that needs more gives up.
+ * CHOICE: what a wallet signs depends on its nonce, so runs in several processes for one wallet may outrun each other,
+ * and a batch of users draws the keys of one user in each run. A request that needs more gives up.
  */
-const MAX_PASSES = 200;
+const MAX_RUNS = 200;
 
 /**
- * CHOICE: an answer that took longer is used by another pass, because owners and policies may have changed since the
+ * CHOICE: a result that took longer is used by another run, because owners and policies may have changed since the
  * request was judged.
  */
 const FRESH_MS = 500;
 
-/** Runs the work as often as it needs answers of the vault. A vault in this process answers within the work. */
-export function inVaultPasses<T>(
-  services: PassPorts & Pick<Services, 'machine'>,
-  work: (pass: VaultPass) => Promise<T>,
-  options: PassOptions = {},
+/** Runs the work until the vault has answered every call that it makes. A vault in this process answers within the work. */
+export function runWithReplay<T>(
+  services: ReplayPorts & Pick<Services, 'machine'>,
+  work: (replay: Replay) => Promise<T>,
+  options: ReplayOptions = {},
 ): Promise<T> {
-  return services.vault.isLocal === true ? work(localPass(services)) : inPasses(services, work, options);
+  return services.vault.isLocal === true
+    ? work(localReplay(services))
+    : runUntilAnswered(services, work, options);
 }
 
-async function inPasses<T>(
-  services: Parameters<typeof inVaultPasses>[0],
-  work: (pass: VaultPass) => Promise<T>,
-  options: PassOptions,
+async function runUntilAnswered<T>(
+  services: Parameters<typeof runWithReplay>[0],
+  work: (replay: Replay) => Promise<T>,
+  options: ReplayOptions,
 ): Promise<T> {
   const asked = createAsked(services, options);
   try {
-    for (let count = 1; count <= MAX_PASSES; count += 1) {
-      const pass = asked.begin();
+    for (let count = 1; count <= MAX_RUNS; count += 1) {
+      const replay = asked.begin();
       try {
-        return await work(pass);
+        return await work(replay);
       } catch (error) {
-        if (!pass.isUnanswered()) throw error;
+        if (!replay.isUnanswered()) throw error;
       }
       await asked.answer();
     }
@@ -82,11 +84,11 @@ async function inPasses<T>(
   }
 }
 
-function localPass(services: PassPorts): VaultPass {
+function localReplay(services: ReplayPorts): Replay {
   return { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
 }
 
-/** Ends a pass. Work may catch it: `isUnanswered` counts. */
+/** Thrown to abort a run. Callers may swallow it, so check `isUnanswered` instead. */
 export class UnansweredCallError extends Error {
   constructor() {
     super('the vault is asked before the work runs again');
@@ -110,8 +112,8 @@ interface Call {
 }
 
 function createAsked(
-  services: Parameters<typeof inVaultPasses>[0],
-  { whileAsking = immediately, acquireMutex }: PassOptions,
+  services: Parameters<typeof runWithReplay>[0],
+  { whileAsking = immediately, acquireMutex }: ReplayOptions,
 ) {
   const calls: Call[] = [];
   const draws = createDraws(services);
@@ -140,7 +142,7 @@ function createAsked(
     calls.push(call);
   }
 
-  function vaultFor(em: SqlEntityManager, pass: { isEnded: boolean }): KeyVault {
+  function vaultFor(em: SqlEntityManager, run: { isEnded: boolean }): KeyVault {
     const call =
       (method: Method) =>
       async (...given: readonly unknown[]): Promise<unknown> => {
@@ -149,14 +151,14 @@ function createAsked(
         let known = calls.find((each) => each.method === method && isDeepStrictEqual(each.args, args));
         if (known === undefined) {
           known = { method, args };
-          if (pass.isEnded || holdsConnection(em)) {
+          if (run.isEnded || holdsConnection(em)) {
             missing.push(known);
             throw new UnansweredCallError();
           }
           const startedMs = services.machine.now();
           await ask(known);
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
-            pass.isEnded = true;
+            run.isEnded = true;
             throw new UnansweredCallError();
           }
         }
@@ -173,17 +175,17 @@ function createAsked(
   }
 
   return {
-    begin(): VaultPass {
+    begin(): Replay {
       draws.rewind();
       missing = [];
-      const pass = { isEnded: false };
+      const run = { isEnded: false };
       return {
-        portsFor: (em) => ({ ...ports, vault: vaultFor(em, pass) }),
-        isUnanswered: () => pass.isEnded || missing.length > 0,
+        portsFor: (em) => ({ ...ports, vault: vaultFor(em, run) }),
+        isUnanswered: () => run.isEnded || missing.length > 0,
         hasCommitted: releaseAll,
       };
     },
-    /** Asks the vault what the pass did not know. Call it when the unit of work of the pass has ended. */
+    /** Makes the calls that had no result. Call it when the unit of work of the run has ended. */
     async answer(): Promise<void> {
       const open = missing;
       missing = [];
@@ -232,7 +234,7 @@ function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   function draw<T extends string | Uint8Array>(kind: string, make: () => T): T {
     const known = drawn[next];
     if (known?.kind !== kind) {
-      // Another pass may take another way.
+      // Another run may take another branch.
       drawn = drawn.slice(0, next);
       drawn.push({ kind, value: make() });
     }

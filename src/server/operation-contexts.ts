@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { VaultPass } from '../keys/replay.ts';
+import type { Replay } from '../keys/replay.ts';
 import type {
   AfterCommitWork,
   OperationContext,
@@ -51,7 +51,7 @@ function keyOf({ headers, route }: HttpExchange): string | undefined {
 /** The parts of a context besides the request. */
 interface Given {
   readonly services: Services;
-  readonly ports: ReturnType<VaultPass['portsFor']>;
+  readonly ports: ReturnType<Replay['portsFor']>;
   readonly inUnit: OperationContext['inUnit'];
   readonly later: Later;
 }

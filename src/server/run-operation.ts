@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
-import { inVaultPasses, UnansweredCallError, type VaultPass } from '../keys/replay.ts';
+import { type Replay, runWithReplay, UnansweredCallError } from '../keys/replay.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, ChangeHold } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
@@ -73,7 +73,7 @@ export interface RunOptions {
 // How often a transaction runs in total, including its handler, if it collides with others.
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs; the same at every attempt and in every pass. */
+/** What one request runs; the same at every attempt and in every replay. */
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;
@@ -87,9 +87,9 @@ interface Work {
   readonly options: RunOptions;
 }
 
-/** The work of one pass. */
-interface WorkOfPass extends Work {
-  readonly pass: VaultPass;
+/** The work of one run. */
+interface ReplayedWork extends Work {
+  readonly replay: Replay;
 }
 
 /**
@@ -109,9 +109,9 @@ export function createRunOperation(options: RunOptions): RunOperation {
     const permit = permitOf(exchange, options.admission);
     const primary = notingEffects(exchange, options);
     const runOn = (openUnit: OpenUnit): Promise<Answer> =>
-      inVaultPasses(
+      runWithReplay(
         options.services,
-        (pass) => runOnce(exchange, { handler, use, planned, permit, openUnit, options, pass }),
+        (replay) => runOnce(exchange, { handler, use, planned, permit, openUnit, options, replay }),
         { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire },
       );
     try {
@@ -164,7 +164,7 @@ function inputOf(exchange: HttpExchange): Input {
   return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
 }
 
-async function runOnce(exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+async function runOnce(exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
   await work.permit.take();
   const unit = await openFor(exchange, work);
   let earlier: Earlier;
@@ -191,7 +191,7 @@ interface Earlier {
 async function findEarlier(
   em: SqlEntityManager,
   exchange: HttpExchange,
-  { use, options }: WorkOfPass,
+  { use, options }: ReplayedWork,
 ): Promise<Earlier> {
   const kept = use === undefined ? undefined : await options.idempotency.begin(em, use);
   if (kept !== undefined || !isSigned(exchange)) return { answer: kept, isSingleUse: false };
@@ -222,7 +222,7 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  */
 async function openFor(
   exchange: HttpExchange,
-  { permit: { leave }, openUnit }: WorkOfPass,
+  { permit: { leave }, openUnit }: ReplayedWork,
 ): Promise<UnitOfWork> {
   const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
   try {
@@ -242,7 +242,7 @@ function requireClient({ response }: HttpExchange): void {
   }
 }
 
-async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass): Promise<Answer> {
+async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
   const { handler, planned, options } = work;
   const { successStatus: status, fileType } = operationOf(exchange);
   const later = nothingLater();
@@ -251,12 +251,12 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
   try {
     const context = contextOf(unit, exchange, {
       services: options.services,
-      ports: work.pass.portsFor(unit.em),
+      ports: work.replay.portsFor(unit.em),
       inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
       later,
     });
     const body = await handler.run(inputOf(exchange), context, planned);
-    if (work.pass.isUnanswered()) throw new UnansweredCallError();
+    if (work.replay.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);
     if (work.use !== undefined || work.isSingleUse === true) {
@@ -264,7 +264,7 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
       await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
-    work.pass.hasCommitted();
+    work.replay.hasCommitted();
   } catch (error) {
     throw await refused(error, exchange, { unit, run });
   }
@@ -276,10 +276,10 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: WorkOfPass)
 async function refused(
   error: unknown,
   exchange: HttpExchange,
-  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
+  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: ReplayedWork } },
 ): Promise<unknown> {
-  const { pass, options } = run.work;
-  const isRefusal = error instanceof ApiError && !pass.isUnanswered();
+  const { replay, options } = run.work;
+  const isRefusal = error instanceof ApiError && !replay.isUnanswered();
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
   } finally {

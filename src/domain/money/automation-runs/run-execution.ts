@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
-import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../keys/replay.ts';
+import { type Replay, runWithReplay, UnansweredCallError } from '../../../keys/replay.ts';
 import type {
   AfterCommitWork,
   OperationContext,
@@ -103,11 +103,11 @@ function skip({ services, inUnit }: RunContext, execution: StoredExecution): Pro
 }
 
 function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
-  return inVaultPasses(context.services, (pass) => submitIn(pass, context, { execution, sweep }));
+  return runWithReplay(context.services, (replay) => submitIn(replay, context, { execution, sweep }));
 }
 
 async function submitIn(
-  pass: VaultPass,
+  replay: Replay,
   context: RunContext,
   { execution, sweep }: { readonly execution: StoredExecution; readonly sweep: Sweep },
 ): Promise<void> {
@@ -124,7 +124,7 @@ async function submitIn(
       }
       const operation: OperationContext = {
         ...preparationContext({ ...context, em }, stored),
-        ...pass.portsFor(em),
+        ...replay.portsFor(em),
         afterCommit: (work) => void later.push(work),
         afterRefusal: (work) => void refusalWorks.push(work),
         noteSignatures: () => undefined,
@@ -138,11 +138,11 @@ async function submitIn(
       }
       const action = await sweep.run(operation);
       await submitted(operation, stored, { actionId: action.id, gasCost: spending?.cost });
-      if (pass.isUnanswered()) throw new UnansweredCallError();
+      if (replay.isUnanswered()) throw new UnansweredCallError();
     });
-    pass.hasCommitted();
+    replay.hasCommitted();
   } catch (error) {
-    if (pass.isUnanswered()) throw error;
+    if (replay.isUnanswered()) throw error;
     // Records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em) => {
       for (const work of refusalWorks) await work(em);

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
-import { inVaultPasses, UnansweredCallError, type VaultPass } from '../../../src/keys/replay.ts';
+import { type Replay, runWithReplay, UnansweredCallError } from '../../../src/keys/replay.ts';
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -30,19 +30,19 @@ function servicesWith(methods: object) {
 /** What the pipeline does around a handler. */
 function run<T>(
   services: ReturnType<typeof servicesWith>,
-  handler: (ports: ReturnType<VaultPass['portsFor']>) => Promise<T>,
+  handler: (ports: ReturnType<Replay['portsFor']>) => Promise<T>,
   mutex = createKeyedMutex(),
 ): Promise<T> {
-  const work = async (pass: VaultPass): Promise<T> => {
-    const result = await handler(pass.portsFor(unit.em));
-    if (pass.isUnanswered()) throw new UnansweredCallError();
-    pass.hasCommitted();
+  const work = async (replay: Replay): Promise<T> => {
+    const result = await handler(replay.portsFor(unit.em));
+    if (replay.isUnanswered()) throw new UnansweredCallError();
+    replay.hasCommitted();
     return result;
   };
-  return inVaultPasses(services, work, { acquireMutex: mutex.acquire });
+  return runWithReplay(services, work, { acquireMutex: mutex.acquire });
 }
 
-describe('the passes of a request', () => {
+describe('the runs of a replayed request', () => {
   test('draw the same ids and bytes, and give a vault the secret that its caller has wiped', async () => {
     const seals: [string, string][] = [];
     const services = servicesWith({
