@@ -43,7 +43,7 @@ function rawOn(handle: Handle, sync?: CommitSync): StorageSubject {
   return {
     create(id) {
       insertAll.immediate(id);
-      return sync?.reach();
+      return sync?.flushed();
     },
     get(id) {
       if (select.get(credentials.appId, id) === undefined) throw new Error(`${id} is not there`);

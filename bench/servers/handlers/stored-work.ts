@@ -135,7 +135,7 @@ export function storedWork({
         ...[key.entropyType, key.derivationPath, key.walletIndex],
       ];
       insertAll.immediate(wallet, keyRow, body);
-      await sync.reach();
+      await sync.flushed();
       return walletView(wallet);
     },
     walletRpc: async (input) => {
@@ -153,7 +153,7 @@ export function storedWork({
       const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task, signed?.use);
       record('walletRpc', wallet.id, { body, signers: signed?.signers });
       keepUse({ walletId: wallet.id, method, body });
-      await sync.reach();
+      await sync.flushed();
       return { method, data };
     },
   };

@@ -10,10 +10,10 @@ export interface CommitSync {
    * @throws the error of the file system; if it is that of a sync, for all later calls too. After ten seconds an error
    * with the code ETIMEDOUT.
    */
-  reach(): Promise<void>;
+  flushed(): Promise<void>;
   /** Resolves when the sync that runs has ended; undefined if none does. Never rejects. */
   free(): Promise<void> | undefined;
-  /** Resolves when no `reach` of before the call waits any more; undefined if none does. Never rejects. */
+  /** Resolves once every earlier `flushed()` has settled; undefined if none waits. Never rejects. */
   settled(): Promise<void> | undefined;
   /** Call it when the database is closed, which syncs what is left. */
   close(): Promise<void>;
@@ -97,7 +97,7 @@ export function createCommitSync(
   }
 
   return {
-    reach() {
+    flushed() {
       if (running === undefined) return begin().answer;
       // The one that runs may have begun before the commit.
       next ??= follow(running);

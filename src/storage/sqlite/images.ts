@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Database as SqliteHandle } from 'better-sqlite3';
 import Sqlite from 'better-sqlite3';
 import type { DatabaseImages } from '../open-database.ts';
-import { flushFile } from './commit-group.ts';
+import { flushFile } from './group-commit.ts';
 import { replaceHandle, type SqliteSlot } from './sqlite-dialect.ts';
 import { upgradeSqlite } from './upgrade-sqlite.ts';
 

@@ -12,8 +12,8 @@ import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts
 import { addExactSum } from '../sql-functions.ts';
 import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
 import { markUnavailable } from '../unavailable.ts';
-import { type CommitGroup, groupCommits } from './commit-group.ts';
 import type { CommitSync } from './commit-sync.ts';
+import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import { groupReads } from './read-group.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 
@@ -34,7 +34,7 @@ export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, PreparedStatement>;
   readonly mutex: Mutex;
-  readonly commits: CommitGroup;
+  readonly commits: GroupCommit;
   /** Undefined for a database in memory. */
   readonly sync?: CommitSync | undefined;
   /** Called for every statement that fails. */
@@ -51,10 +51,10 @@ export function slotOf(
     run: (command: string) => runCommand(slot, command),
     isInTransaction: () => slot.handle.inTransaction,
   };
-  const commits = groupCommits({
+  const commits = createGroupCommit({
     ...inSlot,
     file: handle.memory ? undefined : resolve(handle.name),
-    reachDisk: () => reachDisk(slot),
+    flushed: () => flushed(slot),
     diskFree: () => slot.sync?.free(),
     reads: handle.memory ? undefined : groupReads(inSlot),
   });
@@ -169,7 +169,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     } finally {
       mutex.release();
     }
-    await (ran.isWrite ? reachDisk(slot) : sync?.settled());
+    await (ran.isWrite ? flushed(slot) : sync?.settled());
     return ran.result;
   }
 
@@ -228,9 +228,9 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   };
 }
 
-async function reachDisk(slot: SqliteSlot): Promise<void> {
+async function flushed(slot: SqliteSlot): Promise<void> {
   try {
-    await slot.sync?.reach();
+    await slot.sync?.flushed();
   } catch (error) {
     throw failed(slot, error);
   }

@@ -8,7 +8,7 @@ interface GroupedHandle {
   run(command: string): void;
   isInTransaction(): boolean;
   /** Resolves when everything that was committed is on the disk. */
-  reachDisk(): Promise<void>;
+  flushed(): Promise<void>;
   /** Resolves when the disk can begin with what is committed; undefined if it can now. Never rejects. */
   diskFree(): Promise<void> | undefined;
   /** Undefined for a database in memory, whose reads need no locks. */
@@ -16,7 +16,7 @@ interface GroupedHandle {
 }
 
 /** Transactions of one handle that SQLite commits together. They run one after the other: each caller holds the mutex. */
-export interface CommitGroup {
+export interface GroupCommit {
   begin(): void;
   /**
    * Call it before each statement of the open transaction, except those that only read and one with which it is committed:
@@ -69,7 +69,7 @@ const NAME = 'one_of_group';
  * The groups that wait, by file. Another handle of this process would block the event loop until its patience ends, and
  * with it the end of the turn, at which the group is committed.
  */
-const waitingOn = new Map<string, Set<CommitGroup>>();
+const waitingOn = new Map<string, Set<GroupCommit>>();
 
 /** Commits what waits in this process on a file. Call it before another handle locks the file. */
 export function flushFile(file: string): void {
@@ -85,8 +85,8 @@ export function flushFile(file: string): void {
  * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
  * the commit fails, all that wait for it fail, and nothing of them remains.
  */
-export function groupCommits(handle: GroupedHandle): CommitGroup {
-  const { file, run, isInTransaction, reachDisk, diskFree, reads } = handle;
+export function createGroupCommit(handle: GroupedHandle): GroupCommit {
+  const { file, run, isInTransaction, flushed, diskFree, reads } = handle;
   let waiting: Waiting | undefined;
   let isOpen = false;
   let isLost = false;
@@ -156,7 +156,7 @@ export function groupCommits(handle: GroupedHandle): CommitGroup {
       taken.reject(error);
       return;
     }
-    taken.resolve({ onDisk: reachDisk() });
+    taken.resolve({ onDisk: flushed() });
   }
 
   /** After an error. If it fails too, the next `begin` says so. */
@@ -182,7 +182,7 @@ export function groupCommits(handle: GroupedHandle): CommitGroup {
     if (isLost) throw new Error('an error has ended the transaction');
   }
 
-  const group: CommitGroup = {
+  const group: GroupCommit = {
     begin() {
       if (waiting === undefined) {
         reads?.end();
