@@ -1,4 +1,4 @@
-import type { ReadGroup } from './read-group.ts';
+import type { SharedReads } from './shared-reads.ts';
 
 /** The handle, as far as a group needs it. */
 interface GroupedHandle {
@@ -12,7 +12,7 @@ interface GroupedHandle {
   /** Resolves when the disk can begin with what is committed; undefined if it can now. Never rejects. */
   diskFree(): Promise<void> | undefined;
   /** Undefined for a database in memory, whose reads need no locks. */
-  readonly reads: ReadGroup | undefined;
+  readonly reads: SharedReads | undefined;
 }
 
 /** Transactions of one handle that SQLite commits together. They run one after the other: each caller holds the mutex. */

@@ -14,7 +14,7 @@ import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts'
 import { markUnavailable } from '../unavailable.ts';
 import type { CommitSync } from './commit-sync.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
-import { groupReads } from './read-group.ts';
+import { shareReads } from './shared-reads.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 
 /** The maximum of prepared statements. Lists of different lengths make new texts. */
@@ -56,7 +56,7 @@ export function slotOf(
     file: handle.memory ? undefined : resolve(handle.name),
     flushed: () => flushed(slot),
     diskFree: () => slot.sync?.free(),
-    reads: handle.memory ? undefined : groupReads(inSlot),
+    reads: handle.memory ? undefined : shareReads(inSlot),
   });
   const slot = { handle, statements: new Map(), mutex: createMutex(), commits, sync, onFailure };
   return slot;

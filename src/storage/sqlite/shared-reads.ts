@@ -6,7 +6,7 @@ interface ReadHandle {
 }
 
 /** Reads outside of transactions, of which all from the second one of a turn on see the same state of the database. */
-export interface ReadGroup {
+export interface SharedReads {
   /** Call it before such a read. */
   join(): void;
   /** Call it before anything else uses the handle. */
@@ -24,7 +24,7 @@ export interface ReadGroup {
  * later. Such a read may miss what another process has committed in between, which for a sandbox's folder is only a command
  * that is run beside the server, and lasts for milliseconds.
  */
-export function groupReads({ run, isInTransaction }: ReadHandle): ReadGroup {
+export function shareReads({ run, isInTransaction }: ReadHandle): SharedReads {
   // Reads of this turn since anything else used the handle.
   let count = 0;
   let isOpen = false;
