@@ -2,7 +2,7 @@ import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'ky
 import { Pool, type PoolConfig } from 'pg';
 import { driverOf, type OwnDialect, type UnitConnection } from './own-kysely.ts';
 import { type HungOptions, keepHung } from './postgres/hung-connections.ts';
-import { getTypeParser } from './postgres/statement-batch.ts';
+import { getTypeParser } from './postgres/pipelining.ts';
 import { type ConnectionTools, createUnitConnection, rememberNames } from './postgres/unit-connection.ts';
 
 /** Limits of each step of a database access, ms. */

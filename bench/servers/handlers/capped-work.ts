@@ -22,8 +22,8 @@ import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import {
   type NamedStatement,
   type StatementResult,
-  sendBatch,
-} from '../../../src/storage/postgres/statement-batch.ts';
+  sendPipelined,
+} from '../../../src/storage/postgres/pipelining.ts';
 import { credentials } from '../credentials.ts';
 import { walletKeyColumns, walletRow } from './stored-work.ts';
 import { statelessWork, type Work } from './work.ts';
@@ -63,7 +63,7 @@ async function send(
   client: PoolClient,
   ...statements: NamedStatement[]
 ): Promise<readonly StatementResult[]> {
-  const { results, error } = await sendBatch(client, statements);
+  const { results, error } = await sendPipelined(client, statements);
   if (error !== undefined) throw error;
   return results;
 }

@@ -13,12 +13,12 @@ import {
 import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../unavailable.ts';
 import type { HungConnections } from './hung-connections.ts';
 import {
-  type BatchResult,
+  type PipelinedResult,
   isWireValue,
   type NamedStatement,
   type StatementResult,
-  sendBatch,
-} from './statement-batch.ts';
+  sendPipelined,
+} from './pipelining.ts';
 
 /** The maximum of named statements per process. Lists of different lengths make new texts. */
 const MAX_NAMED = 500;
@@ -98,7 +98,7 @@ export function createUnitConnection(
   };
 
   /** Sends the statements. Those that can be prepared are sent together. */
-  async function send(queries: readonly CompiledQuery[]): Promise<BatchResult> {
+  async function send(queries: readonly CompiledQuery[]): Promise<PipelinedResult> {
     if (client === undefined && transaction === 'open') {
       return { results: [], error: new Error('the connection was lost') };
     }
@@ -110,7 +110,7 @@ export function createUnitConnection(
     const named = namedOf(queries, nameOf);
     return named === undefined
       ? sendSeparately(client, queries, { nameOf, silenceMs })
-      : sendBatch(client, named, silenceMs);
+      : sendPipelined(client, named, silenceMs);
   }
 
   /** Runs the statements and returns the results of all. */
@@ -273,7 +273,7 @@ async function sendSeparately(
   client: PoolClient,
   queries: readonly CompiledQuery[],
   { nameOf, silenceMs }: Pick<ConnectionTools, 'nameOf' | 'silenceMs'>,
-): Promise<BatchResult> {
+): Promise<PipelinedResult> {
   const results: StatementResult[] = [];
   const limit = silenceMs === undefined ? {} : { query_timeout: silenceMs };
   try {

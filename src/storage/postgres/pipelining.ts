@@ -17,7 +17,7 @@ export interface StatementResult {
 }
 
 /** Those that have ended, in order, and the error of the next one, after which PostgreSQL skips the others. */
-export interface BatchResult {
+export interface PipelinedResult {
   readonly results: readonly StatementResult[];
   readonly error?: unknown;
 }
@@ -34,13 +34,13 @@ export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 
  *
  * @param silenceMs for the answer. After that the connection cannot be used for anything else.
  */
-export function sendBatch(
+export function sendPipelined(
   client: PoolClient,
   statements: readonly NamedStatement[],
   silenceMs?: number,
-): Promise<BatchResult> {
+): Promise<PipelinedResult> {
   return new Promise((resolve) => {
-    client.query(createBatch(statements, resolve, silenceMs) as unknown as Submittable);
+    client.query(createPipelined(statements, resolve, silenceMs) as unknown as Submittable);
   });
 }
 
@@ -74,9 +74,9 @@ const shapesOf = new WeakMap<WireConnection, Map<string, Shape>>();
 const NOTHING: Shape = { names: [], parsers: [], empty: {} };
 
 /** What a client of `pg` runs, with the methods that it calls for each message of the server. */
-function createBatch(
+function createPipelined(
   statements: readonly NamedStatement[],
-  resolve: (result: BatchResult) => void,
+  resolve: (result: PipelinedResult) => void,
   silenceMs: number | undefined,
 ) {
   const results: StatementResult[] = [];
