@@ -287,7 +287,7 @@ export async function restoredSandbox(
       return false;
     },
     open: async () => undefined,
-    hold: { reason, settled: async () => reason() },
+    freeze: { reason, settled: async () => reason() },
     acknowledge: () => undefined,
     doubt: () => undefined,
   };

@@ -19,7 +19,7 @@ import { sequenceAudit } from '../jobs/sequence-audit.ts';
 import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { RestoreWatch } from '../jobs/watch-restores.ts';
-import type { AuditTrail, ChangeHold } from '../ports/audit.ts';
+import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { DelayDelivery } from '../ports/requests.ts';
 import type { Log } from '../ports/runtime.ts';
@@ -77,7 +77,7 @@ export function jobsOf(
     deliverEvents({ ...contextOf(DELIVER_EVENTS), alive, delay, writePayload }),
     sweepExpired(contextOf('sweep-expired')),
     expireIntents(contextOf('expire-intents')),
-    sequenceAudit({ ...contextOf('sequence-audit'), openReader, hold: restores?.hold }),
+    sequenceAudit({ ...contextOf('sequence-audit'), openReader, freeze: restores?.freeze }),
     pullBack(contextOf('pull-back-checks')),
     keepPartitions(contextOf('keep-partitions')),
   ];
@@ -107,7 +107,8 @@ export function startBesideRequests(
   const openUnit = watch(units);
   const { alive, restores } = options;
   const all = jobsOf(services, watch(options.jobUnits ?? units), options);
-  const held = restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.hold)), restores];
+  const held =
+    restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.freeze)), restores];
   const jobs = startJobs(held, services.log, observe);
   return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
 }
@@ -116,7 +117,7 @@ export function startBesideRequests(
 const neverHeld: ReadonlySet<string> = new Set(['sequence-audit']);
 
 /** The job, which does nothing while changes are held. */
-function unlessHeld(job: Job, { reason }: ChangeHold): Job {
+function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   if (neverHeld.has(job.name)) return job;
   let wasHeld = false;
   return {

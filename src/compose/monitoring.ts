@@ -5,7 +5,7 @@ import { packageVersion } from '../config/package-root.ts';
 import { readBacklog } from '../jobs/read-backlog.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Telemetry } from '../observability/telemetry.ts';
-import type { ChangeHold } from '../ports/audit.ts';
+import type { WriteFreeze } from '../ports/audit.ts';
 import type { Chains } from '../ports/chains.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Entropy, Log } from '../ports/runtime.ts';
@@ -39,7 +39,7 @@ interface Watched {
   readonly openUnit: OpenUnit;
   readonly admission: Admission | undefined;
   /** Of a server whose database may be restored. */
-  readonly hold?: Pick<ChangeHold, 'reason'> | undefined;
+  readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
   /** The chains with nodes. */
   readonly chains: readonly { readonly caip2: string }[];
 }
@@ -48,14 +48,14 @@ interface Watched {
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../observability/gauges.ts');
-  const { admission, database, hold } = watched;
+  const { admission, database, freeze } = watched;
   const readUtilization = utilizationReader();
   metrics.add(() => [
     gauges.utilization(readUtilization()),
     gauges.droppedLines(droppedLogLines()),
     ...gauges.admission(admission?.counts()),
     ...gauges.connections(database.connections?.()),
-    ...(hold === undefined ? [] : [gauges.held(hold.reason() !== undefined)]),
+    ...(freeze === undefined ? [] : [gauges.held(freeze.reason() !== undefined)]),
   ]);
   await watchBacklog(metrics, watched);
   await watchHeads(metrics, watched);

@@ -198,7 +198,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     check,
     admission,
     audit,
-    hold: restores?.hold,
+    freeze: restores?.freeze,
     effectsOf: requests === undefined ? undefined : effectsOf,
   });
   const authenticate = fromOwnHost(

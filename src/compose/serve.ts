@@ -212,7 +212,7 @@ export async function startProduction(
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);
     await watchServer(metrics, {
-      ...{ services, database, openUnit, admission, hold: restores.hold },
+      ...{ services, database, openUnit, admission, freeze: restores.freeze },
       chains: config.rpc,
     });
     const idempotency = answerOnce();
@@ -226,7 +226,7 @@ export async function startProduction(
       check,
       admission,
       audit,
-      hold: restores.hold,
+      freeze: restores.freeze,
       replica: replica?.readsBeside(openUnit),
     });
     const newRequestId = requestIdsFrom(entropy);

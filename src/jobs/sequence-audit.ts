@@ -5,7 +5,7 @@ import {
   sequenceRecords,
   signCheckpoint,
 } from '../domain/base/audit/audit-tree.ts';
-import type { ChangeHold } from '../ports/audit.ts';
+import type { WriteFreeze } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -17,12 +17,12 @@ export function sequenceAudit({
   services,
   inUnit,
   openReader,
-  hold,
+  freeze,
 }: JobContext & {
   /** Reads outside any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
   /** While changes are held, nothing is signed: the log may be another one than before. */
-  readonly hold?: ChangeHold | undefined;
+  readonly freeze?: WriteFreeze | undefined;
 }): Job {
   let seen: SeenLog | undefined;
   return {
@@ -35,7 +35,7 @@ export function sequenceAudit({
       const nowMs = services.clock.now();
       const placed = await inUnit((em) => sequenceRecords(em, nowMs));
       if (placed === SEQUENCED_AT_ONCE) return true;
-      if (hold?.reason() !== undefined) {
+      if (freeze?.reason() !== undefined) {
         seen = undefined;
         return false;
       }

@@ -21,7 +21,7 @@ import {
   type RestoreCause,
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
-import type { ChangeHold, CheckpointKeeper, KeptCheckpoint } from '../ports/audit.ts';
+import type { CheckpointKeeper, KeptCheckpoint, WriteFreeze } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -60,7 +60,7 @@ export type AfterPromotion = 'hold' | 'trust';
 export interface RestoreWatch extends Job {
   /** Judges the database before the first request. */
   open(): Promise<void>;
-  readonly hold: ChangeHold;
+  readonly freeze: WriteFreeze;
   /** Call after each commit that a caller learns about. */
   acknowledge(em: SqlEntityManager): void;
   /** Call when a connection to the database broke: another database may answer next. */
@@ -301,7 +301,7 @@ export function watchRestores({
       return doubts !== settledDoubts;
     },
     open: look,
-    hold: {
+    freeze: {
       reason,
       async settled() {
         for (let waitedMs = 0; reason() === UNCERTAIN && waitedMs < PATIENCE_MS; waitedMs += PAUSE_MS) {

@@ -2,7 +2,7 @@ import { candidateUrls, canonicalPayloads } from '../engine/authorization/canoni
 import { parseSignatureHeader, TooManySignaturesError } from '../engine/authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import type { ChangeHold } from '../ports/audit.ts';
+import type { WriteFreeze } from '../ports/audit.ts';
 import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';
 import type { Brand } from './brand.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
@@ -182,9 +182,9 @@ function headerText(exchange: HttpExchange, name: string): string | undefined {
 const RETRY_SECONDS = '1';
 
 /** Refuses changes while a restored database holds them. @throws ApiError unavailable */
-export async function requireReleased(exchange: HttpExchange, hold: ChangeHold): Promise<void> {
+export async function requireReleased(exchange: HttpExchange, freeze: WriteFreeze): Promise<void> {
   if (operationOf(exchange).method === 'GET') return;
-  const reason = await hold.settled();
+  const reason = await freeze.settled();
   if (reason !== undefined)
     throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
 }

@@ -3,7 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import { type Replay, runWithReplay, UnansweredCallError } from '../keys/replay.ts';
 import { inSpan } from '../observability/spans.ts';
-import type { AuditTrail, ChangeHold } from '../ports/audit.ts';
+import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
 import type {
   Idempotency,
@@ -63,7 +63,7 @@ export interface RunOptions {
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
   /** Undefined where changes never wait. */
-  readonly hold?: ChangeHold | undefined;
+  readonly freeze?: WriteFreeze | undefined;
   /** Where lists are read; by default from the same database as everything else. */
   readonly replica?: ReplicaReads | undefined;
   /** What a unit of work has stored; undefined where requests are not recorded. */
@@ -100,7 +100,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
   const handlers = handlersOf(options.registry);
   const { mutex = createKeyedMutex() } = options;
   return async (exchange) => {
-    if (options.hold?.reason() !== undefined) await requireReleased(exchange, options.hold);
+    if (options.freeze?.reason() !== undefined) await requireReleased(exchange, options.freeze);
     const use = keyUseOf(exchange);
     // Its canonical form takes as long as the request.
     if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();

@@ -55,13 +55,13 @@ test('a server that starts on another timeline holds changes until they are rele
   await promoted();
   const restores = watch();
   await restores.open();
-  expect(restores.hold.reason()).toMatch(/restored from a backup/);
+  expect(restores.freeze.reason()).toMatch(/restored from a backup/);
   expect(await causeOf()).toBe('recovered');
   // Another start does not notice it again.
   await watch().open();
   await inUnit((em) => releaseRestore(em, services.clock.now()));
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
   await expect(inUnit((em) => releaseRestore(em, 0))).rejects.toThrow('no changes are held');
 });
 
@@ -70,11 +70,11 @@ test('with `trust`, a promotion holds nothing, and a copy still does', async () 
   await promoted();
   const trusting = watch('trust');
   await trusting.open();
-  expect(trusting.hold.reason()).toBeUndefined();
+  expect(trusting.freeze.reason()).toBeUndefined();
   await execute("update database_identity set cluster = 'another'");
   const restores = watch('trust');
   await restores.open();
-  expect(restores.hold.reason()).toBeDefined();
+  expect(restores.freeze.reason()).toBeDefined();
   expect(await causeOf()).toBe('copied');
 });
 
@@ -85,9 +85,9 @@ test('a running server goes on after a broken connection if everything acknowled
   await jobs.settle();
   await change(4);
   restores.doubt();
-  expect(restores.hold.reason()).toMatch(/connection to the database broke/);
+  expect(restores.freeze.reason()).toMatch(/connection to the database broke/);
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
   expect(await causeOf()).toBeUndefined();
   await jobs.stop();
 });
@@ -100,7 +100,7 @@ test('a running server holds changes if one that it acknowledged is gone', async
   await execute('delete from audit_pending where id = (select max(id) from audit_pending)');
   restores.doubt();
   await restores.run(again);
-  expect(restores.hold.reason()).toMatch(/restored from a backup/);
+  expect(restores.freeze.reason()).toMatch(/restored from a backup/);
   expect(await causeOf()).toBe('lost_changes');
 });
 
@@ -142,7 +142,7 @@ test('an idle server beside a busy one misses nothing, and neither does one besi
   await busyBeside(60_000);
   restores.doubt();
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
 });
 
 test('records that were trimmed are not missed, whether the server has seen their places or not', async () => {
@@ -156,7 +156,7 @@ test('records that were trimmed are not missed, whether the server has seen thei
   await execute('delete from audit_records');
   restores.doubt();
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
   // What was acknowledged afterwards is missed all the same.
   await change(3);
   await execute('delete from audit_pending');
@@ -200,10 +200,10 @@ test('a failover that lost only the places of records is no loss', async () => {
   await change(4);
   restores.doubt();
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
   await jobs.settle();
   await restores.run(again);
-  expect(restores.hold.reason()).toBeUndefined();
+  expect(restores.freeze.reason()).toBeUndefined();
   await jobs.stop();
 });
 
@@ -220,7 +220,7 @@ test.each([
   await jobs.settle();
   await restores.run(again);
   expect(await causeOf()).toBe('lost_changes');
-  expect(restores.hold.reason()).toMatch(/restored from a backup/);
+  expect(restores.freeze.reason()).toMatch(/restored from a backup/);
   await jobs.stop();
 });
 
@@ -239,12 +239,12 @@ test('what is missing is held once, by whichever server notices it', async () =>
   for (const each of [other, restores]) {
     each.doubt();
     await each.run(again);
-    expect(each.hold.reason()).toBeUndefined();
+    expect(each.freeze.reason()).toBeUndefined();
   }
   // The release is not forgotten either.
   await execute('delete from restores');
   await other.run(again);
-  expect(other.hold.reason()).toMatch(/restored from a backup/);
+  expect(other.freeze.reason()).toMatch(/restored from a backup/);
 });
 
 describe('with a file that keeps the last checkpoint', () => {
@@ -284,14 +284,14 @@ describe('with a file that keeps the last checkpoint', () => {
     for (const statement of harm) await execute(statement);
     const starting = watch('hold', keeper());
     await starting.open();
-    expect(starting.hold.reason()).toMatch(/restored from a backup/);
+    expect(starting.freeze.reason()).toMatch(/restored from a backup/);
     expect(await causeOf()).toBe('lost_changes');
     await inUnit((em) => releaseRestore(em, services.clock.now()));
     await starting.run(again);
-    expect(starting.hold.reason()).toBeUndefined();
+    expect(starting.freeze.reason()).toBeUndefined();
     const next = watch('hold', keeper());
     await next.open();
-    expect(next.hold.reason()).toBeUndefined();
+    expect(next.freeze.reason()).toBeUndefined();
   });
 
   test('what was kept before a restore stays beside the file', async () => {
@@ -308,7 +308,7 @@ describe('with a file that keeps the last checkpoint', () => {
     await execute('delete from restores');
     const starting = watch('hold', keeper());
     await starting.open();
-    expect(starting.hold.reason()).toMatch(/restored from a backup/);
+    expect(starting.freeze.reason()).toMatch(/restored from a backup/);
   });
 
   test('a file that cannot be read or written stops nothing', async () => {
@@ -316,15 +316,15 @@ describe('with a file that keeps the last checkpoint', () => {
     writeFileSync(join(folder, 'checkpoint'), '{');
     const starting = watch('hold', keeper());
     await starting.open();
-    expect(starting.hold.reason()).toBeUndefined();
+    expect(starting.freeze.reason()).toBeUndefined();
     const absent = watch('hold', checkpointFile(join(folder, 'absent', 'checkpoint')));
     await absent.open();
-    expect(absent.hold.reason()).toBeUndefined();
+    expect(absent.freeze.reason()).toBeUndefined();
   });
 });
 
 test('before the first look, nothing runs', async () => {
-  expect(watch().hold.reason()).toBeDefined();
+  expect(watch().freeze.reason()).toBeDefined();
 });
 
 test('while changes are held, no job runs but the one that places records', async () => {
