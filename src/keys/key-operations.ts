@@ -5,7 +5,7 @@ import { changedPolicy, policyDigest, sealName } from '../engine/authorization/p
 import { changedQuorum } from '../engine/authorization/quorum-changes.ts';
 import { type BuildingSettings, namedContracts } from '../engine/authorization/requested/built-part.ts';
 import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
-import { createSpentRequests, type SigningJournal } from '../engine/authorization/spent-requests.ts';
+import { createSigningBudget, type SigningJournal } from '../engine/authorization/signing-budget.ts';
 import {
   authorityDigest,
   changedAuthority,
@@ -135,7 +135,7 @@ export function vaultOn(
   const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
     requireSeenChanges(quorums, appId, open);
   const spent =
-    most === undefined ? undefined : createSpentRequests({ most, recorded: journal?.recorded ?? [] });
+    most === undefined ? undefined : createSigningBudget({ most, recorded: journal?.recorded ?? [] });
   const imports = importOperations(envelopes, entropy);
   const vouchers = voucherOperations(envelopes, { logins, clock });
 

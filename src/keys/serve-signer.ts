@@ -8,8 +8,9 @@ import { systemEntropy } from '../adapters/runtime.ts';
 import { readSignerConfig } from '../config/config.ts';
 import type { SignerConfig } from '../config/signer.ts';
 import { StartError } from '../config/start-error.ts';
-import type { SigningJournal } from '../engine/authorization/spent-requests.ts';
+import type { SigningJournal } from '../engine/authorization/signing-budget.ts';
 import { assertBackendsAgree } from '../engine/crypto/secp256k1.ts';
+import { isListening, openBudgetJournal } from './budget-journal.ts';
 import { masterKeyIdsOf, productionVault } from './production-keys.ts';
 import {
   type ServedConnection,
@@ -17,7 +18,6 @@ import {
   serveConnection,
   sharedMemory,
 } from './serve-connection.ts';
-import { isListening, openSpentJournal } from './spent-journal.ts';
 
 interface SignerParts extends ServedVault {
   /** Stops renewing the token of the key management service. */
@@ -108,7 +108,7 @@ export async function runOnSocket({
     // What is created is for this user only. Set once: it is of the whole process.
     process.umask(0o077);
     const config = readSignerConfig();
-    const journal = await openSpentJournal(stateFolder ?? dirname(place.path));
+    const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
     const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
     void print(1, JSON.stringify({ msg: 'ready', socket: place.path }));

@@ -1,7 +1,7 @@
 import { FeeAboveCeilingError } from '../engine/actions/filled-fees.ts';
 import { NotComparableError } from '../engine/authorization/requested/built-part.ts';
 import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
-import { SpentRequestError } from '../engine/authorization/spent-requests.ts';
+import { SigningBudgetError } from '../engine/authorization/signing-budget.ts';
 import { HpkeError } from '../engine/crypto/hpke.ts';
 import * as signing from '../engine/signing/signing-errors.ts';
 import { MasterKeyUnavailableError, VaultError } from './master-keys.ts';
@@ -57,7 +57,7 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
   ['comparison', NotComparableError, (message) => new NotComparableError(message)],
   ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],
-  ['spent', SpentRequestError, (message) => new SpentRequestError(message)],
+  ['spent', SigningBudgetError, (message) => new SigningBudgetError(message)],
   ['hpke', HpkeError, (message) => new HpkeError(message)],
   [
     'imported_key',

@@ -6,7 +6,7 @@ const keptByHand: Readonly<Record<string, string>> = {
   'src/engine/load-once.ts: loaded': 'the one place for all others',
   'src/adapters/chain-rpc/nodes.ts: checked':
     'cleared after an outage; a node of the wrong chain stays refused',
-  'src/keys/spent-journal.ts: writing': 'never rejects, and is cleared at its end',
+  'src/keys/budget-journal.ts: writing': 'never rejects, and is cleared at its end',
   'src/server/server.ts: stopped': 'a server stops once',
   'src/jobs/attempt-journal.ts: writing': 'never rejects, and is cleared at its end',
   'src/observability/gauges.ts: current': 'never rejects, and is cleared at its end',

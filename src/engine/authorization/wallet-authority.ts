@@ -23,7 +23,7 @@ import {
   type WalletTask,
 } from './requested/requested-task.ts';
 import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
-import type { Spending } from './spent-requests.ts';
+import type { Spending } from './signing-budget.ts';
 import {
   ifPinned,
   noPolicies,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSpentRequests, SpentRequestError } from '../../../src/engine/authorization/spent-requests.ts';
+import { createSigningBudget, SigningBudgetError } from '../../../src/engine/authorization/signing-budget.ts';
 
 // Random requests are signed for random nonces, in any order, and compared with what may be: each nonce takes effect once,
 // for one of the requests that were signed for it.
@@ -37,7 +37,7 @@ const steps = fc.array(fc.record({ request: fc.nat(4), slot: fc.nat(9) }), { max
 test.each([1, 2, 3])('what is signed %i times for each request is what may take effect', (most) => {
   fc.assert(
     fc.property(steps, (all) => {
-      const spent = createSpentRequests({ most });
+      const spent = createSigningBudget({ most });
       /** By slot. */
       const signed = new Map<number, Set<number>>();
       for (const { request, slot } of all) {
@@ -61,7 +61,7 @@ test.each([1, 2, 3])('what is signed %i times for each request is what may take 
           spend();
           signed.set(slot, (signed.get(slot) ?? new Set()).add(request));
         } else {
-          expect(spend).toThrow(SpentRequestError);
+          expect(spend).toThrow(SigningBudgetError);
         }
       }
     }),
@@ -77,7 +77,7 @@ interface Spent {
 }
 
 const opened = (most: number) => {
-  const spent = createSpentRequests({ most });
+  const spent = createSigningBudget({ most });
   return ({ id, slot, party = 'owner', walletId = 'wallet' }: Spent) =>
     spent.spend(
       {

@@ -140,7 +140,7 @@ describe.each(Object.keys(cases))('%s', (method) => {
   test('is signed for three operations', async () => {
     const given = (id: string) => signs(body, { ...plain(), ...operation(), id });
     for (const id of ['a', 'b', 'c', 'a']) await expect(given(id)).resolves.toBeDefined();
-    await expect(given('d')).rejects.toMatchObject({ name: 'SpentRequestError' });
+    await expect(given('d')).rejects.toMatchObject({ name: 'SigningBudgetError' });
   });
 
   test('is no operation of another method', async () => {

@@ -29,7 +29,7 @@ const [owner, backend, stranger] = [newOwner(), newOwner(), newOwner()];
 const friend = `0x${'11'.repeat(20)}`;
 const gwei = 10n ** 9n;
 const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
-const spent = { name: 'SpentRequestError', message: expect.stringContaining('sign it again') };
+const spent = { name: 'SigningBudgetError', message: expect.stringContaining('sign it again') };
 
 let nowMs: number;
 let server: CompromisedServer;

@@ -1,4 +1,4 @@
-import { SpentRequestError } from '../../../engine/authorization/spent-requests.ts';
+import { SigningBudgetError } from '../../../engine/authorization/signing-budget.ts';
 import type { AuthorizedUse } from '../../../engine/authorization/wallet-authority.ts';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import type { PolicyDecision } from '../../../engine/policy/evaluate.ts';
@@ -277,7 +277,7 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   try {
     return await (use === undefined ? sign(use) : askForUse(context, use, sign));
   } catch (error) {
-    if (!(error instanceof SpentRequestError)) throw error;
+    if (!(error instanceof SigningBudgetError)) throw error;
     throw new ApiError('transaction_broadcast_failure', error.message);
   }
 }

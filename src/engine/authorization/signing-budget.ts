@@ -17,14 +17,14 @@ export interface Spending extends SpendingTask {
 }
 
 /** A request has been signed as often as it may be, or no more requests can be remembered. */
-export class SpentRequestError extends Error {
+export class SigningBudgetError extends Error {
   constructor(message: string) {
     super(message);
-    this.name = 'SpentRequestError';
+    this.name = 'SigningBudgetError';
   }
 }
 
-export interface SpentRequestOptions {
+export interface SigningBudgetOptions {
   /** For how many transactions that may all take effect a request is signed. */
   readonly most: number;
   /** How many slots of all requests are remembered. Default: 100,000. */
@@ -96,7 +96,7 @@ interface Slot {
   readonly signedFor: Set<Entry>;
 }
 
-export function createSpentRequests({ most, room = ROOM, recorded = [] }: SpentRequestOptions) {
+export function createSigningBudget({ most, room = ROOM, recorded = [] }: SigningBudgetOptions) {
   const entries = new Map<string, Entry>();
   const slots = new Map<string, Slot>();
   /** Slots of each request, also those that count for others by now. */
@@ -185,12 +185,12 @@ export function createSpentRequests({ most, room = ROOM, recorded = [] }: SpentR
    *
    * Result: all that this has changed.
    *
-   * @throws SpentRequestError, and then nothing is counted.
+   * @throws SigningBudgetError, and then nothing is counted.
    */
   function spend(spending: Spending, nowMs: number): RecordedRequest[] {
     const { walletId, party, role = 'pays', fee } = spending;
     if (untilOf(spending.expiryMs) < nowMs)
-      throw new SpentRequestError('this request has expired; sign it again');
+      throw new SigningBudgetError('this request has expired; sign it again');
     sweep(nowMs);
     const entry = entryOf(spending);
     const { held, fees } = entry;
@@ -206,7 +206,7 @@ export function createSpentRequests({ most, room = ROOM, recorded = [] }: SpentR
     if (slot.holder !== entry && held.size >= entry.most && (lacksRoom || !handsOver(entry, slot, changed))) {
       throw repeated(held.size);
     }
-    if (lacksRoom) throw new SpentRequestError(NO_ROOM);
+    if (lacksRoom) throw new SigningBudgetError(NO_ROOM);
     if (leaving !== undefined) forget(leaving);
     if (!fees.has(slot)) remembered += 1;
     if (!entries.has(entry.digest)) {
@@ -296,14 +296,14 @@ function requireFee(fees: Entry['fees'], slot: Slot, { fee }: SpendingTask): voi
   let sum = fee.amount;
   for (const [other, paid] of fees) if (other !== slot) sum += paid ?? 0n;
   if (sum <= fee.ceiling) return;
-  throw new SpentRequestError(
+  throw new SigningBudgetError(
     `with what this request was signed for before, the fee would be ${sum} wei, more than the ceiling of ${fee.ceiling}; sign the request again, with another expiry`,
   );
 }
 
-function repeated(count: number): SpentRequestError {
+function repeated(count: number): SigningBudgetError {
   const times = count === 1 ? 'a transaction' : `${count} transactions`;
-  return new SpentRequestError(
+  return new SigningBudgetError(
     `this request was already signed for ${times}; sign it again, with another expiry`,
   );
 }

@@ -4,7 +4,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { StartError } from '../config/start-error.ts';
-import type { RecordedRequest } from '../engine/authorization/spent-requests.ts';
+import type { RecordedRequest } from '../engine/authorization/signing-budget.ts';
 
 // What a signer has signed for each request, in a file: a signature is answered when it is on the disk.
 //
@@ -24,7 +24,7 @@ class JournalError extends Error {
   }
 }
 
-export interface SpentJournal {
+export interface BudgetJournal {
   /** What was recorded before, oldest first. */
   readonly recorded: readonly RecordedRequest[];
   /**
@@ -48,7 +48,7 @@ const LEAST_BYTES = 4 * 1024 * 1024;
  *
  * @throws StartError when another signer uses it, or when it is damaged.
  */
-export async function openSpentJournal(folder: string, leastBytes = LEAST_BYTES): Promise<SpentJournal> {
+export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES): Promise<BudgetJournal> {
   const path = join(folder, 'spent-requests');
   const lock = await lockFolder(folder);
   const { recorded, wholeBytes } = readJournal(path);

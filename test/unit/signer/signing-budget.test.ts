@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createSpentRequests } from '../../../src/engine/authorization/spent-requests.ts';
+import { createSigningBudget } from '../../../src/engine/authorization/signing-budget.ts';
 
 const day = 24 * 3_600_000;
 const remembers = (room: number) => {
-  const spent = createSpentRequests({ most: 1, room });
+  const spent = createSigningBudget({ most: 1, room });
   let slot = 0;
   const spend = (id: string, expiryMs: number | undefined, nowMs: number) => {
     slot += 1;
@@ -44,7 +44,7 @@ test('expired requests are forgotten in time, also with room', () => {
 });
 
 test('each transaction of a request needs room, which others leave when they are forgotten', () => {
-  const spent = createSpentRequests({ most: 3, room: 3 });
+  const spent = createSigningBudget({ most: 3, room: 3 });
   const spend = (id: string, slot: string, expiryMs?: number, nowMs = 0) =>
     spent.spend(
       { walletId: 'wallet', party: 'owner', request: { id }, expiryMs, slot, atOnce: 1, fee: undefined },
@@ -65,7 +65,7 @@ test('each transaction of a request needs room, which others leave when they are
 
 test('a request is not forgotten to make room for itself', () => {
   const { spend } = remembers(1);
-  const spent = createSpentRequests({ most: 3, room: 1 });
+  const spent = createSigningBudget({ most: 3, room: 1 });
   const own = {
     walletId: 'wallet',
     party: 'owner',
@@ -113,7 +113,7 @@ test('what lasted longer than a day is not forgotten once it does not', () => {
 
 /** Signs for a slot of a name. */
 const named = (options: { most: number; room?: number }) => {
-  const spent = createSpentRequests(options);
+  const spent = createSigningBudget(options);
   return (id: string, slot: string, { expiryMs, nowMs = 0, ...task }: Task = {}) =>
     spent.spend(
       {
