@@ -68,7 +68,7 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, name
 /**
  * Locks a name until the transaction ends. Other transactions that lock it wait.
  *
- * @param options `isDeferred`: the next statement waits for the lock instead, as `asDeferred` says.
+ * @param options `isDeferred`: the next statement waits for the lock instead, as `StatementOptions` says.
  */
 export async function lockName(
   em: SqlEntityManager,

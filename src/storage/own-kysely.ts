@@ -17,18 +17,19 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import type { Orm } from './open-database.ts';
-import { asDeferred, asPrepared } from './statement-marks.ts';
+import type { StatementOptions } from './statement-options.ts';
 
 // HOT: Kysely's and MikroORM's own ways to a connection and through a transaction take three times as long (bench
 // `sqlite`): they pass eight promises and create five objects for each statement.
 
 /** A connection for one unit of work, or for one statement. It takes what it needs by itself. */
 export interface UnitConnection extends DatabaseConnection {
+  executeQuery<Row>(query: CompiledQuery, options?: StatementOptions): Promise<QueryResult<Row>>;
   /**
    * Begins a transaction; nothing is sent before its first statement.
    *
-   * @param isObserved whether an observer of the commit may add statements: on SQLite, a statement marked as committing
-   * then leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
+   * @param isObserved whether an observer of the commit may add statements: on SQLite, a statement that commits then
+   * leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   /** Before the first statement: those committed before it do not fail with it. Absent where they never would. */
@@ -44,7 +45,7 @@ export interface UnitConnection extends DatabaseConnection {
 export interface OwnDialect extends Dialect {
   open(): UnitConnection;
   /** Runs a statement outside of transactions. */
-  execute<Row>(query: CompiledQuery): Promise<QueryResult<Row>>;
+  execute<Row>(query: CompiledQuery, options?: StatementOptions): Promise<QueryResult<Row>>;
 }
 
 /** A driver for Kysely over such connections. */
@@ -66,7 +67,7 @@ export function driverOf({ open }: Pick<OwnDialect, 'open'>, destroy: () => Prom
   };
 }
 
-type Run = <Row>(query: CompiledQuery) => Promise<QueryResult<Row>>;
+type Run = <Row>(query: CompiledQuery, options?: StatementOptions) => Promise<QueryResult<Row>>;
 
 /** What all transactions of a database share. */
 interface Parts extends Omit<KyselyProps, 'executor'> {
@@ -173,7 +174,7 @@ export function ownTransactions(orm: Orm): void {
       const outer = ctx?.[opened];
       if (outer !== undefined) {
         const inner = { ...outer, depth: outer.depth + 1 };
-        await outer.connection.executeQuery(asDeferred(savepoint(`savepoint "trx${inner.depth}"`)));
+        await outer.connection.executeQuery(CompiledQuery.raw(`savepoint "trx${inner.depth}"`), deferred);
         return enter(inner);
       }
       return beginOuter({
@@ -186,7 +187,7 @@ export function ownTransactions(orm: Orm): void {
       const observers = isObserved() ? events : undefined;
       await observers?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
       if (depth > 0) {
-        await used.executeQuery(asDeferred(savepoint(`release savepoint "trx${depth}"`)));
+        await used.executeQuery(CompiledQuery.raw(`release savepoint "trx${depth}"`), deferred);
       } else {
         await used.end('commit');
         state.isOver = true;
@@ -196,7 +197,9 @@ export function ownTransactions(orm: Orm): void {
     async rollback(ctx: Entered) {
       const { connection: used, depth, state } = ctx[opened]!;
       if (depth > 0) {
-        await used.executeQuery(savepoint(`rollback to savepoint "trx${depth}"`));
+        await used.executeQuery(CompiledQuery.raw(`rollback to savepoint "trx${depth}"`), {
+          isPrepared: true,
+        });
         return;
       }
       state.isOver = true;
@@ -217,8 +220,10 @@ export function ownTransactions(orm: Orm): void {
 
   function enter(transaction: OpenTransaction): Transaction<unknown> {
     const { connection: used, depth, state } = transaction;
-    const run: Run = (query) =>
-      state.isOver ? Promise.reject(new Error('the transaction has ended')) : used.executeQuery(query);
+    const run: Run = async (query, options) => {
+      if (state.isOver) throw new Error('the transaction has ended');
+      return await used.executeQuery(query, options);
+    };
     const through: ConnectionProvider = { provideConnection: (consumer) => consumer(used) };
     const entered = Object.assign(
       new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) }),
@@ -235,6 +240,4 @@ interface BeginOptions {
   readonly readOnly?: boolean;
 }
 
-function savepoint(sql: string): CompiledQuery<never> {
-  return asPrepared(CompiledQuery.raw(sql)) as CompiledQuery<never>;
-}
+const deferred: StatementOptions = { isPrepared: true, isDeferred: true };

@@ -122,7 +122,7 @@ export function postgresDialect(
   };
   return {
     open,
-    execute: (query) => open().executeQuery(query),
+    execute: (query, options) => open().executeQuery(query, options),
     hung: hung.count,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new PostgresQueryCompiler(),

@@ -2,20 +2,13 @@ import { CompiledQuery, type QueryResult, type TransactionSettings } from 'kysel
 import type { Pool, PoolClient } from 'pg';
 import { createMutex } from '../mutex.ts';
 import type { UnitConnection } from '../own-kysely.ts';
-import {
-  asPrepared,
-  isCommitting,
-  isDeferred,
-  isLast,
-  isPrepared,
-  statementAfterLast,
-} from '../statement-marks.ts';
+import { type StatementOptions, statementAfterLast } from '../statement-options.ts';
 import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../unavailable.ts';
 import type { HungConnections } from './hung-connections.ts';
 import {
-  type PipelinedResult,
   isWireValue,
   type NamedStatement,
+  type PipelinedResult,
   type StatementResult,
   sendPipelined,
 } from './pipelining.ts';
@@ -54,7 +47,7 @@ function isPlainRead(sql: string): boolean {
   return sql.startsWith('select ') && !moreThanRead.test(sql);
 }
 
-function isRead([query, ...others]: readonly CompiledQuery[]): boolean {
+function isRead([query, ...others]: readonly Statement[]): boolean {
   return query !== undefined && others.length === 0 && isPlainRead(query.sql);
 }
 
@@ -62,9 +55,14 @@ function isRead([query, ...others]: readonly CompiledQuery[]): boolean {
 // needlessly.
 const moreThanRead = /\bfor (no key )?(update|share|key share)\b|\bpg_|\b(nextval|setval|set_config)\b/;
 
+/** A statement that waits for the others that it is sent with. */
+interface Statement extends CompiledQuery {
+  readonly isPrepared: boolean;
+}
+
 /** `begin`, `commit` and the like, which are prepared as all others. */
-function command(sql: string): CompiledQuery {
-  return asPrepared(CompiledQuery.raw(sql) as CompiledQuery<never>);
+function command(sql: string): Statement {
+  return { ...CompiledQuery.raw(sql), isPrepared: true };
 }
 const commit = command('commit');
 
@@ -86,7 +84,7 @@ export function createUnitConnection(
   let begin = command(`begin${settings}`);
   // An isolation level or access mode is for reads too.
   let hasModes = false;
-  let deferred: CompiledQuery[] = [];
+  let deferred: Statement[] = [];
   // Statements of one unit of work may be run concurrently.
   const mutex = createMutex();
 
@@ -98,7 +96,7 @@ export function createUnitConnection(
   };
 
   /** Sends the statements. Those that can be prepared are sent together. */
-  async function send(queries: readonly CompiledQuery[]): Promise<PipelinedResult> {
+  async function send(queries: readonly Statement[]): Promise<PipelinedResult> {
     if (client === undefined && transaction === 'open') {
       return { results: [], error: new Error('the connection was lost') };
     }
@@ -114,7 +112,7 @@ export function createUnitConnection(
   }
 
   /** Runs the statements and returns the results of all. */
-  async function ask(queries: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+  async function ask(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const { results, error } = await send(queries);
     // What began the transaction is the first one.
     if (queries[0] === begin && results.length > 0) transaction = 'open';
@@ -130,7 +128,7 @@ export function createUnitConnection(
    * Retries on another connection if the first one is broken before it answers, as all idle ones are after a restart
    * of the server. Only for statements that change nothing, or nothing that is committed.
    */
-  async function askTwice(queries: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+  async function askTwice(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const before = transaction;
     try {
       return await ask(queries);
@@ -140,7 +138,7 @@ export function createUnitConnection(
     }
   }
 
-  function takeDeferred(): CompiledQuery[] {
+  function takeDeferred(): Statement[] {
     if (deferred.length === 0) return deferred;
     const taken = deferred;
     deferred = [];
@@ -148,7 +146,7 @@ export function createUnitConnection(
   }
 
   /** Opens the transaction, with what was deferred and `more`. */
-  async function open(more: readonly CompiledQuery[]): Promise<readonly StatementResult[]> {
+  async function open(more: readonly Statement[]): Promise<readonly StatementResult[]> {
     try {
       return await askTwice([begin, ...takeDeferred(), ...more]);
     } catch (error) {
@@ -157,8 +155,11 @@ export function createUnitConnection(
     }
   }
 
-  async function runInside(query: CompiledQuery): Promise<StatementResult> {
-    const isEnd = isCommitting(query) && settings === '';
+  async function runInside(
+    query: Statement,
+    { commits = false }: StatementOptions,
+  ): Promise<StatementResult> {
+    const isEnd = commits && settings === '';
     if (transaction === 'announced') {
       // What commits is never sent twice.
       const results = await open(isEnd ? [] : [query]);
@@ -172,7 +173,7 @@ export function createUnitConnection(
     return results.at(-2)!;
   }
 
-  async function runAlone(query: CompiledQuery, once: typeof ask): Promise<StatementResult> {
+  async function runAlone(query: Statement, once: typeof ask): Promise<StatementResult> {
     try {
       return (await once([query]))[0]!;
     } finally {
@@ -180,23 +181,24 @@ export function createUnitConnection(
     }
   }
 
-  async function run<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+  async function run<Row>(query: Statement, options: StatementOptions): Promise<QueryResult<Row>> {
+    const { isLast = false, commits = false, isDeferred = false } = options;
     if (transaction === 'ended') throw statementAfterLast();
     if (transaction === 'none')
       return resultOf(await runAlone(query, isPlainRead(query.sql) ? askTwice : ask));
-    if (isDeferred(query) && settings === '' && deferred.length < MAX_DEFERRED) {
+    if (isDeferred && settings === '' && deferred.length < MAX_DEFERRED) {
       deferred.push(query);
       return { rows: [] };
     }
     if (transaction === 'announced' && !hasModes && deferred.length === 0) {
       // Settings are those of a transaction.
-      if (isLast(query) && settings === '') {
+      if ((isLast || commits) && settings === '') {
         transaction = 'ended';
         return resultOf(await runAlone(query, ask));
       }
       if (isPlainRead(query.sql)) return resultOf(await runAlone(query, askTwice));
     }
-    return resultOf(await runInside(query));
+    return resultOf(await runInside(query, options));
   }
 
   async function end(how: 'commit' | 'rollback'): Promise<void> {
@@ -232,7 +234,10 @@ export function createUnitConnection(
   }
 
   return {
-    executeQuery: <Row>(query: CompiledQuery) => inTurn(() => run<Row>(query)),
+    executeQuery<Row>(query: CompiledQuery, options: StatementOptions = {}) {
+      const statement = { ...query, isPrepared: options.isPrepared ?? false };
+      return inTurn(() => run<Row>(statement, options));
+    },
     async *streamQuery() {
       yield* [];
       throw new Error('rows are read whole: streaming is not supported');
@@ -250,7 +255,7 @@ export function createUnitConnection(
 }
 
 /** The statements as prepared ones; undefined if one cannot be prepared. */
-function namedOf(queries: readonly CompiledQuery[], nameOf: NameOf): NamedStatement[] | undefined {
+function namedOf(queries: readonly Statement[], nameOf: NameOf): NamedStatement[] | undefined {
   const named: NamedStatement[] = [];
   for (const query of queries) {
     const { sql, parameters } = query;
@@ -265,13 +270,13 @@ function namedOf(queries: readonly CompiledQuery[], nameOf: NameOf): NamedStatem
  * NOTE: the texts of the entity manager vary with the length of lists, and a prepared `select *` fails after a column is
  * added. Several commands cannot be prepared together; only migrations send such texts.
  */
-function isNameable(query: CompiledQuery): boolean {
-  return isPrepared(query) || (query.query.kind !== 'RawNode' && query.parameters.length > 0);
+function isNameable(query: Statement): boolean {
+  return query.isPrepared || (query.query.kind !== 'RawNode' && query.parameters.length > 0);
 }
 
 async function sendSeparately(
   client: PoolClient,
-  queries: readonly CompiledQuery[],
+  queries: readonly Statement[],
   { nameOf, silenceMs }: Pick<ConnectionTools, 'nameOf' | 'silenceMs'>,
 ): Promise<PipelinedResult> {
   const results: StatementResult[] = [];

@@ -10,7 +10,7 @@ import {
 import { createMutex, type Mutex } from '../mutex.ts';
 import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
 import { addExactSum } from '../sql-functions.ts';
-import { isCommitting, isLast, statementAfterLast } from '../statement-marks.ts';
+import { type StatementOptions, statementAfterLast } from '../statement-options.ts';
 import { markUnavailable } from '../unavailable.ts';
 import type { CommitSync } from './commit-sync.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
@@ -140,11 +140,13 @@ function createConnection(slot: SqliteSlot): UnitConnection {
    * INVARIANT: it waits only for its turn before it runs the statement. Anything else that it waited for would let another
    * statement of the same unit of work begin the transaction once more.
    */
-  async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+  async function executeQuery<Row>(
+    query: CompiledQuery,
+    { isLast = false, commits: isEnd = false }: StatementOptions = {},
+  ): Promise<QueryResult<Row>> {
     while (opening !== undefined) await opening;
     if (transaction === 'ended') throw statementAfterLast();
-    if (transaction === 'open')
-      return isCommitting(query) && !isObserved ? await runLast(query) : runInside(query);
+    if (transaction === 'open') return isEnd && !isObserved ? await runLast(query) : runInside(query);
     const entered = mutex.acquire();
     if (transaction === 'none') {
       if (entered !== undefined) await entered;
@@ -156,7 +158,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       opening = beginWhenAdmitted(entered);
       await opening;
     }
-    return isLast(query) ? await runLast(query) : runInside(query);
+    return isLast || isEnd ? await runLast(query) : runInside(query);
   }
 
   async function runAlone<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {

@@ -6,7 +6,6 @@ import fc from 'fast-check';
 import { type ControlledTransaction, sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { CommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
-import { asLast } from '../../../src/storage/statement-marks.ts';
 import { type Notes, openNotes as openNotesIn } from './notes-file.ts';
 
 let folder: string;
@@ -40,10 +39,10 @@ describe('transactions of one turn of the event loop', () => {
   });
 
   test('of a single statement are committed with the others', async () => {
-    const { database, begin, write, commands, committed } = openNotes();
+    const { database, begin, run, write, commands, committed } = openNotes();
     const single = await begin();
     const insertion = database.insertInto('notes').values({ id: 'b' }).compile();
-    await Promise.all([write('a'), single.executeQuery(asLast(insertion)), write('c')]);
+    await Promise.all([write('a'), run(single, insertion, { isLast: true }), write('c')]);
     expect(committed()).toEqual(['a', 'b', 'c']);
     expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
     await single.commit().execute();

@@ -1,8 +1,9 @@
 import Sqlite from 'better-sqlite3';
-import { type ControlledTransaction, Kysely } from 'kysely';
+import { type CompiledQuery, type ControlledTransaction, Kysely } from 'kysely';
+import type { UnitConnection } from '../../../src/storage/own-kysely.ts';
 import type { CommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
 import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
-import { asCommitting } from '../../../src/storage/statement-marks.ts';
+import type { StatementOptions } from '../../../src/storage/statement-options.ts';
 
 export interface Notes {
   notes: { id: string };
@@ -40,9 +41,14 @@ export function openNotes(
   const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
   const idsIn = async (db: Kysely<Notes>) =>
     (await db.selectFrom('notes').select('id').orderBy('id').execute()).map(({ id }) => id);
+  /** Kysely's own executor does not pass such options on to the connection. */
+  const run = (transaction: ControlledTransaction<Notes>, query: CompiledQuery, options: StatementOptions) =>
+    transaction
+      .getExecutor()
+      .provideConnection((connection) => (connection as UnitConnection).executeQuery(query, options));
   /** The statement with which the transaction is committed. */
   const insertLast = (transaction: ControlledTransaction<Notes>, id: string) =>
-    transaction.executeQuery(asCommitting(transaction.insertInto('notes').values({ id }).compile()));
+    run(transaction, transaction.insertInto('notes').values({ id }).compile(), { commits: true });
   const write = async (id: string) => {
     const transaction = await begin();
     await insert(transaction, id);
@@ -51,5 +57,5 @@ export function openNotes(
   const reader = new Sqlite(file, { readonly: true });
   /** What another process finds. */
   const committed = () => reader.prepare('select id from notes order by id').pluck().all();
-  return { handle, slot, database, commands, begin, insert, insertLast, idsIn, write, committed };
+  return { handle, slot, database, commands, begin, insert, insertLast, run, idsIn, write, committed };
 }
