@@ -122,13 +122,14 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     run: rateLimiter === undefined ? runProven : (exchange) => runCounted(exchange, rateLimiter),
   });
 
-  const answerAdmitted = async (exchange: HttpExchange): Promise<Answer> => {
+  /** Credentials, rate limit and body. */
+  const receive = async (exchange: HttpExchange): Promise<void> => {
     const { request } = exchange;
     await options.authenticate(exchange);
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
     if (isOpenWithoutBody(exchange)) {
       discardBody(request);
-      return await contract.handle(exchange);
+      return;
     }
     const isClientBody = sendsCredentialsInBody(exchange);
     const reading = readBody(
@@ -141,7 +142,6 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     exchange.rawBody = body.bytes;
     exchange.isBodyRead = true;
     if (isClientBody) await options.authenticate(exchange);
-    return await contract.handle(exchange);
   };
 
   const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
@@ -153,7 +153,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const refusal = admission?.enter(exchange.route?.operation);
     if (refusal !== undefined) return { ...refusal, isRefused: true };
     try {
-      return await answerAdmitted(exchange);
+      await receive(exchange);
+      return await contract.handle(exchange);
     } finally {
       admission?.leave();
     }
