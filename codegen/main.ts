@@ -14,6 +14,7 @@ import { ContractError } from './document.ts';
 import { generateContract } from './generate.ts';
 import { findDrift, writeOutput } from './output.ts';
 import { PAGES_PATH, renderPages } from './pages/render-pages.ts';
+import { renderSettings, SETTINGS_PATH } from './render-settings.ts';
 import { scaffoldHandlers } from './scaffold-handler.ts';
 
 const HELP = `usage: npm run generate [-- options]
@@ -21,7 +22,8 @@ const HELP = `usage: npm run generate [-- options]
 Reads the contracts in openapi/ and generates the bundled documents, types, operation tables, registries,
 validators, and a stub for each operation without a handler.
 Also writes the index of CHOICE comments, docs/decisions/choices.md, the page of divergences,
-docs/divergences.md, and the pages at /docs, src/generated/pages.ts.
+docs/divergences.md, the page of settings, docs/reference/settings.md, and the pages at /docs,
+src/generated/pages.ts.
 
   --check        write nothing; fail when a generated file is out of date
   --allow-todo   tolerate placeholders (TODO) and invalid examples, and print their number
@@ -113,6 +115,7 @@ async function main(): Promise<number> {
     const divergences = findDivergences(ROOT);
     if (runFile(options, DIVERGENCES_PATH, renderDivergences(divergences))) stale += 1;
     if (runFile(options, DIVERGENCES_MODULE_PATH, renderDivergencesModule(divergences))) stale += 1;
+    if (runFile(options, SETTINGS_PATH, renderSettings())) stale += 1;
     if (runFile(options, PAGES_PATH, await renderPages(ROOT))) stale += 1;
     if (stale > 0) console.error('run `npm run generate` and commit the changes');
     return stale > 0 ? 1 : 0;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { readSandboxConfig, type SandboxFlags } from '../config/config.ts';
-import { addListenOptions } from './listen-options.ts';
 import { removeStaleReadyFile } from './serve-until-stopped.ts';
+import { addSettingOptions } from './setting-options.ts';
 
 const examples = `
 Examples:
@@ -14,13 +14,13 @@ Validates every request, stores no state and accepts any credentials.`;
 
 /** `custos mock`: responds with the examples of the OpenAPI document. */
 export function mockCommand(): Command {
-  return addListenOptions(
-    new Command('mock').description('respond to every operation with the examples of the OpenAPI document'),
-    { data: 'store the certificate in this folder (default: one of this user)' },
-  )
+  const command = new Command('mock').description(
+    'respond to every operation with the examples of the OpenAPI document',
+  );
+  return addSettingOptions(command, 'mock')
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
-      const config = readSandboxConfig(flags);
+      const config = readSandboxConfig(flags, 'mock');
       if (config.readyFile !== undefined) removeStaleReadyFile(config.readyFile);
       const [{ startMock }, { serveUntilStopped }] = await Promise.all([
         import('../compose/mock.ts'),

@@ -1,23 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import { ownSignerSettings, readSignerConfig } from '../config/config.ts';
+import { environmentHelp } from './setting-options.ts';
 
-const help = `
-Settings (environment):
-  CUSTOS_MASTER_KEY_FILE, CUSTOS_PREVIOUS_MASTER_KEYS_FILE, CUSTOS_KMS_URL, …
-      the keys, as for \`custos serve\`, which then has CUSTOS_SIGNER_SOCKET
-      instead of them
-  CUSTOS_USER_LOGINS_FILE
-      JSON file by app id of the logins whose tokens it verifies
-  CUSTOS_FEE_CEILINGS
-      the most that is filled in of the fee of an owned wallet's transaction,
-      as for \`custos serve\`; give both the same value
-  CUSTOS_SWAP_ROUTERS, CUSTOS_REWARD_DISTRIBUTORS
-      the contracts whose swaps and claims it signs for owned wallets, as for
-      \`custos serve\`; give both the same values
-  CUSTOS_SIGNATURES_PER_REQUEST (default: 3)
-      for how many transactions one request of an owner may be signed
-
+const example = `
 Example:
   $ install -d -m 700 /run/custos-signer /var/lib/custos-signer
   $ custos signer --socket /run/custos-signer/socket \\
@@ -39,7 +25,7 @@ export function signerCommand(): Command {
       '--state <folder>',
       'where it records how often requests were signed; only this user may write there (default: the folder of the socket)',
     )
-    .addHelpText('after', help)
+    .addHelpText('after', () => `${environmentHelp('signer')}\n${example}`)
     .action(async (flags: SignerFlags) => {
       // All faults are reported here: from then on, this process is another program.
       readSignerConfig();

@@ -7,7 +7,7 @@ import {
 } from '../adapters/certificate.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { systemClock, systemEntropy } from '../adapters/runtime.ts';
-import type { ListenConfig, SandboxConfig } from '../config/config.ts';
+import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot } from '../config/package-root.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { inFlight } from '../observability/gauges.ts';
@@ -46,7 +46,7 @@ interface ListenOptions
     | 'recordDenial'
     | 'reference'
   > {
-  readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
+  readonly config: Pick<SandboxConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;
   readonly connections?: ConnectionLimits | undefined;
   /** PEM; undefined if a proxy terminates TLS. */

@@ -1,4 +1,5 @@
-import { count } from './checks.ts';
+import type { Reader } from './setting.ts';
+import type { Settings } from './settings.ts';
 
 /** How much work a server accepts at once. */
 export interface AdmissionSettings {
@@ -10,8 +11,6 @@ export interface AdmissionSettings {
   delayMs: number;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 // Connections that writes and signing together leave for reads.
 const SPARED_CONNECTIONS = 2;
 
@@ -22,21 +21,18 @@ const SPARED_CONNECTIONS = 2;
  * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
  */
 export function admission(
-  faults: string[],
-  env: Environment,
+  { value }: Reader<Settings, 'serve'>,
   databasePoolSize: number,
 ): AdmissionSettings | undefined {
-  const read = (name: string, fallback: number, least: number): number =>
-    count(faults, name, env[name] ?? String(fallback), { least, most: 1_000_000 });
   const changing = databasePoolSize - SPARED_CONNECTIONS;
   const settings = {
-    requests: read('CUSTOS_MAX_REQUESTS', 2_000, 1),
+    requests: value('maxRequests'),
     concurrent: {
-      reads: read('CUSTOS_CONCURRENT_READS', 2 * databasePoolSize, 1),
-      writes: read('CUSTOS_CONCURRENT_WRITES', Math.max(1, Math.ceil(changing / 2)), 1),
-      signing: read('CUSTOS_CONCURRENT_SIGNING', Math.max(1, Math.floor(changing / 2)), 1),
+      reads: value('concurrentReads') ?? 2 * databasePoolSize,
+      writes: value('concurrentWrites') ?? Math.max(1, Math.ceil(changing / 2)),
+      signing: value('concurrentSigning') ?? Math.max(1, Math.floor(changing / 2)),
     },
-    delayMs: read('CUSTOS_MAX_DELAY_MS', 20, 0),
+    delayMs: value('maxDelayMs'),
   };
   return settings.delayMs === 0 ? undefined : settings;
 }

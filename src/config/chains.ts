@@ -1,7 +1,4 @@
-import { encryptedUrl, items } from './checks.ts';
-
-// As in config-checks.ts, each check records a fault and returns a value of the right type.
-type Faults = string[];
+import { type Faults, items } from './checks.ts';
 
 /** The most that is filled in of a fee on a chain, in place of the defaults: wei per gas, gas, and wei. */
 export interface FeeCeilings {
@@ -20,6 +17,13 @@ export interface RpcEndpoints {
   readonly confirmations?: number;
 }
 
+/** The entries of a setting by chain. */
+interface ChainEntries {
+  readonly entries: readonly string[];
+  /** The chains that have nodes; undefined in a signer, which does not know them. */
+  readonly endpoints?: readonly RpcEndpoints[];
+}
+
 const WEI_PER_GWEI = 1_000_000_000n;
 const CEILINGS: Readonly<Record<string, (value: bigint) => FeeCeilings>> = {
   price_gwei: (value) => ({ maxFeePerGas: value * WEI_PER_GWEI }),
@@ -28,18 +32,11 @@ const CEILINGS: Readonly<Record<string, (value: bigint) => FeeCeilings>> = {
   fee_gwei: (value) => ({ fee: value * WEI_PER_GWEI }),
 };
 
-/**
- * Reads ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`.
- *
- * @param endpoints the chains that have nodes; undefined in a signer, which does not know them.
- */
+/** Reads ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`. */
 export function ceilingsByChain(
   faults: Faults,
   name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints?: readonly RpcEndpoints[] },
+  { entries, endpoints }: ChainEntries,
 ): ReadonlyMap<string, FeeCeilings> {
   const byChain = new Map<string, FeeCeilings>();
   for (const entry of entries) {
@@ -69,11 +66,8 @@ function isEvmChain(caip2: string, endpoints: readonly RpcEndpoints[] | undefine
 export function feeCeilings(
   faults: Faults,
   name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): RpcEndpoints[] {
+  { entries, endpoints }: Required<ChainEntries>,
+): readonly RpcEndpoints[] {
   const byChain = ceilingsByChain(faults, name, { entries, endpoints });
   return endpoints.map((each) => {
     const ceilings = byChain.get(each.caip2);
@@ -85,11 +79,8 @@ export function feeCeilings(
 export function confirmations(
   faults: Faults,
   name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): RpcEndpoints[] {
+  { entries, endpoints }: Required<ChainEntries>,
+): readonly RpcEndpoints[] {
   const byChain = new Map<string, number>();
   for (const entry of entries) {
     const [caip2 = '', blocks = ''] = entry.split(/=(.*)/s);
@@ -109,7 +100,11 @@ export function confirmations(
  * Parses entries such as `eip155:1=https://a.example,https://b.example`. Faults never repeat URLs, which may contain
  * API keys.
  */
-export function rpcEndpoints(faults: Faults, name: string, entries: readonly string[]): RpcEndpoints[] {
+export function rpcEndpoints(
+  faults: Faults,
+  name: string,
+  entries: readonly string[],
+): readonly RpcEndpoints[] {
   const chains = new Set<string>();
   return entries.map((entry) => {
     const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
@@ -128,12 +123,6 @@ export function rpcEndpoints(faults: Faults, name: string, entries: readonly str
   });
 }
 
-interface ContractEntries {
-  readonly entries: readonly string[];
-  /** The chains that have nodes; undefined in a signer, which does not know them. */
-  readonly endpoints?: readonly RpcEndpoints[];
-}
-
 /** The router of a chain, and the token that it takes for the native asset, if that is named. */
 export interface RouterEntry {
   readonly router: string;
@@ -144,7 +133,7 @@ export interface RouterEntry {
 export function routers(
   faults: Faults,
   name: string,
-  { entries, ...given }: ContractEntries,
+  { entries, ...given }: ChainEntries,
 ): ReadonlyMap<string, RouterEntry> {
   const wrapped = new Map<string, string>();
   const found = contracts(faults, name, {
@@ -173,7 +162,7 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 export function contracts(
   faults: Faults,
   name: string,
-  { entries, endpoints, kind }: ContractEntries & { readonly kind: string },
+  { entries, endpoints, kind }: ChainEntries & { readonly kind: string },
 ): ReadonlyMap<string, string> {
   const byChain = new Map<string, string>();
   for (const entry of entries) {
@@ -194,32 +183,4 @@ export interface RewardSettings {
   readonly distributors: ReadonlyMap<string, string>;
   readonly url: string;
   readonly apiKey: string | undefined;
-}
-
-/** Names of the settings of rewards: environment variables or options. */
-interface RewardNames {
-  readonly distributors: string;
-  readonly url: string;
-}
-
-const MERKL_URL = 'https://api.merkl.xyz';
-
-/** The reward distributors of chains that have nodes, and the API that gives proofs for them. */
-export function rewards(
-  faults: Faults,
-  names: RewardNames,
-  {
-    url = MERKL_URL,
-    apiKey,
-    ...given
-  }: ContractEntries & { readonly url: string | undefined; readonly apiKey: string | undefined },
-): RewardSettings {
-  if (apiKey !== undefined && !/^[\x21-\x7e]{1,256}$/.test(apiKey)) {
-    faults.push('CUSTOS_MERKL_API_KEY: expected 1 to 256 printable ASCII characters without spaces');
-  }
-  return {
-    distributors: contracts(faults, names.distributors, { ...given, kind: 'reward distributor' }),
-    url: encryptedUrl(faults, names.url, url),
-    apiKey,
-  };
 }

@@ -14,27 +14,27 @@ export interface RateLimit {
   burst: number;
 }
 
-/** The non-empty items of a comma-separated list, trimmed. */
 /** Words of a list, separated by white space. */
 export function words(text = ''): string[] {
   return text.split(/\s+/).filter((word) => word !== '');
 }
 
+/** The non-empty items of a comma-separated list, trimmed. */
 export function items(list: string | undefined): string[] {
   return (list ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
 }
 
-export function count(
-  faults: Faults,
-  name: string,
-  text: string,
-  { least, most }: { least: number; most: number },
-): number {
-  const value = Number(text);
-  const isCount = /^\d+$/.test(text) && value >= least && value <= most;
-  if (!isCount) faults.push(`${name}: expected a whole number from ${least} to ${most}, got \`${text}\``);
-  return value;
-}
+/** A function that reads one setting. */
+type Read<T> = (faults: Faults, name: string, text: string) => T;
+
+export const whole =
+  (least: number, most: number): Read<number> =>
+  (faults, name, text) => {
+    const value = Number(text);
+    const isWhole = /^\d+$/.test(text) && value >= least && value <= most;
+    if (!isWhole) faults.push(`${name}: expected a whole number from ${least} to ${most}, got \`${text}\``);
+    return value;
+  };
 
 /** A number from 0 to 1. */
 export function share(faults: Faults, name: string, text: string): number {
@@ -45,20 +45,15 @@ export function share(faults: Faults, name: string, text: string): number {
 }
 
 /** A TCP port; 0 selects a free one. */
-export function port(faults: Faults, name: string, text: string): number {
-  return count(faults, name, text, { least: 0, most: 65_535 });
-}
+export const port = whole(0, 65_535);
 
-export function oneOf<T extends string>(
-  faults: Faults,
-  name: string,
-  text: string,
-  choices: readonly T[],
-): T {
-  if (!choices.includes(text as T))
-    faults.push(`${name}: expected one of ${choices.join(', ')}, got \`${text}\``);
-  return text as T;
-}
+export const oneOf =
+  <T extends string>(...choices: readonly T[]): Read<T> =>
+  (faults, name, text) => {
+    if (!choices.includes(text as T))
+      faults.push(`${name}: expected one of ${choices.join(', ')}, got \`${text}\``);
+    return text as T;
+  };
 
 /** The word that clients use in place of `service`. */
 export function prefix(faults: Faults, name: string, text: string): string {
@@ -71,15 +66,14 @@ export function prefix(faults: Faults, name: string, text: string): string {
 /** `100/200`: requests per second and burst. The burst defaults to twice the rate; rate 0 means no limit. */
 export function rateLimit(faults: Faults, name: string, text: string): RateLimit | undefined {
   const [perSecondText = '', burstText] = text.split('/');
-  const perSecond = count(faults, name, perSecondText, { least: 0, most: 1_000_000 });
+  const perSecond = whole(0, 1_000_000)(faults, name, perSecondText);
   if (perSecond === 0) return undefined;
-  const burst =
-    burstText === undefined ? perSecond * 2 : count(faults, name, burstText, { least: 1, most: 1_000_000 });
+  const burst = burstText === undefined ? perSecond * 2 : whole(1, 1_000_000)(faults, name, burstText);
   return { perSecond, burst };
 }
 
 /** Base URLs, returned without a trailing slash. */
-export function publicUrls(faults: Faults, name: string, urls: readonly string[]): string[] {
+export function publicUrls(faults: Faults, name: string, urls: readonly string[]): readonly string[] {
   return urls.map((text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     const isBase =
@@ -104,7 +98,7 @@ export function proxies(faults: Faults, name: string, list: string): string[] {
 }
 
 /** Checks DATABASE_URL. Faults never repeat the value, which may contain a password. */
-export function databaseUrl(faults: Faults, text: string | undefined, name = 'DATABASE_URL'): string {
+export function databaseUrl(faults: Faults, name: string, text: string | undefined): string {
   const example = '`postgresql://user:password@host:5432/custos`';
   if (text === undefined || text === '') {
     faults.push(`${name} is missing: the PostgreSQL database, e.g. ${example}`);
@@ -112,11 +106,6 @@ export function databaseUrl(faults: Faults, text: string | undefined, name = 'DA
     faults.push(`${name}: expected a URL such as ${example}`);
   }
   return text ?? '';
-}
-
-/** A replica is a setting that may be left out. */
-export function replicaUrl(faults: Faults, text: string | undefined): string | undefined {
-  return text === undefined ? undefined : databaseUrl(faults, text, 'CUSTOS_DATABASE_REPLICA_URL');
 }
 
 /**
@@ -150,32 +139,17 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
-/**
- * Limits of open connections. Behind a proxy all connections come from the proxy's address, so the limit per address is
- * off by default there.
- */
-export function connections(
-  faults: Faults,
-  env: Environment,
-  isBehindProxy: boolean,
-): { total: number; perAddress: number | undefined } {
-  const bounds = { least: 0, most: 1_000_000 };
-  const perAddress = count(
-    faults,
-    'CUSTOS_CONNECTIONS_PER_ADDRESS',
-    env.CUSTOS_CONNECTIONS_PER_ADDRESS ?? (isBehindProxy ? '0' : '1000'),
-    bounds,
-  );
-  const total = count(faults, 'CUSTOS_MAX_CONNECTIONS', env.CUSTOS_MAX_CONNECTIONS ?? '10000', {
-    ...bounds,
-    least: 1,
-  });
-  return { total, perAddress: perAddress === 0 ? undefined : perAddress };
+interface CertificatePaths {
+  readonly certPath: string | undefined;
+  readonly keyPath: string | undefined;
 }
 
 /** The server's certificate and key; undefined if a trusted proxy terminates TLS. */
-function tls(faults: Faults, env: Environment, hasProxy: boolean): { cert: string; key: string } | undefined {
-  const { CUSTOS_TLS_CERT: certPath, CUSTOS_TLS_KEY: keyPath } = env;
+function tls(
+  faults: Faults,
+  { certPath, keyPath }: CertificatePaths,
+  hasProxy: boolean,
+): { cert: string; key: string } | undefined {
   if (certPath === undefined && keyPath === undefined) {
     if (!hasProxy) {
       faults.push(
@@ -202,21 +176,16 @@ function tls(faults: Faults, env: Environment, hasProxy: boolean): { cert: strin
 }
 
 /** The certificate, and a function that reads its files again and throws when they cannot be used. */
-export function certificate(faults: Faults, env: Environment, hasProxy: boolean) {
+export function certificate(faults: Faults, paths: CertificatePaths, hasProxy: boolean) {
   return {
-    tls: tls(faults, env, hasProxy),
+    tls: tls(faults, paths, hasProxy),
     readCertificate: () => {
       const found: string[] = [];
-      const read = tls(found, env, true);
+      const read = tls(found, paths, true);
       if (found.length > 0) throw new Error(found.join('; '));
       return read;
     },
   };
-}
-
-export function drainMs(faults: Faults, env: Environment): number {
-  const name = 'CUSTOS_DRAIN_SECONDS';
-  return 1000 * count(faults, name, env[name] ?? '5', { least: 0, most: 300 });
 }
 
 /** The text of a file; a fault names the file but not what is in it. */
@@ -234,39 +203,25 @@ export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
 
-export function responseCheck(faults: Faults, env: Environment): 'off' | 'sampled' | 'always' {
-  const name = 'CUSTOS_RESPONSE_CHECK';
-  return oneOf(faults, name, env[name] ?? 'sampled', ['off', 'sampled', 'always'] as const);
+export function absolutePath(_faults: Faults, _name: string, path: string): string {
+  return resolve(path);
 }
 
-/** `checkpointFile` keeps the last signed checkpoint of the audit log, absolute; undefined: only memory does. */
-export function restoreSettings(
-  faults: Faults,
-  env: Environment,
-): { readonly afterPromotion: 'hold' | 'trust'; readonly checkpointFile: string | undefined } {
-  const name = 'CUSTOS_AFTER_PROMOTION';
-  const file = env.CUSTOS_CHECKPOINT_FILE;
-  return {
-    afterPromotion: oneOf(faults, name, env[name] ?? 'hold', ['hold', 'trust'] as const),
-    checkpointFile: file === undefined || file === '' ? undefined : resolve(file),
-  };
+export function optionalPath(_faults: Faults, _name: string, path: string): string | undefined {
+  return path === '' ? undefined : resolve(path);
 }
 
 /** A secret that is sent in a header. */
-export function secretText(
-  faults: string[],
-  name: string,
-  text: string | undefined,
-  leastLength: number,
-): string | undefined {
-  const isValid = text === undefined || (/^[\x21-\x7e]{1,256}$/.test(text) && text.length >= leastLength);
-  if (!isValid)
-    faults.push(`${name}: expected ${leastLength} to 256 printable ASCII characters without spaces`);
-  return text;
-}
+export const secretText =
+  (leastLength: number): Read<string> =>
+  (faults, name, text) => {
+    if (!/^[\x21-\x7e]{1,256}$/.test(text) || text.length < leastLength)
+      faults.push(`${name}: expected ${leastLength} to 256 printable ASCII characters without spaces`);
+    return text;
+  };
 
 /** How a clock starts: `now`, `frozen`, or frozen at a time, which is returned in Unix ms. */
-export function clockStart(faults: string[], name: string, text: string): 'now' | 'frozen' | number {
+export function clockStart(faults: Faults, name: string, text: string): 'now' | 'frozen' | number {
   if (text === 'now' || text === 'frozen') return text;
   const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isFinite(timeMs) && timeMs >= 0) return timeMs;
@@ -274,18 +229,4 @@ export function clockStart(faults: string[], name: string, text: string): 'now' 
     `${name}: expected \`now\`, \`frozen\` or a time such as 2026-07-01T12:00:00Z, got \`${text}\``,
   );
   return 'now';
-}
-
-export const shareSettings = ['CUSTOS_AUTOMATION_FEE_SHARE', 'CUSTOS_LOG_REQUESTS'] as const;
-
-/** The share of what an automation brings that its gas may cost, and that of the requests that are logged. */
-export function shares(
-  faults: string[],
-  env: Readonly<Record<string, string | undefined>>,
-): { readonly automationFeeShare: number; readonly loggedShare: number } {
-  const { CUSTOS_AUTOMATION_FEE_SHARE: fees = '0.5', CUSTOS_LOG_REQUESTS: requests = '1' } = env;
-  return {
-    automationFeeShare: share(faults, 'CUSTOS_AUTOMATION_FEE_SHARE', fees),
-    loggedShare: share(faults, 'CUSTOS_LOG_REQUESTS', requests),
-  };
 }

@@ -1,28 +1,12 @@
 import type { Environment } from './checks.ts';
+import { clientSettings } from './settings.ts';
 
-/** What `custos env` and `custos exec` set for clients of a sandbox. */
-export interface ClientSettings {
-  readonly url?: string;
-  readonly appId?: string;
-  readonly appSecret?: string;
-  readonly caFile?: string;
-  readonly prefix?: string;
-  readonly controlToken?: string;
-}
-
-/** The names of the environment variables for clients, which are no settings of a server. */
-export const clientNames = {
-  url: 'CUSTOS_BASE_URL',
-  appId: 'CUSTOS_APP_ID',
-  appSecret: 'CUSTOS_APP_SECRET',
-  caFile: 'CUSTOS_CA_FILE',
-  prefix: 'CUSTOS_HEADER_PREFIX',
-  controlToken: 'CUSTOS_CONTROL_TOKEN',
-} as const satisfies Record<keyof ClientSettings, string>;
+/** The values that `custos env` and `custos exec` set for clients of a sandbox. */
+export type ClientSettings = { readonly [K in keyof typeof clientSettings]?: string };
 
 /** The sandbox that the environment names; unset and empty variables are left out. */
 export function readClientSettings(env: Environment = process.env): ClientSettings {
-  const entries = Object.entries(clientNames).map(([key, name]) => [key, env[name]]);
+  const entries = Object.entries(clientSettings).map(([key, { variable }]) => [key, env[variable]]);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
 

@@ -1,5 +1,7 @@
 import type { KeyObject } from 'node:crypto';
-import { type Environment, isLoopback, readPublicKey, readText } from './checks.ts';
+import { type Environment, type Faults, isLoopback, readPublicKey, readText } from './checks.ts';
+import { readerOf } from './setting.ts';
+import { providerSettings, variableNames } from './settings.ts';
 
 /** One environment of the fiat provider `bridge`. */
 export interface BridgeSettings {
@@ -13,39 +15,27 @@ export interface BridgeSettings {
 
 const environments = ['sandbox', 'production'] as const;
 
-/** The names of all settings of fiat providers. */
-export const fiatNames: readonly string[] = environments.flatMap((environment) =>
-  Object.values(namesOf(environment)),
-);
-
-function namesOf(environment: BridgeSettings['environment']) {
-  const start = `CUSTOS_BRIDGE_${environment.toUpperCase()}`;
-  return {
-    url: `${start}_URL`,
-    key: `${start}_KEY`,
-    keyFile: `${start}_KEY_FILE`,
-    webhookKey: `${start}_WEBHOOK_KEY`,
-  };
-}
-
 /** The environments of the provider that have settings. Faults never repeat a key. */
-export function bridgeSettings(faults: string[], env: Environment): readonly BridgeSettings[] {
+export function bridgeSettings(faults: Faults, env: Environment): readonly BridgeSettings[] {
   return environments.flatMap((environment) => {
-    const names = namesOf(environment);
-    const given = Object.values(names).filter((name) => env[name] !== undefined);
-    if (given.length === 0) return [];
+    const table = providerSettings(environment);
+    const isGiven = Object.values(table)
+      .flatMap(variableNames)
+      .some((name) => env[name] !== undefined);
+    if (!isGiven) return [];
+    const { name, value } = readerOf(table, 'serve', { env });
     return [
       {
         environment,
-        baseUrl: baseUrl(faults, names.url, env[names.url]),
-        apiKey: apiKey(faults, names, env),
-        webhookKey: webhookKey(faults, names.webhookKey, env[names.webhookKey]),
+        baseUrl: baseUrl(faults, name('url'), value('url')),
+        apiKey: apiKey(faults, name('key'), env),
+        webhookKey: webhookKey(faults, name('webhookKey'), value('webhookKey')),
       },
     ];
   });
 }
 
-function baseUrl(faults: string[], name: string, text: string | undefined): string {
+function baseUrl(faults: Faults, name: string, text: string | undefined): string {
   const url = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
   if (url === undefined || !/^https?:$/.test(url.protocol) || !isPlain) {
@@ -57,22 +47,22 @@ function baseUrl(faults: string[], name: string, text: string | undefined): stri
   return (text ?? '').replace(/(?<!\/)\/+$/, '');
 }
 
-function apiKey(faults: string[], names: ReturnType<typeof namesOf>, env: Environment): string {
-  const [text, path] = [env[names.key], env[names.keyFile]];
+function apiKey(faults: Faults, own: string, env: Environment): string {
+  const file = `${own}_FILE`;
+  const [text, path] = [env[own], env[file]];
   if ((text === undefined) === (path === undefined)) {
-    faults.push(`expected one of ${names.key} and ${names.keyFile}: the API key of the provider`);
+    faults.push(`expected one of ${own} and ${file}: the API key of the provider`);
     return '';
   }
-  const key = text ?? readText(faults, names.keyFile, path!)?.trim();
-  if (key === undefined) return '';
-  if (!/^[\x21-\x7e]{8,512}$/.test(key)) {
-    const name = text === undefined ? names.keyFile : names.key;
+  const key = text ?? readText(faults, file, path!)?.trim();
+  if (key !== undefined && !/^[\x21-\x7e]{8,512}$/.test(key)) {
+    const name = text === undefined ? file : own;
     faults.push(`${name}: expected an API key of 8 to 512 printable ASCII characters without spaces`);
   }
-  return key;
+  return key ?? '';
 }
 
-function webhookKey(faults: string[], name: string, path: string | undefined): KeyObject | undefined {
+function webhookKey(faults: Faults, name: string, path: string | undefined): KeyObject | undefined {
   if (path === undefined) return undefined;
   const pem = readText(faults, name, path);
   if (pem === undefined) return undefined;

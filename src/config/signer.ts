@@ -1,5 +1,8 @@
 import { ceilingsByChain, contracts, type FeeCeilings, type RouterEntry, routers } from './chains.ts';
 import * as check from './checks.ts';
+import { keySettings } from './key-settings.ts';
+import type { Command, Reader, Setting } from './setting.ts';
+import { type Settings, variableNames, variablesOf } from './settings.ts';
 import { type UserLoginSettings, userLogins } from './user-logins.ts';
 
 /** A signer that listens on a socket. */
@@ -28,40 +31,23 @@ export interface OwnSignerSettings {
 /** What opens sealed keys for a command: the master keys themselves, or a signer. */
 export type VaultSettings = SignerSocket | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
 
-/** Secrets. */
-const secretNames = ['CUSTOS_MASTER_KEY', 'CUSTOS_PREVIOUS_MASTER_KEYS', 'CUSTOS_KMS_TOKEN'] as const;
+type KeyVariable = (typeof keySettings)[keyof typeof keySettings]['variable'];
+
+const ownSettings = Object.values<Setting>(keySettings).filter(({ of }) => of?.includes('signer'));
+const secretNames = ownSettings.flatMap(({ secret, variable }) => (secret === true ? variable! : []));
 const fileNames = [
-  'CUSTOS_MASTER_KEY_FILE',
-  'CUSTOS_PREVIOUS_MASTER_KEYS_FILE',
-  'CUSTOS_KMS_TOKEN_FILE',
-  'CUSTOS_USER_LOGINS_FILE',
-] as const;
-const keyNames = [
-  ...secretNames,
-  ...fileNames,
-  'CUSTOS_KMS_URL',
-  'CUSTOS_KMS_KEY',
-  'CUSTOS_KMS_MOUNT',
-  'CUSTOS_KMS_NAMESPACE',
-  'CUSTOS_SIGNATURES_PER_REQUEST',
-] as const;
-/** What limits and names what a server builds. Of the server too, which has them also with a signer that listens. */
-const [CEILINGS, ROUTERS, DISTRIBUTORS] = [
-  'CUSTOS_FEE_CEILINGS',
-  'CUSTOS_SWAP_ROUTERS',
-  'CUSTOS_REWARD_DISTRIBUTORS',
-] as const;
+  ...ownSettings.flatMap(({ file, variable }) => (file === true ? `${variable}_FILE` : [])),
+  keySettings.userLoginsFile.variable,
+];
+const keyNames = ownSettings.flatMap(variableNames);
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
-/** The settings of this file. */
-export const signerNames: readonly string[] = [...keyNames, 'CUSTOS_SIGNER_SOCKET', 'CUSTOS_SIGNER_UID'];
-
 /** Reads how a server reaches its signer. Looks at no secret: those are read by the signer, which reports their faults. */
-export function signerSettings(faults: check.Faults, env: check.Environment): SignerSettings {
-  const socket = signerSocket(faults, env);
+export function signerSettings(reader: Reader<Settings, 'serve'>, env: check.Environment): SignerSettings {
+  const socket = signerSocket(reader, env);
   if (socket !== undefined) return socket;
-  requireOneSource(faults, env);
+  requireOneSource(reader.faults, env);
   return ownSignerSettings(env);
 }
 
@@ -69,19 +55,13 @@ export function ownSignerSettings(env: check.Environment): OwnSignerSettings {
   const given = Object.keys(env);
   return {
     kind: 'child',
-    environment: () => picked(env),
+    environment: () => {
+      const entries = [...variablesOf('signer'), ...trustNames].map((name) => [name, env[name]] as const);
+      return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
+    },
     exposed: secretNames.filter((name) => given.includes(name)),
     files: [...fileNames, ...trustNames].flatMap((name) => (given.includes(name) ? (env[name] ?? []) : [])),
   };
-}
-
-function picked(env: check.Environment): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const name of [...keyNames, ...trustNames, CEILINGS, ROUTERS, DISTRIBUTORS]) {
-    const value = env[name];
-    if (value !== undefined) found[name] = value;
-  }
-  return found;
 }
 
 /** The settings of a signer. */
@@ -98,54 +78,48 @@ export interface SignerConfig extends MasterKeySettings {
   readonly signaturesPerRequest?: number;
 }
 
-export function signerConfig(faults: check.Faults, env: check.Environment): SignerConfig {
-  const entriesOf = (name: string) => ({ entries: check.words(env[name]) });
+export function signerConfig(reader: Reader<Settings, 'signer'>, env: check.Environment): SignerConfig {
+  const { faults, name, value } = reader;
   const building = {
-    feeCeilings: ceilingsByChain(faults, CEILINGS, entriesOf(CEILINGS)),
-    swapRouters: routers(faults, ROUTERS, entriesOf(ROUTERS)),
-    rewardDistributors: contracts(faults, DISTRIBUTORS, {
-      ...entriesOf(DISTRIBUTORS),
-      kind: 'reward distributor',
+    feeCeilings: ceilingsByChain(faults, name('feeCeilings'), { entries: value('feeCeilings') }),
+    swapRouters: routers(faults, name('swapRouter'), { entries: value('swapRouter') }),
+    rewardDistributors: contracts(faults, name('rewardDistributor'), {
+      ...{ entries: value('rewardDistributor'), kind: 'reward distributor' },
     }),
   };
-  const { CUSTOS_SIGNATURES_PER_REQUEST: text } = env;
-  const bounds = { least: 1, most: 1_000 };
-  const signatures =
-    text === undefined
-      ? {}
-      : { signaturesPerRequest: check.count(faults, 'CUSTOS_SIGNATURES_PER_REQUEST', text, bounds) };
+  const signaturesPerRequest = value('signaturesPerRequest');
+  const signatures = signaturesPerRequest === undefined ? {} : { signaturesPerRequest };
   const logins = userLogins(faults, env);
-  return { ...masterKeys(faults, env), logins, building, ...signatures };
+  return { ...masterKeys(reader, env), logins, building, ...signatures };
 }
 
 /** Reads what opens sealed keys for a command. */
-export function vaultSettings(faults: check.Faults, env: check.Environment): VaultSettings {
-  return signerSocket(faults, env) ?? { kind: 'local', masterKeys: masterKeys(faults, env) };
+export function vaultSettings(reader: Reader<Settings, 'keys'>, env: check.Environment): VaultSettings {
+  return signerSocket(reader, env) ?? { kind: 'local', masterKeys: masterKeys(reader, env) };
 }
 
-function signerSocket(faults: check.Faults, env: check.Environment): SignerSocket | undefined {
-  const { CUSTOS_SIGNER_SOCKET: path, CUSTOS_SIGNER_UID: uid } = env;
+function signerSocket<C extends Command>(
+  { faults, value }: Reader<Settings, C>,
+  env: check.Environment,
+): SignerSocket | undefined {
+  const path: string | undefined = value('signerSocket');
+  const uid: number | undefined = value('signerUid');
   if (path === undefined) {
     if (uid !== undefined) faults.push('CUSTOS_SIGNER_UID: expected CUSTOS_SIGNER_SOCKET with it');
     return undefined;
   }
   if (!path.startsWith('/')) faults.push(`CUSTOS_SIGNER_SOCKET: expected an absolute path, got \`${path}\``);
-  const others = Object.keys(env).filter((name) => (keyNames as readonly string[]).includes(name));
+  const others = Object.keys(env).filter((name) => keyNames.includes(name));
   if (others.length > 0) {
     faults.push(`expected either CUSTOS_SIGNER_SOCKET, whose signer has the keys, or ${others.join(', ')}`);
   }
-  const bounds = { least: 0, most: 2 ** 32 - 2 };
-  return {
-    kind: 'socket',
-    path,
-    uid: uid === undefined ? undefined : check.count(faults, 'CUSTOS_SIGNER_UID', uid, bounds),
-  };
+  return { kind: 'socket', path, uid };
 }
 
 // Names only: the values are read by the process that needs them.
 function requireOneSource(faults: check.Faults, env: check.Environment): void {
   const names = Object.keys(env);
-  const has = (name: (typeof keyNames)[number]): boolean => names.includes(name);
+  const has = (name: KeyVariable | `${KeyVariable}_FILE`): boolean => names.includes(name);
   const sources = (['CUSTOS_MASTER_KEY', 'CUSTOS_MASTER_KEY_FILE', 'CUSTOS_KMS_URL'] as const).filter(has);
   if (sources.length === 0) {
     faults.push(
@@ -184,29 +158,30 @@ export interface MasterKeySettings {
  * Reads the current master key (32 bytes from the environment or a file, or a key in a key management service) and the
  * previous keys, which are needed until `custos keys rotate` has finished.
  */
-function masterKeys(faults: check.Faults, env: check.Environment): MasterKeySettings {
+function masterKeys<C extends 'signer' | 'keys'>(
+  { faults, texts, value }: Reader<Settings, C>,
+  env: check.Environment,
+): MasterKeySettings {
   requireOneSource(faults, env);
-  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
-  const local: (Uint8Array | undefined)[] = [];
-  if (text !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY', text));
-  if (path !== undefined) {
-    const encoded = check.readText(faults, 'CUSTOS_MASTER_KEY_FILE', path);
-    if (encoded !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
-  }
-  local.push(...previousKeys(faults, env));
+  const current = texts('masterKey').map(({ name, text }) => currentKey(faults, name, text));
+  const previous = texts('previousMasterKeys').flatMap(({ name, text }) =>
+    check.words(text.replaceAll(',', ' ')).map((key) => keyBytes(faults, name, key)),
+  );
+  const url: string | undefined = value('kmsUrl');
   return {
-    local: local.filter((key) => key !== undefined),
-    transit: kmsUrl === undefined ? undefined : transitKey(faults, env, kmsUrl),
+    local: [...current, ...previous].filter((key) => key !== undefined),
+    transit:
+      url === undefined
+        ? undefined
+        : {
+            url,
+            key: value('kmsKey') ?? '',
+            mount: value('kmsMount'),
+            namespace: value('kmsNamespace'),
+            token: texts('kmsToken').at(-1)?.text ?? '',
+            tokenFile: env[`${keySettings.kmsToken.variable}_FILE`],
+          },
   };
-}
-
-function previousKeys(faults: check.Faults, env: check.Environment): (Uint8Array | undefined)[] {
-  const { CUSTOS_PREVIOUS_MASTER_KEYS: list, CUSTOS_PREVIOUS_MASTER_KEYS_FILE: path } = env;
-  const fromList = check.items(list).map((item) => keyBytes(faults, 'CUSTOS_PREVIOUS_MASTER_KEYS', item));
-  if (path === undefined) return fromList;
-  const name = 'CUSTOS_PREVIOUS_MASTER_KEYS_FILE';
-  const keys = (check.readText(faults, name, path) ?? '').split(/[\s,]+/).filter((item) => item !== '');
-  return [...fromList, ...keys.map((item) => keyBytes(faults, name, item))];
 }
 
 // 32 random bytes have fewer than 16 distinct values once in about 10^16 keys; zeros and short patterns always do.
@@ -229,44 +204,4 @@ function keyBytes(faults: check.Faults, name: string, text: string): Uint8Array 
   if (key.length === 32) return new Uint8Array(key);
   faults.push(`${name}: expected 32 bytes in hex or base64, got ${key.length}`);
   return undefined;
-}
-
-function transitKey(
-  faults: check.Faults,
-  env: check.Environment,
-  url: string,
-): NonNullable<MasterKeySettings['transit']> {
-  const { CUSTOS_KMS_KEY: key, CUSTOS_KMS_TOKEN_FILE: path } = env;
-  const token =
-    path === undefined
-      ? env.CUSTOS_KMS_TOKEN
-      : (check.readText(faults, 'CUSTOS_KMS_TOKEN_FILE', path) ?? '').trim();
-  const address = check.encryptedUrl(faults, 'CUSTOS_KMS_URL', url);
-  return {
-    url: address,
-    key: key ?? '',
-    ...transitPlace(faults, env),
-    token: token ?? '',
-    ...(path === undefined ? {} : { tokenFile: path }),
-  };
-}
-
-/** Where the transit engine is. Both are paths, whose slashes at the ends do not count. */
-function transitPlace(
-  faults: check.Faults,
-  env: check.Environment,
-): { readonly mount?: string; readonly namespace?: string } {
-  const path = (name: string, text: string): string => {
-    const trimmed = text.replace(/^\/|\/$/g, '');
-    const isPath = /^[\x21-\x7e]{1,256}$/.test(trimmed);
-    const isWhole = trimmed.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
-    if (!isPath || !isWhole)
-      faults.push(`${name}: expected a path such as \`team/transit\`, got \`${text}\``);
-    return trimmed;
-  };
-  const { CUSTOS_KMS_MOUNT: mount, CUSTOS_KMS_NAMESPACE: namespace } = env;
-  return {
-    ...(mount === undefined ? {} : { mount: path('CUSTOS_KMS_MOUNT', mount) }),
-    ...(namespace === undefined ? {} : { namespace: path('CUSTOS_KMS_NAMESPACE', namespace) }),
-  };
 }

@@ -1,4 +1,6 @@
-import { type Environment, items, oneOf, publicUrls, share } from './checks.ts';
+import { type Environment, type Faults, items, oneOf, publicUrls, share } from './checks.ts';
+import type { Reader } from './setting.ts';
+import type { Settings } from './settings.ts';
 
 /** Where traces and metrics are sent. */
 export interface TelemetrySettings {
@@ -11,52 +13,41 @@ export interface TelemetrySettings {
   readonly compression: 'gzip' | 'none';
 }
 
-export const telemetryNames = [
-  'CUSTOS_OTLP_URL',
-  'CUSTOS_OTLP_HEADERS',
-  'CUSTOS_OTLP_SERVICE',
-  'CUSTOS_TRACE_SHARE',
-] as const;
+const COMPRESSION = 'OTEL_EXPORTER_OTLP_COMPRESSION';
+const readCompression = oneOf('gzip', 'none');
+const own = ['otlpUrl', 'otlpHeaders', 'otlpService', 'traceShare'] as const;
 
 /**
  * Undefined: nothing is sent. The variables of OpenTelemetry count where Custos has none of its own; what they say of
  * headers, time limits and certificates is read by its SDK. Faults never repeat a header, which may be a credential.
  */
-export function telemetrySettings(faults: string[], env: Environment): TelemetrySettings | undefined {
+export function telemetrySettings(
+  { faults, name, value }: Reader<Settings, 'serve'>,
+  env: Environment,
+): TelemetrySettings | undefined {
   if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return undefined;
-  const isOwn = env.CUSTOS_OTLP_URL !== undefined;
-  const [name, url] = isOwn
-    ? ['CUSTOS_OTLP_URL', env.CUSTOS_OTLP_URL]
-    : ['OTEL_EXPORTER_OTLP_ENDPOINT', env.OTEL_EXPORTER_OTLP_ENDPOINT || undefined];
-  const settings = {
-    url: publicUrls(faults, name!, url === undefined ? [] : [url])[0],
-    headers: headersOf(faults, env.CUSTOS_OTLP_HEADERS),
-    share: shareOf(faults, env),
-    service: env.CUSTOS_OTLP_SERVICE ?? (env.OTEL_SERVICE_NAME || 'custos'),
-    compression: oneOf(
-      faults,
-      'OTEL_EXPORTER_OTLP_COMPRESSION',
-      env.OTEL_EXPORTER_OTLP_COMPRESSION || 'gzip',
-      ['gzip', 'none'],
-    ),
+  const ownUrl = value('otlpUrl');
+  const url = ownUrl ?? (env.OTEL_EXPORTER_OTLP_ENDPOINT || undefined);
+  const nameOfUrl = ownUrl === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : name('otlpUrl');
+  const found = {
+    url: publicUrls(faults, nameOfUrl, url === undefined ? [] : [url])[0],
+    headers: headersOf(faults, name('otlpHeaders'), value('otlpHeaders')),
+    share:
+      value('traceShare') ?? share(faults, 'OTEL_TRACES_SAMPLER_ARG', env.OTEL_TRACES_SAMPLER_ARG || '0.1'),
+    service: value('otlpService') ?? (env.OTEL_SERVICE_NAME || 'custos'),
+    compression: readCompression(faults, COMPRESSION, env[COMPRESSION] || 'gzip'),
   };
-  if (settings.url !== undefined) return { ...settings, url: settings.url };
-  const useless = telemetryNames.filter((each) => env[each] !== undefined);
-  if (useless.length > 0) faults.push(`${useless.join(', ')}: CUSTOS_OTLP_URL is missing`);
+  if (found.url !== undefined) return { ...found, url: found.url };
+  const useless = own.filter((key) => value(key) !== undefined).map(name);
+  if (useless.length > 0) faults.push(`${useless.join(', ')}: ${name('otlpUrl')} is missing`);
   return undefined;
 }
 
-function shareOf(faults: string[], env: Environment): number {
-  const { CUSTOS_TRACE_SHARE: own, OTEL_TRACES_SAMPLER_ARG: standard } = env;
-  if (own !== undefined) return share(faults, 'CUSTOS_TRACE_SHARE', own);
-  return share(faults, 'OTEL_TRACES_SAMPLER_ARG', standard || '0.1');
-}
-
 /** `name=value,name=value`, as in OpenTelemetry's own settings. */
-function headersOf(faults: string[], list: string | undefined): Record<string, string> {
+function headersOf(faults: Faults, name: string, list: string | undefined): Record<string, string> {
   const entries = items(list).map((item) => /^([\w-]+)=([\x21-\x7e ]+)$/.exec(item));
   if (entries.some((entry) => entry === null)) {
-    faults.push('CUSTOS_OTLP_HEADERS: expected `name=value`, separated by commas');
+    faults.push(`${name}: expected \`name=value\`, separated by commas`);
   }
   return Object.fromEntries(entries.flatMap((entry) => (entry === null ? [] : [[entry[1]!, entry[2]!]])));
 }

@@ -13,6 +13,7 @@ import {
 import { generateContract } from '../../codegen/generate.ts';
 import { findDrift } from '../../codegen/output.ts';
 import { PAGES_PATH, renderPages } from '../../codegen/pages/render-pages.ts';
+import { renderSettings, SETTINGS_PATH } from '../../codegen/render-settings.ts';
 
 const root = join(import.meta.dirname, '../..');
 const written = contracts.filter((contract) => contract.sources(root).length > 0);
@@ -30,6 +31,10 @@ test.each(written)(
 
 test('the index of choices matches the comments: run `npm run generate`', () => {
   expect(readFileSync(join(root, CHOICES_PATH), 'utf8')).toBe(renderChoices(root));
+});
+
+test('the page of settings matches the table: run `npm run generate`', () => {
+  expect(readFileSync(join(root, SETTINGS_PATH), 'utf8')).toBe(renderSettings());
 });
 
 test('the pages at /docs match the guides and their script: run `npm run generate`', async () => {

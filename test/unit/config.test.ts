@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Option } from 'commander';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../src/adapters/certificate.ts';
 import { systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
@@ -12,6 +13,8 @@ import {
   readServeConfig,
   readSignerConfig,
 } from '../../src/config/config.ts';
+import type { Setting } from '../../src/config/setting.ts';
+import { settings } from '../../src/config/settings.ts';
 import { temporaryFolder } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
@@ -606,4 +609,14 @@ describe('the fiat provider', () => {
     ];
     for (const [env, faults] of cases) expect(faultsOf({ ...whole, ...env })).toEqual(faults);
   });
+});
+
+test('the table has each option under the name that commander gives it, and defaults that its readers take', () => {
+  for (const [key, { flag, default: defaults = [], read }] of Object.entries<Setting>(settings)) {
+    if (flag !== undefined) expect(new Option(flag).attributeName()).toBe(key);
+    const faults: string[] = [];
+    for (const text of [defaults].flatMap((each) => (typeof each === 'string' ? each : Object.values(each))))
+      read?.(faults, key, text as never);
+    expect(faults).toEqual([]);
+  }
 });

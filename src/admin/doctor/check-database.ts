@@ -1,5 +1,6 @@
 import { systemClock } from '../../adapters/runtime.ts';
 import type { ServeConfig } from '../../config/config.ts';
+import { settings } from '../../config/settings.ts';
 import type { VaultSettings } from '../../config/signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
@@ -98,7 +99,7 @@ function connectionFinding(row: Row, { databasePoolSize, workers }: ServeConfig)
   const needed = (databasePoolSize + OTHER_CONNECTIONS) * workers;
   const text = `${needed} connections for ${workers} process(es) here, of ${room} (max_connections)`;
   if (needed > room)
-    return fault('connections', text, 'raise max_connections, or lower CUSTOS_DATABASE_POOL');
+    return fault('connections', text, `raise max_connections, or lower ${settings.databasePool.variable}`);
   // A rolling restart runs the old and the new processes side by side.
   if (2 * needed > room)
     return warning('connections', text, 'a rolling restart, or a second host, needs as many once more');
@@ -164,7 +165,7 @@ function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: 
   const missing = own.filter((each) => !contracts.includes(each));
   if (missing.length === 0) return [];
   const text = `it lacks contracts of this server, which owned wallets cannot use: ${missing.join(', ')}`;
-  const advice = 'start `custos signer` with the same CUSTOS_SWAP_ROUTERS and CUSTOS_REWARD_DISTRIBUTORS';
+  const advice = `start \`custos signer\` with the same ${settings.swapRouter.variable} and ${settings.rewardDistributor.variable}`;
   return [warning('signer contracts', text, advice)];
 }
 

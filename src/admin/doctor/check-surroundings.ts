@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { dirname } from 'node:path';
 import { systemClock } from '../../adapters/runtime.ts';
 import type { ServeConfig } from '../../config/config.ts';
+import { settings } from '../../config/settings.ts';
 import type { EcBackend } from '../../engine/crypto/secp256k1.ts';
 import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 
@@ -15,7 +16,7 @@ const LOOKUP_MS = 3_000;
 
 /** The certificate that clients see. */
 export function checkTls({ tls, publicUrls }: Pick<ServeConfig, 'tls' | 'publicUrls'>): Finding[] {
-  if (tls === undefined) return [ok('TLS', 'a proxy terminates it (CUSTOS_TRUST_PROXY)')];
+  if (tls === undefined) return [ok('TLS', `a proxy terminates it (${settings.trustProxy.variable})`)];
   const certificate = new X509Certificate(tls.cert);
   const until = certificate.validToDate;
   const days = Math.floor((until.getTime() - systemClock.now()) / DAY_MS);
@@ -123,7 +124,7 @@ function fileLimit({ connections }: Pick<ServeConfig, 'connections'>): Finding[]
   if (limit === undefined) return [];
   const text = `${limit} open files for ${connections.total} connections`;
   if (limit > connections.total) return [ok('file limit', text)];
-  return [warning('file limit', text, 'raise `ulimit -n`, or lower CUSTOS_MAX_CONNECTIONS')];
+  return [warning('file limit', text, `raise \`ulimit -n\`, or lower ${settings.maxConnections.variable}`)];
 }
 
 /** Undefined where there is no `/proc`. */
@@ -137,7 +138,8 @@ function openFileLimit(): number | undefined {
 }
 
 /** Who can read the master key. */
-function keyFile({ CUSTOS_MASTER_KEY_FILE: file }: Environment): Finding[] {
+function keyFile(env: Environment): Finding[] {
+  const file = env[`${settings.masterKey.variable}_FILE`];
   if (file === undefined) return [];
   const isOpen = (statSync(file).mode & 0o077) !== 0;
   if (!isOpen) return [ok('key file', 'only its owner can read it')];
@@ -148,8 +150,7 @@ function keyFile({ CUSTOS_MASTER_KEY_FILE: file }: Environment): Finding[] {
 export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {
-    const text =
-      'CUSTOS_CHECKPOINT_FILE is not set: a server that starts does not notice that the log was cut';
+    const text = `${settings.checkpointFile.variable} is not set: a server that starts does not notice that the log was cut`;
     return warning(name, text, 'name a file on a disk that administrators of the database cannot write to');
   }
   try {

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { RestoreReport } from '../../admin/restores/restored.ts';
 import { readDatabaseConfig, readNodesConfig } from '../../config/config.ts';
+import { addSettingOptions } from '../setting-options.ts';
 
 interface RestoredFlags {
   data?: string;
@@ -30,16 +31,17 @@ export function restoredCommand(): Command {
     .description('report what is in doubt after a restore, and let the servers go on')
     .addHelpText('after', examples);
   restored.addCommand(
-    onDatabase('report', 'list what the database was doing, and compare its accounts with the chains')
-      .option('--rpc <caip2=url[,url]>', 'nodes, like CUSTOS_RPC; repeatable', collect)
-      .action(async (flags: RestoredFlags) => {
-        const [config, nodes] = [readDatabaseConfig(flags), readNodesConfig(flags)];
-        const { reportRestore } = await import('../../admin/restores/restored.ts');
-        const report = await reportRestore(config, nodes, (count) =>
-          console.error(`${count} accounts compared`),
-        );
-        console.log(flags.json === true ? JSON.stringify(report) : textOf(report).join('\n'));
-      }),
+    addSettingOptions(
+      onDatabase('report', 'list what the database was doing, and compare its accounts with the chains'),
+      'restored',
+    ).action(async (flags: RestoredFlags) => {
+      const [config, nodes] = [readDatabaseConfig(flags), readNodesConfig(flags)];
+      const { reportRestore } = await import('../../admin/restores/restored.ts');
+      const report = await reportRestore(config, nodes, (count) =>
+        console.error(`${count} accounts compared`),
+      );
+      console.log(flags.json === true ? JSON.stringify(report) : textOf(report).join('\n'));
+    }),
   );
   restored.addCommand(
     onDatabase('release', 'allow changes again')
@@ -91,10 +93,6 @@ function onDatabase(name: string, description: string): Command {
     .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
     .option('--json', 'print JSON')
     .addHelpText('after', examples);
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value];
 }
 
 function textOf({ restore, in_doubt: doubt, on_chain: onChain, accounts }: RestoreReport): string[] {

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { Command } from 'commander';
 import { environmentFor } from '../../config/client.ts';
 import { readSandboxConfig, type SandboxFlags } from '../../config/config.ts';
-import { addSandboxOptions } from '../sandbox.ts';
+import { addSettingOptions } from '../setting-options.ts';
 import { announce } from './announce.ts';
 
 const examples = `
@@ -19,15 +19,13 @@ Examples:
 
 /** `custos exec`: runs a command beside a sandbox of its own. */
 export function execCommand(): Command {
-  return addSandboxOptions(
-    new Command('exec')
-      .description('start a sandbox, run a command with it, and stop it')
-      .argument('<command...>', 'the command and its arguments, after --'),
-    { port: '0', quiet: true },
-  )
+  const command = new Command('exec')
+    .description('start a sandbox, run a command with it, and stop it')
+    .argument('<command...>', 'the command and its arguments, after --');
+  return addSettingOptions(command, 'exec')
     .addHelpText('after', examples)
     .action(async ([command = '', ...args]: string[], flags: SandboxFlags) => {
-      const config = readSandboxConfig({ quiet: true, ...flags });
+      const config = readSandboxConfig({ quiet: true, ...flags }, 'exec');
       const [{ startSandbox }, { clientEnvironment }] = await Promise.all([
         import('../../compose/sandbox.ts'),
         import('../../tools/client/client-environment.ts'),

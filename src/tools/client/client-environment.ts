@@ -1,4 +1,4 @@
-import { clientNames } from '../../config/client.ts';
+import { clientSettings } from '../../config/settings.ts';
 import type { SandboxPlace } from './sandbox-address.ts';
 
 /**
@@ -8,11 +8,13 @@ import type { SandboxPlace } from './sandbox-address.ts';
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {
   const { url, appId, appSecret, caFile, prefix, controlToken } = place;
   return {
-    [clientNames.url]: url,
-    [clientNames.appId]: appId,
-    [clientNames.appSecret]: appSecret,
-    [clientNames.prefix]: prefix,
-    ...(controlToken === undefined ? {} : { [clientNames.controlToken]: controlToken }),
-    ...(caFile === undefined ? {} : { [clientNames.caFile]: caFile, NODE_EXTRA_CA_CERTS: caFile }),
+    [clientSettings.url.variable]: url,
+    [clientSettings.appId.variable]: appId,
+    [clientSettings.appSecret.variable]: appSecret,
+    [clientSettings.prefix.variable]: prefix,
+    ...(controlToken === undefined ? {} : { [clientSettings.controlToken.variable]: controlToken }),
+    ...(caFile === undefined
+      ? {}
+      : { [clientSettings.caFile.variable]: caFile, NODE_EXTRA_CA_CERTS: caFile }),
   };
 }

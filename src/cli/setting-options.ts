@@ -1,0 +1,57 @@
+import { type Command, Option } from 'commander';
+import {
+  type Setting,
+  type Command as SettingCommand,
+  variableHelp,
+  withoutValue,
+} from '../config/setting.ts';
+import { allSettings, variableNames } from '../config/settings.ts';
+import { collect } from './sandbox-options.ts';
+
+const WIDTH = 80;
+
+/** Adds the options that `name` has in the table of settings. The reader of its settings validates the values. */
+export function addSettingOptions(command: Command, name: SettingCommand): Command {
+  const isServer = !['sandbox', 'exec', 'mock'].includes(name);
+  for (const setting of allSettings) {
+    const { flag, on = [], variable, of = [], list, help } = setting;
+    if (flag === undefined || !on.includes(name)) continue;
+    const hasVariable = variable !== undefined && of.includes(name);
+    const without = withoutValue(setting, name);
+    const text = [
+      isServer && hasVariable ? `as ${variable}` : help,
+      list === undefined ? '' : '; repeatable',
+      isServer || without === undefined ? '' : ` (${without})`,
+    ];
+    const option = new Option(flag, text.join(''));
+    if (list !== undefined) option.argParser(collect);
+    // A server reads its variables itself.
+    if (hasVariable && !isServer) option.env(variable);
+    command.addOption(option);
+  }
+  return command;
+}
+
+/** The environment variables of a command, for its help. */
+export function environmentHelp(name: SettingCommand): string {
+  const own = allSettings.filter(({ of = [] }) => of.includes(name));
+  const entries = own.flatMap((setting) => entryOf(setting, name));
+  return `\nSettings (environment; a name that ends in _FILE is for a file with the value):\n${entries.join('\n')}`;
+}
+
+function entryOf(setting: Setting, name: SettingCommand): string[] {
+  const without = withoutValue(setting, name);
+  const names = variableNames(setting).join(', ');
+  const first = without === undefined ? names : `${names} (${without})`;
+  return [...wrapped(first, 2), ...wrapped(variableHelp(setting), 6)];
+}
+
+function wrapped(text: string, indent: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length > 0 && longer.length <= WIDTH) lines[lines.length - 1] = longer;
+    else lines.push(`${' '.repeat(indent)}${word}`);
+  }
+  return lines;
+}
