@@ -6,21 +6,19 @@ import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
 import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
 
+const RPC = settings.rpc.variable;
 const STALE_SECONDS = 600;
 const WEBHOOK_MS = 10_000;
 
 /** Every node by itself: whether it responds, belongs to the chain, and follows it. */
 export async function checkNodes({ rpc }: Pick<ServeConfig, 'rpc'>): Promise<Finding[]> {
-  if (rpc.length === 0) return [ok('nodes', `no chain is configured (${settings.rpc.variable})`)];
+  if (rpc.length === 0) return [ok('nodes', `no chain is configured (${RPC})`)];
   const nodes = rpc.flatMap(({ caip2, urls }) => urls.map((url) => ({ caip2, url })));
   const findings = await Promise.all(nodes.map(checkNode));
   const alone = rpc.filter(({ urls }) => urls.length === 1).map(({ caip2 }) => caip2);
   if (alone.length === 0) return findings;
   const text = `${alone.join(', ')}: one node decides alone about fees and nonces`;
-  return [
-    ...findings,
-    warning('nodes', text, `list nodes of different providers in ${settings.rpc.variable}`),
-  ];
+  return [...findings, warning('nodes', text, `list nodes of different providers in ${RPC}`)];
 }
 
 async function checkNode({ caip2, url }: { caip2: string; url: string }): Promise<Finding> {
@@ -37,11 +35,7 @@ async function checkNode({ caip2, url }: { caip2: string; url: string }): Promis
       ? ok('nodes', text)
       : warning('nodes', text, 'the node lags behind; replace it');
   } catch (error) {
-    return fault(
-      'nodes',
-      `${name}: ${(error as Error).message}`,
-      `correct or replace it in ${settings.rpc.variable}`,
-    );
+    return fault('nodes', `${name}: ${(error as Error).message}`, `correct or replace it in ${RPC}`);
   }
 }
 
