@@ -5,6 +5,7 @@ import { findInvalidExamples } from './check-examples.ts';
 import type { Contract } from './contracts.ts';
 import { ContractError, type Document } from './document.ts';
 import { emitBrand } from './emit-brand.ts';
+import { emitDefinition } from './emit-definition.ts';
 import { emitErrors } from './emit-errors.ts';
 import { emitOperations } from './emit-operations.ts';
 import { emitRegistry } from './emit-registry.ts';
@@ -61,6 +62,7 @@ export async function generateContract(
   const operations = readOperations(document);
   const emitted = new Map([
     ['schemas.ts', emitSchemas(document)],
+    ['definition.ts', emitDefinition(document)],
     ['operations.ts', emitOperations(document, operations)],
     ['registry.ts', emitRegistry(contract, document, operations)],
     ...(await emitValidators(document, operations, readWebhooks(document))),

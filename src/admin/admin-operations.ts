@@ -71,13 +71,19 @@ export function adminOperations(options: AdminOperationsOptions): Mount[] {
 
 async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['handle']> {
   const { adminHost, analysis, context, ...http } = options;
-  const [{ operations }, { requestValidators: validators }, { responseValidators }, handlers] =
-    await Promise.all([
-      import('../sandbox/generated/operations.ts'),
-      import('../sandbox/generated/request-validators.js'),
-      import('../sandbox/generated/response-validators.js'),
-      loadHandlers(),
-    ]);
+  const [
+    { definition },
+    { operations },
+    { requestValidators: validators },
+    { responseValidators },
+    handlers,
+  ] = await Promise.all([
+    import('../sandbox/generated/definition.ts'),
+    import('../sandbox/generated/operations.ts'),
+    import('../sandbox/generated/request-validators.js'),
+    import('../sandbox/generated/response-validators.js'),
+    loadHandlers(),
+  ]);
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: http.log });
   const requireLocal = requireLocalCaller({ host: adminHost, publicUrls: [] });
   const callers = new WeakMap<HttpExchange, OperatorCaller>();
@@ -101,6 +107,7 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
   };
   return createPipeline({
     ...http,
+    definition,
     operations: Object.keys(handlers).map((id) => operations[id as AdminOperation]),
     validators,
     checkInput: refuseNul,

@@ -19,6 +19,7 @@ import {
   runControlOperation,
 } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
+import { definition } from '../sandbox/generated/definition.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
@@ -135,6 +136,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   const requireLocal = requireLocalCaller(options.config, options.config.controlToken);
   const handle = await createPipeline({
     ...options,
+    definition,
     operations: everyOperation,
     validators: requestValidators,
     brand,

@@ -109,6 +109,7 @@ function requireClient(exchange: HttpExchange): void {
   if (authorization === undefined && !exchange.isBodyRead) return;
   const [id] = authorization === undefined ? [] : readClientBasic(authorization);
   exchange.app = { id: id?.appId ?? readClientCredentials(exchange).clientId };
+  exchange.hasAppSecret = id !== undefined;
 }
 
 function headerText(exchange: HttpExchange, name: string): string | undefined {

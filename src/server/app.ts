@@ -1,6 +1,7 @@
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import { ApiError } from '../errors.ts';
+import { definition } from '../generated/definition.ts';
 import { operations } from '../generated/operations.ts';
 import { requestValidators } from '../generated/request-validators.js';
 import { createBrand } from './brand.ts';
@@ -35,7 +36,10 @@ export interface App {
 }
 
 export interface AppOptions
-  extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'rateLimiter' | 'checkInput'> {
+  extends Omit<
+    PipelineOptions,
+    'definition' | 'operations' | 'validators' | 'brand' | 'rateLimiter' | 'checkInput'
+  > {
   /** The brand that clients use instead of `service`. */
   readonly prefix: string;
   readonly rateLimit?: RateLimitOptions | undefined;
@@ -58,6 +62,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const rateLimiter = await rateLimiterOf(options.rateLimit);
   const pipeline = await createPipeline({
     ...options,
+    definition,
     operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,

@@ -5,7 +5,7 @@ import type { Admission } from './admission.ts';
 import type { RecordDenial } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
-import { createContract } from './contract.ts';
+import { type ContractOptions, createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import { sendsCredentialsInBody } from './oauth-clients.ts';
@@ -38,6 +38,8 @@ interface RequestTracer {
 }
 
 export interface PipelineOptions {
+  /** As in `ContractOptions`. */
+  readonly definition: ContractOptions['definition'];
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
@@ -115,6 +117,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     return await limiter.guessing(exchange, () => runProven(exchange));
   };
   const contract = await createContract({
+    definition: options.definition,
     operations: options.operations,
     validators: options.validators,
     brand,

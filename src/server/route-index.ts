@@ -31,7 +31,7 @@ export interface RequestValidators {
 }
 
 /** Finds the operation of a method and path; the time does not depend on the number of operations. */
-interface RouteIndex {
+export interface RouteIndex {
   /**
    * `/api/v1/…` means the same as `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
    * percent-encoding.

@@ -9,6 +9,7 @@ import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts
 import { entities } from '../../src/domain/tables.ts';
 import { createUserTokens } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
+import { definition } from '../../src/generated/definition.ts';
 import { operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { requestValidators } from '../../src/generated/request-validators.js';
@@ -146,6 +147,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log }),
   });
   const handle = await createPipeline({
+    definition,
     operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,

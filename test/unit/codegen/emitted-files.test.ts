@@ -12,6 +12,7 @@ const readable = [
   'openapi/openapi.json',
   'src/generated/schemas.ts',
   'src/generated/operations.ts',
+  'src/generated/definition.ts',
   'src/generated/registry.ts',
   'src/generated/errors.ts',
   'src/generated/brand.ts',

@@ -1,19 +1,44 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { definition } from '../../../src/generated/definition.ts';
+import { operations } from '../../../src/generated/operations.ts';
+import { registry } from '../../../src/generated/registry.ts';
+import { openCompiledBackend } from '../../../src/server/compiled-backend.ts';
 import { createContract } from '../../../src/server/contract.ts';
 import type { HttpExchange, RunOperation } from '../../../src/server/http-exchange.ts';
-import { appHeaders, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
+import { createRouteIndex } from '../../../src/server/route-index.ts';
+import { appHeaders, definitionOf, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
 
-// Each test covers a part of openapi-backend 5.21 that is replaced or must be provided: its default would let a
+// Each test covers a part of openapi-backend 5.21 that is overridden or must be provided: its default would let a
 // request through or answer it differently.
 
 const app = { id: toyApp.id };
 
+const toys = definitionOf(toyOperations);
+
 async function answerTo(
   method: string,
   target: string,
-  { body, isKnown = true, run = echo }: { body?: string; isKnown?: boolean; run?: RunOperation } = {},
+  {
+    body,
+    isKnown = true,
+    run = echo,
+    document = toys,
+    ofUser = {},
+  }: {
+    body?: string;
+    isKnown?: boolean;
+    run?: RunOperation;
+    document?: typeof toys;
+    ofUser?: Partial<HttpExchange>;
+  } = {},
 ): Promise<unknown> {
-  const contract = await createContract({ operations: toyOperations, validators: toyValidators, run });
+  const contract = await createContract({
+    definition: document,
+    operations: toyOperations,
+    validators: toyValidators,
+    run,
+  });
   const path = target.split('?')[0]!;
   const exchange = {
     id: 'request-1',
@@ -24,6 +49,8 @@ async function answerTo(
     rawBody: Buffer.from(body ?? ''),
     route: contract.match({ method, path }),
     app: isKnown ? app : undefined,
+    hasAppSecret: isKnown,
+    ...ofUser,
   } as unknown as HttpExchange;
   return contract.handle(exchange);
 }
@@ -87,6 +114,63 @@ test('unauthorizedHandler: a request that passed no credentials check does not r
 
 test('security: a public operation requires no credentials', async () => {
   expect(await answerTo('GET', '/v1/catalogue.json', { isKnown: false })).toMatchObject({ status: 200 });
+});
+
+const userOf = (headers: Partial<HttpExchange['headers']>): Partial<HttpExchange> => ({
+  hasAppSecret: false,
+  userId: 'user-1',
+  headers: { ...appHeaders, authorization: 'Bearer token', ...headers },
+});
+
+test('security: credentials suffice only if the document lists their scheme for the operation', async () => {
+  const ofUser = userOf({});
+  expect(await answerTo('POST', '/v1/toys/bear/play', { ofUser })).toMatchObject({
+    body: { userId: 'user-1' },
+  });
+  await expect(answerTo('GET', '/v1/toys', { ofUser })).rejects.toMatchObject({
+    code: 'missing_or_invalid_token',
+  });
+
+  const without = structuredClone(toys);
+  without.paths!['/v1/toys/{toy_id}/play']!.post!.security = [{ appCredentials: [] }];
+  await expect(answerTo('POST', '/v1/toys/bear/play', { ofUser, document: without })).rejects.toMatchObject({
+    code: 'missing_or_invalid_token',
+  });
+  expect(await answerTo('POST', '/v1/toys/bear/play', { document: without })).toMatchObject({ status: 200 });
+});
+
+test('security: a document with a scheme that the server does not know is refused at the start', async () => {
+  const document = structuredClone(toys);
+  Object.assign(document.components!.securitySchemes!, { passkey: { type: 'http', scheme: 'passkey' } });
+  await expect(answerTo('GET', '/v1/toys', { document })).rejects.toThrow('security scheme passkey');
+});
+
+test('router: an operation that the document does not define is not found', async () => {
+  const document = structuredClone(toys);
+  delete document.paths!['/v1/catalogue.json'];
+  await expect(answerTo('GET', '/v1/catalogue.json', { document })).rejects.toThrow(
+    'Unknown operationId getCatalogue',
+  );
+});
+
+test('the server gives openapi-backend every operation and security scheme of the document', async () => {
+  const document = JSON.parse(readFileSync('openapi/openapi.json', 'utf8')) as typeof definition;
+  const api = await openCompiledBackend({
+    definition,
+    routes: createRouteIndex(Object.values(operations)),
+    validators: {},
+  });
+
+  const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId, security = document.security }]) => ({
+      ...{ operationId, method, path },
+      security,
+    })),
+  );
+  expect(documented.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(registry).sort());
+  expect(api.getOperations()).toHaveLength(documented.length);
+  for (const operation of documented) expect(api.getOperation(operation.operationId)).toMatchObject(operation);
+  expect(api.definition.components?.securitySchemes).toEqual(document.components.securitySchemes);
 });
 
 test('an error of the operation is rethrown, not swallowed', async () => {

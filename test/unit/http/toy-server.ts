@@ -3,6 +3,7 @@ import { Agent, type RequestListener } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import supertest from 'supertest';
+import { definition } from '../../../src/generated/definition.ts';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import type { AppCredentials, AppDirectory } from '../../../src/ports/requests.ts';
 import type { Clock, Log } from '../../../src/ports/runtime.ts';
@@ -37,6 +38,29 @@ function operation(id: string, method: string, path: string, more: Partial<Opera
     idempotent: false,
     security: 'app',
     ...more,
+  };
+}
+
+const schemes = {
+  none: [],
+  app: ['appCredentials'],
+  'app-or-origin': ['appCredentials', 'appOrigin'],
+  'app-or-user': ['appCredentials', 'userToken'],
+  'oauth-client': ['appCredentials', 'oauthClient'],
+} as const;
+
+/** The OpenAPI document of these operations. */
+export function definitionOf(operations: readonly Operation[]): PipelineOptions['definition'] {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const { id, method, path, security } of operations) {
+    const requirements = schemes[security].map((scheme) => ({ [scheme]: [] }));
+    paths[path] = { ...paths[path], [method.toLowerCase()]: { operationId: id, security: requirements } };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'toys', version: '1' },
+    paths,
+    components: definition.components,
   };
 }
 
@@ -173,6 +197,7 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
   const directory = toyDirectory();
   let requests = 0;
   const pipeline = await createPipeline({
+    definition: definitionOf(options.operations ?? toyOperations),
     operations: toyOperations,
     validators: toyValidators,
     run: echo,

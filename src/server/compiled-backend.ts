@@ -1,0 +1,145 @@
+/**
+ * The one file that gives openapi-backend its router and its validator: subclasses of the classes that it exports, with
+ * their public methods overridden.
+ *
+ * The classes of the package cannot serve this contract. Its router compiles and tries the pattern of every path, which
+ * takes 930 µs per match with 188 operations; the radix index takes less than one. Its validator compiles schemas at
+ * the first use of an operation, 7.8 s for all of them, as JSON Schema draft-07, in which 24 do not compile: OpenAPI 3.1
+ * uses 2020-12. Both parse each request again. `npm run generate` compiles the validators with Ajv beforehand
+ * (`src/generated/*-validators.js`), and `definition.ts`, the document without its schemas: to read the whole document
+ * and to resolve its references would take 220 ms of each start and 17 MB.
+ */
+import {
+  type Operation as DefinedOperation,
+  type Document,
+  OpenAPIBackend,
+  OpenAPIRouter,
+  OpenAPIValidator,
+  type ParsedRequest,
+  type Request,
+  type ValidationResult,
+} from 'openapi-backend';
+import { inSyncSpan } from '../observability/spans.ts';
+import type { Brand } from './brand.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { refuseUnusedKey } from './idempotency.ts';
+import { parseBody } from './parse-body.ts';
+import { parseQuery, type RequestValidators, type RouteIndex } from './route-index.ts';
+
+export interface CompiledOptions {
+  readonly definition: Document;
+  readonly routes: RouteIndex;
+  readonly validators: Readonly<Record<string, RequestValidators>>;
+  /** Translates parameters and bodies of branded clients. */
+  readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
+}
+
+/** A request for openapi-backend, with the exchange that the pipeline has begun for it. */
+interface ExchangeRequest extends Request {
+  readonly exchange: HttpExchange;
+}
+
+export function requestOf(exchange: HttpExchange): ExchangeRequest {
+  const { method, path } = exchange;
+  return { method, path, headers: exchange.headers as Request['headers'], exchange };
+}
+
+/** The result of a validation. Parameters are validated first. */
+export interface CompiledResult extends ValidationResult<Request> {
+  readonly invalid?: 'parameters' | 'body';
+}
+
+/** openapi-backend for a document, with the compiled router and validator. It has no handlers yet. */
+export async function openCompiledBackend(options: CompiledOptions): Promise<OpenAPIBackend> {
+  const { definition } = options;
+  // `quick` skips the check of the document, which supports only OpenAPI 3.0, and compiles no schemas. `strict` refuses
+  // handlers of unknown operations and security schemes.
+  const api = new OpenAPIBackend({ definition, quick: true, strict: true });
+  await api.init();
+  api.router = new CompiledRouter(options);
+  api.validator = new CompiledValidator(api.router, options);
+  return api;
+}
+
+class CompiledRouter extends OpenAPIRouter {
+  readonly #routes: RouteIndex;
+  readonly #operations = super.getOperations();
+  readonly #byId = new Map(this.#operations.map((operation) => [operation.operationId, operation]));
+
+  constructor({ definition, routes }: CompiledOptions) {
+    super({ definition });
+    this.#routes = routes;
+  }
+
+  override getOperations(): DefinedOperation[] {
+    return this.#operations;
+  }
+
+  override getOperation(operationId: string): DefinedOperation | undefined {
+    return this.#byId.get(operationId);
+  }
+
+  /** The route was found before the credentials were checked, because it determines which ones are required. */
+  override matchOperation({ exchange: { route, path } }: ExchangeRequest): DefinedOperation {
+    const operation = this.#byId.get(route?.operation.id);
+    if (operation !== undefined) return operation;
+    // openapi-backend reads the first three characters of the message.
+    const isKnownPath = this.#routes.allowedMethods(path).length > 0;
+    throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
+  }
+
+  /** Query and body are parsed once, by the validator. */
+  override parseRequest({ exchange }: ExchangeRequest): ParsedRequest {
+    const { method, path, headers, route, query, body } = exchange;
+    return { method, path, headers, params: route?.params, query, cookies: {}, requestBody: body };
+  }
+}
+
+class CompiledValidator extends OpenAPIValidator {
+  readonly #options: CompiledOptions;
+
+  constructor(router: OpenAPIRouter, options: CompiledOptions) {
+    super({ definition: options.definition, router, lazyCompileValidators: true });
+    this.#options = options;
+  }
+
+  /**
+   * Parses and validates path, query, headers and body, and stores the parsed values in the exchange.
+   *
+   * @throws ApiError where there is nothing to validate, such as a body that is not JSON.
+   */
+  override validateRequest({ exchange }: ExchangeRequest): CompiledResult {
+    return inSyncSpan({ name: 'validation', kind: 'internal' }, () => validate(exchange, this.#options));
+  }
+}
+
+const valid: CompiledResult = { valid: true };
+
+function validate(exchange: HttpExchange, { validators, brand }: CompiledOptions): CompiledResult {
+  const operation = operationOf(exchange);
+  const { params, body } = validators[operation.id]!;
+  const query = parseQuery(exchange.target);
+  const path = exchange.route!.params;
+  if (brand !== undefined) {
+    readParameters(path, brand);
+    readParameters(query, brand);
+  }
+  if (!params({ path, query, headers: exchange.headers })) {
+    return { valid: false, errors: params.errors!, invalid: 'parameters' };
+  }
+  refuseUnusedKey(exchange);
+  exchange.query = query;
+  const parsed = parseBody(operation, exchange.headers, exchange.rawBody);
+  exchange.body = brand === undefined ? parsed : brand.readBody(parsed);
+  if (body === undefined || parsed === undefined || body(exchange.body)) return valid;
+  return { valid: false, errors: body.errors!, invalid: 'body' };
+}
+
+function readParameters(
+  parameters: Record<string, string | string[]>,
+  brand: Pick<Brand, 'readParameter'>,
+): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    parameters[name] = Array.isArray(value) ? value.map(brand.readParameter) : brand.readParameter(value);
+  }
+}
