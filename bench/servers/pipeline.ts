@@ -33,7 +33,7 @@ const unit = {
   rollback: async () => {},
 };
 const newRequestId = requestIdsFrom(systemEntropy);
-const application = await createApp({
+const handler = await createApp({
   prefix: 'service',
   packageRoot: packageRoot(),
   transport: { plainHttp: true, trustedProxies: [] },
@@ -66,7 +66,7 @@ const application = await createApp({
   }),
 });
 const { port } = await startServer({
-  ...application,
+  handler,
   tls: undefined,
   host: '127.0.0.1',
   port: options.port,

@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import express from 'express';
 import { OpenAPIBackend, type Request } from 'openapi-backend';
 import { entities } from '../../src/domain/tables.ts';
-import { messagesOf } from '../../src/server/app.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { bareAnswer, type Found, send } from './bare-answer.ts';
 import { allOperations } from './contract-facts.ts';
@@ -70,4 +69,4 @@ app.use((request, response) => {
     .handleRequest(exchange as unknown as Request, exchange)
     .catch((error: unknown) => send(response, 500, { error: String(error) }));
 });
-listenAndAnnounce(createServer(messagesOf(app), app), options.port);
+listenAndAnnounce(createServer(app), options.port);

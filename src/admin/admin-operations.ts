@@ -59,14 +59,16 @@ const changes: ReadonlySet<string> = new Set<AdminOperation>([
  */
 export function adminOperations(options: AdminOperationsOptions): Mount[] {
   const load = loadOnce(() => loadPipeline(options));
-  return ['/policies/', '/wallets/', '/users/', '/apps/'].map((prefix) => ({
-    prefix,
-    async handle(request, response) {
-      const handle = await load();
-      request.url = `/_sandbox${request.url}`;
-      return handle(request, response);
+  return [
+    {
+      path: /^\/(?:policies|wallets|users|apps)\//,
+      async handle(request, response) {
+        const handle = await load();
+        request.url = `/_sandbox${request.url}`;
+        return handle(request, response);
+      },
     },
-  }));
+  ];
 }
 
 async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['handle']> {

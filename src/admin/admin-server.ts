@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { Mount } from '../server/app.ts';
@@ -12,7 +13,7 @@ export interface AdminServerOptions {
   /** Rejects while requests cannot be served, e.g. because the database cannot be reached. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
-  /** Path prefixes handled by other pipelines. */
+  /** Paths that are served by other pipelines. */
   readonly mounts?: readonly Mount[];
 }
 
@@ -23,23 +24,7 @@ export interface RunningAdminServer {
 
 /** Serves `/healthz`, `/readyz`, `/metrics` and the mounts, over plain HTTP on a separate port. */
 export function startAdminServer(options: AdminServerOptions): Promise<RunningAdminServer> {
-  const mounts = options.mounts ?? [];
-  const server = createServer((request, response) => {
-    const mount = mounts.find(({ prefix }) => request.url?.startsWith(prefix));
-    if (mount !== undefined) {
-      void mount.handle(request, response).catch((error: unknown) => {
-        options.log.error({ err: error, path: request.url }, 'the admin server failed to handle a request');
-        response.destroy();
-      });
-      return;
-    }
-    void answer(request, options)
-      .catch((error: unknown) => {
-        options.log.error({ err: error, path: request.url }, 'the admin server failed to handle a request');
-        return json(500, { error: 'Service unavailable.' });
-      })
-      .then(({ status, contentType, text }) => send(response, status, contentType, text));
-  });
+  const server = createServer(adminApp(options));
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, () => {
@@ -56,50 +41,59 @@ export function startAdminServer(options: AdminServerOptions): Promise<RunningAd
   });
 }
 
-interface AdminAnswer {
-  readonly status: number;
-  readonly contentType: string;
-  readonly text: string;
+function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.enable('strict routing');
+  app.enable('case sensitive routing');
+  // In any other environment express sends the stack trace of an error to the caller.
+  app.set('env', 'production');
+
+  for (const { path, handle } of mounts) app.route(path).all(handle);
+  app.use(refuseForeignPages, refuseWrites);
+  app.get('/healthz', (_request, response) => {
+    response.json({ status: 'ok' });
+  });
+  app.get('/readyz', async (_request, response) => {
+    try {
+      await checkReady();
+      response.json({ status: 'ready' });
+    } catch (error) {
+      log.warn({ err: error }, 'not ready');
+      response.status(503).json({ status: 'not ready' });
+    }
+  });
+  app.get('/metrics', async (_request, response) => {
+    const text = await metrics.text();
+    // As bytes: express would rewrite the type of a text.
+    response.set('content-type', metrics.contentType).send(Buffer.from(text));
+  });
+  app.use((_request, response) => {
+    response.status(404).json({ error: 'Not found' });
+  });
+  app.use(answerErrors(log));
+  return app;
 }
 
 /**
  * CHOICE: pages of other sites get 404, as from the mounts. Any `Host` is accepted without `Origin`: probes and scrapers dial
  * the port by names that this server does not know.
  */
-async function answer(
-  { method, url, headers }: IncomingMessage,
-  options: AdminServerOptions,
-): Promise<AdminAnswer> {
-  if (isForeignPage(headers)) return json(404, { error: 'Not found' });
-  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'method not allowed' });
-  switch (url?.split('?')[0]) {
-    case '/healthz':
-      return json(200, { status: 'ok' });
-    case '/readyz':
-      return readiness(options);
-    case '/metrics':
-      return { status: 200, contentType: options.metrics.contentType, text: await options.metrics.text() };
-    default:
-      return json(404, { error: 'Not found' });
-  }
-}
+const refuseForeignPages: RequestHandler = ({ headers }, response, next) => {
+  if (isForeignPage(headers)) response.status(404).json({ error: 'Not found' });
+  else next();
+};
 
-async function readiness({ checkReady, log }: AdminServerOptions): Promise<AdminAnswer> {
-  try {
-    await checkReady();
-    return json(200, { status: 'ready' });
-  } catch (error) {
-    log.warn({ err: error }, 'not ready');
-    return json(503, { status: 'not ready' });
-  }
-}
+const refuseWrites: RequestHandler = ({ method }, response, next) => {
+  if (method === 'GET' || method === 'HEAD') next();
+  else response.status(405).json({ error: 'method not allowed' });
+};
 
-function json(status: number, body: object): AdminAnswer {
-  return { status, contentType: 'application/json; charset=utf-8', text: JSON.stringify(body) };
-}
-
-function send(response: ServerResponse, status: number, contentType: string, text: string): void {
-  const isHead = response.req.method === 'HEAD';
-  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });
-  response.end(isHead ? undefined : text);
+function answerErrors(log: Log): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    log.error({ err: error, path: request.url }, 'the admin server failed to handle a request');
+    if (response.headersSent) next(error);
+    else response.status(500).json({ error: 'Service unavailable.' });
+  };
 }

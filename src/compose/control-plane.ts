@@ -156,7 +156,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
       return { status: operation.successStatus, body };
     },
   });
-  return { prefix: '/_sandbox/', handle };
+  return { path: /^\/_sandbox\//, handle };
 }
 
 function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {

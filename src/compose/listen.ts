@@ -91,7 +91,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     if (isStopping) throw new Error('the server is about to stop');
     await options.checkReady();
   };
-  const app = await createApp({
+  const handler = await createApp({
     ...options,
     prefix: config.prefix,
     packageRoot: packageRoot(),
@@ -100,7 +100,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     observe: metrics?.request,
     rateLimit: options.rateLimit && { ...options.rateLimit, onRefused: metrics?.rateLimited },
   });
-  const server = await startServer({ ...options, ...config, tls, ...app });
+  const server = await startServer({ ...options, ...config, tls, handler });
   metrics?.add(() => [inFlight(server.inFlight())]);
   baseUrl = `${tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${server.port}`;
   try {

@@ -24,7 +24,6 @@ interface ProviderHintsOptions {
   take(source: HintSource, hints: readonly FiatHint[]): Promise<void>;
 }
 
-const PREFIX = '/provider_hints/';
 /** CHOICE: notifications contain one object. */
 const MAX_BYTES = 65_536;
 const PATH = /^\/provider_hints\/([a-z0-9_]{1,32})\/([a-z]{1,16})$/;
@@ -55,7 +54,7 @@ export function providerHints(options: ProviderHintsOptions): Mount {
   };
 
   return {
-    prefix: PREFIX,
+    path: /^\/provider_hints\//,
     async handle(request, response) {
       const id = options.newRequestId();
       try {

@@ -231,11 +231,6 @@ interface Source extends ReferenceOptions {
   readonly brand: Brand | undefined;
 }
 
-/** Whether a path may be a page of the reference. */
-export function isReferencePath(path: string): boolean {
-  return path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/');
-}
-
 /**
  * The contract at `/openapi.json`, its reference and the guides at `/docs`. Pages are built on first request and
  * cached.

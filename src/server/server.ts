@@ -10,16 +10,8 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/runtime.ts';
 
-/** Classes for `createServer` of node:http. */
-export interface Messages {
-  readonly IncomingMessage: typeof IncomingMessage;
-  readonly ServerResponse: typeof ServerResponse;
-}
-
 export interface ServerOptions {
   readonly handler: RequestListener;
-  /** Default: those of node:http. */
-  readonly messages?: Messages | undefined;
   /** PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   readonly host: string;
@@ -114,7 +106,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       refuse(response, 400, 'expected the header `host`');
     } else handler(request, response);
   };
-  const settings = { ...timeouts, requireHostHeader: false, ...options.messages };
+  const settings = { ...timeouts, requireHostHeader: false };
   const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const server = secure ?? createHttpServer(settings, listener);
   // Expectations other than `100-continue`.

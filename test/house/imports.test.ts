@@ -147,7 +147,7 @@ const knowAssets = ['api', 'sandbox'];
 
 // Packages with one module of their own.
 const packageModules: Record<string, string[]> = {
-  express: ['server'],
+  express: ['admin', 'server'],
   'openapi-backend': ['server'],
   'prom-client': ['observability'],
   commander: ['cli'],
