@@ -169,7 +169,8 @@ test('the server gives openapi-backend every operation and security scheme of th
   );
   expect(documented.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(registry).sort());
   expect(api.getOperations()).toHaveLength(documented.length);
-  for (const operation of documented) expect(api.getOperation(operation.operationId)).toMatchObject(operation);
+  for (const operation of documented)
+    expect(api.getOperation(operation.operationId)).toMatchObject(operation);
   expect(api.definition.components?.securitySchemes).toEqual(document.components.securitySchemes);
 });
 
