@@ -14,7 +14,11 @@ const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to
 
 /** The script and the style sheet of /docs, and the guides as HTML, as a module. */
 export async function renderPages(root: string): Promise<string> {
-  const guides = [...pagesBelow(root, 'docs/guides', 'guides/', order), ...pagesBelow(root, 'docs', '', [])];
+  const guides = [
+    ...pagesBelow(root, 'docs/guides', 'guides/', order),
+    ...pagesBelow(root, 'docs', '', []),
+    ...pagesBelow(root, 'docs/reference', 'reference/', []),
+  ];
   const written = await writtenGuides(root);
   const known = new Set([...guides, ...written].map(({ file }) => file));
   const read = guides.map((guide) => ({ ...guide, markdown: readFileSync(join(root, guide.file), 'utf8') }));

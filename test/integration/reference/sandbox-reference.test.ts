@@ -174,7 +174,7 @@ describe('the pages of the documents', () => {
     ['spending', /guides\/policies|policies#|monitoring#/],
     ['policy_violation', /errors#policy_violation/],
     ['insufficient_funds', /errors#insufficient_funds/],
-    ['jwt', /sandbox#/],
+    ['jwt', /reference\/settings#/],
     ['CORS', /sandbox#web-pages/],
     ['webhook retry', /webhooks#/],
   ])('the search finds `%s`', async (words, href) => {
