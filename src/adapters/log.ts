@@ -18,7 +18,7 @@ export interface LogOutput {
 
 type Descriptor = 1 | 2;
 
-/** The longest time that a line waits for others to be written with it. Each write costs more CPU than a small request. */
+/** How long a line may wait to be written together with others. Each write costs more CPU than a small request. */
 const MAX_DELAY_MS = 20;
 const BATCH_LENGTH = 8192;
 

@@ -39,7 +39,7 @@ export interface SnapshotStore {
 const ENDING = '.snapshot';
 const TAKEN = '.taken';
 
-/** The folder of the snapshots in the folder of a sandbox. */
+/** The snapshots folder inside a sandbox's data folder. */
 export function snapshotsOf(dataFolder: string): string {
   return join(dataFolder, 'snapshots');
 }

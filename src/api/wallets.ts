@@ -9,7 +9,7 @@ import {
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import * as exportWalletVerbs from '../domain/requests/wallet-rpc/export-wallet.ts';
 import { planRpc, type RpcPlan } from '../domain/requests/wallet-rpc/plan-rpc.ts';
-import { rawSignWithWallet, signWithWallet } from '../domain/requests/wallet-rpc/wallet-rpc.ts';
+import { rawSignWithWallet, runWalletRpc } from '../domain/requests/wallet-rpc/wallet-rpc.ts';
 import * as balances from '../domain/wallets/balances/balances.ts';
 import * as recovery from '../domain/wallets/recovery/wallet-recovery.ts';
 import * as userKeys from '../domain/wallets/user-keys/user-key.ts';
@@ -59,7 +59,7 @@ export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context)
 export const walletRpc: PlannedHandler<'walletRpc', RpcPlan> = {
   plan: ({ path, body }, context) => planRpc(context, path.wallet_id, body),
   run: ({ path, body }, context, planned) =>
-    signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
+    runWalletRpc(context, { walletId: path.wallet_id, request: body, planned }),
 };
 
 export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {

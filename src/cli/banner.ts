@@ -14,7 +14,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
     ['Data', isMock === true ? 'none: every response is an example' : dataText(config)],
     ['Trust', `${caFile} (certificate authority)`],
-    // Only for browsers of this machine, and not at the public URL, unless a token opens it to others.
+    // Only for browsers on this machine, and not at the public URL, unless a token opens it to others.
     ...(isMock === true ? [] : [['Inspector', `${controlToken === undefined ? server.baseUrl : baseUrl}/`]]),
     ...(controlToken === undefined
       ? []
@@ -37,12 +37,12 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
   ].join('\n');
 }
 
-/** A clock that is not the machine's is what most surprises clients with: tokens look expired to them. */
+/** A clock other than the machine's surprises clients most: tokens look expired to them. */
 function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
     ['Clock', `frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`],
-    ['', 'clients that check tokens by the time of the machine need --clock now'],
+    ['', 'clients that check tokens by the clock of their machine need --clock now'],
   ];
 }
 

@@ -37,7 +37,7 @@ export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 /** Settings of `custos serve`. */
 export type ServeConfig = ReturnType<typeof readServeConfig>;
 
-/** The database of a command that needs nothing else. */
+/** Where the database is, for commands that need no other setting. */
 export type DatabaseConfig = { kind: 'postgres'; url: string } | { kind: 'folder'; folder: string };
 
 function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value }: Reader<Settings, C>) {

@@ -24,7 +24,7 @@ const EVERY_MS = 1_000;
 const TIMER_SLACK_MS = 100;
 /** CHOICE: with rounds of a second, the work of a process that dies is taken over after five to six seconds. */
 const MISSES = 5;
-/** The earliest time after a beat at which another process may count this one as dead is `MISSES * EVERY_MS`. */
+/** How long after a beat this process certainly counts as alive: others wait for at least `MISSES * EVERY_MS`. */
 const CERTAIN_MS = 3_000;
 
 /** The life of this process, as the others see it. */

@@ -89,7 +89,7 @@ interface Seen {
   readonly log: SeenLog | undefined;
   /** Of what was remembered, the changes that the log contains. */
   readonly placed: ReadonlySet<number>;
-  /** The newest signed checkpoint of a log that is as expected, for the keeper. */
+  /** The newest signed checkpoint for the keeper, if the log matches it. */
   readonly signed: string | undefined;
 }
 

@@ -27,7 +27,7 @@ export interface Frame extends Message {
   readonly operation: number;
 }
 
-/** The stream is not what it should be. Nothing that follows can be read. */
+/** The stream is malformed. Nothing after this point can be read. */
 export class FrameError extends Error {
   constructor(message: string) {
     super(message);

@@ -42,7 +42,7 @@ export function servedVault(
   };
 }
 
-/** Answers the calls of the server that has started this process, and ends with it. */
+/** Serves the server that started this process, and exits when it does. */
 export function serveChannel(channel: Duplex, served: SignerParts): void {
   channel.on('close', () => {
     served.close();

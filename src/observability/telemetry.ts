@@ -49,7 +49,7 @@ const CLOSE_MS = 5_000;
 const LOG_EVERY_MS = 60_000;
 
 /**
- * Starts to record and to send. Requests never wait for the collector. The exporters of the SDK retry as OTLP says, and read
+ * Starts recording and exporting. Requests never wait for the collector. The exporters of the SDK retry as OTLP specifies, and read
  * what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
  */
 export function startTelemetry(options: TelemetryOptions): Telemetry {

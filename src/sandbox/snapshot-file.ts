@@ -110,7 +110,7 @@ export function decodeSnapshot(content: Buffer): Snapshot {
   return { ...snapshot, database, chains };
 }
 
-/** What a snapshot file says about itself. Needs its first `HEADER_BYTES`. Throws InvalidSnapshotError. */
+/** The header of a snapshot file, read from its first `HEADER_BYTES`. Throws InvalidSnapshotError. */
 export function readSnapshotHeader(start: Buffer): Pick<Snapshot, 'version' | 'savedAtMs' | 'nowMs'> {
   return readHeader(start).header;
 }

@@ -95,7 +95,7 @@ function sectionsOf({ path, title: guide, html }: GuidePage): Section[] {
   });
 }
 
-/** HTML as text, with its entities as characters. */
+/** Strips the tags from HTML and decodes its entities. */
 function textOf(html: string): string {
   return html
     .replaceAll(/<[^<>]*>/g, ' ')

@@ -40,7 +40,7 @@ export function isPostgres<Tables>(database: Kysely<Tables>): boolean {
 }
 
 /**
- * The sum of a text column of decimal integers, as text. Exact at any size, unlike SQL integers, which end at 2^63;
+ * The sum of a text column of decimal integers, as text. Exact at any size, unlike SQL integers, which overflow at 2^63;
  * `0` for no rows. The database adds the rows up, so that they need not be fetched.
  */
 export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {

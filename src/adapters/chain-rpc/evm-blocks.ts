@@ -17,7 +17,7 @@ export interface ReadBlock {
   readonly hash: string;
   readonly parentHash: string;
   readonly timestampSeconds: number;
-  /** Whether it is too large to be read whole, so that `transfers` are only those of named tokens. */
+  /** Set if the block is too large to be read whole: `transfers` then has only those of named tokens. */
   readonly isTooLarge: boolean;
   /** Native value first, then tokens, each in the order of the block. */
   readonly transfers: readonly BlockTransfer[];

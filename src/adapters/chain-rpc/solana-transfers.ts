@@ -119,7 +119,7 @@ interface Round {
   /** The last address that was asked for; undefined once all were. */
   readonly address: string | undefined;
   readonly isEnded: boolean;
-  /** Addresses of which transactions are left to read, the one that has waited longest first. */
+  /** Addresses with transactions left to read, the longest-waiting first. */
   readonly unfinished?: readonly Unfinished[];
 }
 

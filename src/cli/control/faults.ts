@@ -40,7 +40,7 @@ Effects on deliveries to webhook endpoints, by --event, --app and --wallet:
   webhook_reorder  deliver later (--delay), after later events of the resource
 ${examples}`;
 
-/** `custos faults …`: what fails in a running sandbox on purpose. */
+/** `custos faults …`: makes a running sandbox fail on purpose. */
 export function faultsCommand(): Command {
   const faults = new Command('faults')
     .description('make requests, transactions and webhooks of a running sandbox fail on purpose')

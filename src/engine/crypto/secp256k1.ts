@@ -16,7 +16,7 @@ export interface EcdsaSignature {
  * The curve operations that signing and key derivation use. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
  * follow RFC 6979, so every implementation produces the same bytes.
  *
- * NOTE: except for digests that are not below the order of the curve, of which libsecp256k1 derives another nonce.
+ * NOTE: except for digests that are not below the order of the curve, for which libsecp256k1 derives a different nonce.
  */
 export interface EcBackend {
   readonly name: 'native' | 'noble';

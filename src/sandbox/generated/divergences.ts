@@ -162,7 +162,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findTestAccount"
    },
    {
-    "text": "a frozen user is answered like a wrong code, because no other refusal of a login is documented.",
+    "text": "a frozen user gets the response to a wrong code, because no other refusal of a login is documented.",
     "path": "src/domain/wallets/tokens/log-in-with-code.ts",
     "symbol": "openSession"
    },

@@ -27,7 +27,7 @@ const MOST_UNUSED = 4;
 
 /** Creates an empty queue. It takes pieces of memory as it needs them, and reuses those of dropped bytes. */
 export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
-  /** Of the bytes from `firstPiece * pieceBytes` on. */
+  /** Hold the bytes from `firstPiece * pieceBytes` onward. */
   let pieces: Buffer[] = [];
   let unused: Buffer[] = [];
   let firstPiece = 0;

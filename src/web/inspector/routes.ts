@@ -1,4 +1,4 @@
-/** What the part of the address after `#` means: `#/requests/3f2b?status=4xx`. */
+/** The route in the URL fragment: `#/requests/3f2b?status=4xx`. */
 export interface Route {
   readonly page: string;
   /** The segments after the page. */

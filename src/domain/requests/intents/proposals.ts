@@ -53,7 +53,7 @@ import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wa
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { decodeUse } from '../policy-analysis/explain-policy.ts';
 import { planRpc, type RpcPlan } from '../wallet-rpc/plan-rpc.ts';
-import { signWithWallet } from '../wallet-rpc/wallet-rpc.ts';
+import { runWalletRpc } from '../wallet-rpc/wallet-rpc.ts';
 import { findIntent } from './find-intent.ts';
 
 /** The resource that a proposed request would change or use, locked until the transaction ends. */
@@ -286,7 +286,7 @@ const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
   },
   plan: (context, { path, body }) => planRpc(context, path.wallet_id, body),
   run: (context, { path, body }, planned) =>
-    signWithWallet(context, { walletId: path.wallet_id, request: body, planned }),
+    runWalletRpc(context, { walletId: path.wallet_id, request: body, planned }),
 };
 
 const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, TransferPlan> = {

@@ -80,7 +80,7 @@ interface RpcInput {
  * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes of
  * `requireOwner`; policy_violation.
  */
-export async function signWithWallet(
+export async function runWalletRpc(
   context: OperationContext,
   { walletId, request, planned }: RpcInput,
 ): Promise<WalletRpcResponse> {

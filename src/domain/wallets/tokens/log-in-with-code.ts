@@ -25,7 +25,7 @@ import { linkedAccountView, userView } from '../users/user-view.ts';
 import { identityClaims, issueAccessToken, issueIdentityToken } from './access-tokens.ts';
 import { UserSessionEntity } from './session.entity.ts';
 
-// HOT: users are looked up and searched by planned queries (bench `users`), so every write to them goes through
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
 
 /**
@@ -129,7 +129,7 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
   return user;
 }
 
-/** CHOICE: a frozen user is answered like a wrong code, because no other refusal of a login is documented. */
+/** CHOICE: a frozen user gets the response to a wrong code, because no other refusal of a login is documented. */
 async function openSession(context: OperationContext, userId: string) {
   const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw new ApiError('invalid_credentials', 'the user is frozen');

@@ -32,7 +32,7 @@ import { type EventContext, notePolicies, recordEvent } from '../../base/events/
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
-import { askForUse, authorizedUse, findWalletKey } from '../wallets/wallet-keys.ts';
+import { askForUse, evidenceOfUse, findWalletKey } from '../wallets/wallet-keys.ts';
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
@@ -271,7 +271,7 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = authority === null ? undefined : await authorizedUse(context, wallet, authority);
+  const use = authority === null ? undefined : await evidenceOfUse(context, wallet, authority);
   const sign = (shown: AuthorizedUse | undefined) =>
     context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
   try {

@@ -60,12 +60,12 @@ export async function findWalletKey(
   return sealed;
 }
 
-// HOT: the authorized use is built for every signature of a wallet with an authority.
+// HOT: the evidence is built for every signature of a wallet with an authority.
 
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
-export async function authorizedUse(
+export async function evidenceOfUse(
   context: UseContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,

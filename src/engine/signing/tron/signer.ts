@@ -35,7 +35,7 @@ export function tronAddressText(account: Uint8Array): string {
  * `tron_signTransaction`: raw data || signature (r || s || v, v 27/28) as hex without 0x. The transaction id is
  * sha256(raw data). Throws InvalidFieldError, InvalidTransactionError.
  *
- * CHOICE: the contract's owner may be another account than the wallet, which has given the wallet's key a permission.
+ * CHOICE: the contract's owner may be a different account that has granted the wallet's key a permission.
  * Nodes check it.
  */
 export function signTronTransaction(secret: Uint8Array, params: { readonly raw_data: TronRawData }): string {

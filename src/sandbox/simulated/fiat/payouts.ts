@@ -16,7 +16,7 @@ import { bankAddress, tryToPay } from './treasury.ts';
 
 /** CHOICE: a deposit that is in a later block is refunded. */
 const PAYOUT_SECONDS = 600;
-/** CHOICE: the least that is paid out after the fee of the app, in cents of the currency. */
+/** CHOICE: the minimum payout after the app's fee, in cents of the currency. */
 const MIN_CENTS = 100n;
 
 /** How a payout ends once its deposit is there. */
