@@ -10,7 +10,7 @@ export function renderSettings(): string {
     '',
     '# Settings',
     '',
-    '`custos serve` and `custos signer` read environment variables, `custos sandbox`, `custos exec` and `custos mock` have options. Where commands have different defaults, the column `without it` names the command before each. A variable that ends in `_FILE` names a file with the value. An option for one entry of a list can be repeated. [The guide to production](../production.md) and [the guide to the sandbox](../sandbox.md) explain the settings that need more than a line.',
+    '`serve`, `signer` and the commands for operators read the variables; `sandbox`, `exec` and `mock` have the options. What is otherwise is said in the meaning. Where commands have different defaults, the column `without it` names the command before each. A variable that ends in `_FILE` names a file with the value. An option for one entry of a list can be repeated. [The guide to production](../production.md) and [the guide to the sandbox](../sandbox.md) explain the settings that need more than a line.',
     ...Object.entries(settingGroups).flatMap(([title, settings]) => [
       '',
       `## ${title}`,

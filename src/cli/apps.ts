@@ -148,7 +148,7 @@ interface VaultFlags {
   json?: boolean;
 }
 
-const examplesOfAppsVaults = `
+const vaultExamples = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, and
 the nodes in CUSTOS_RPC or --rpc.
 
@@ -162,7 +162,7 @@ Example:
 function vaultsCommand(): Command {
   const vaults = new Command('vaults')
     .description('set up vaults for an app')
-    .addHelpText('after', examplesOfAppsVaults);
+    .addHelpText('after', vaultExamples);
   vaults.addCommand(
     new Command('add')
       .description('set up an ERC-4626 vault; its asset is read from the chain')
@@ -179,7 +179,7 @@ function vaultsCommand(): Command {
       .option('--rpc <caip2=url...>', 'node of the chain')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
-      .addHelpText('after', examplesOfAppsVaults)
+      .addHelpText('after', vaultExamples)
       .action(add),
   );
   return vaults;
@@ -213,7 +213,7 @@ interface AppsFlags {
   json?: boolean;
 }
 
-const examplesOfApps = `
+const appExamples = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
 while the sandbox is running.
 
@@ -227,15 +227,15 @@ Examples:
 export function appsCommand(): Command {
   const apps = new Command('apps')
     .description('create, list and configure apps, rotate their secrets')
-    .addHelpText('after', examplesOfApps);
+    .addHelpText('after', appExamples);
   apps.addCommand(
-    commonOfApps(
+    appOptions(
       new Command('create').description('create an app and print its secret, which is shown only once'),
     )
       .requiredOption('--name <text>', 'name of the app')
       .action(async (flags: AppsFlags) => {
-        const app = await (await administrationOfApps(flags)).createApp(flags.name ?? '');
-        printOfApps(
+        const app = await (await appAdministration(flags)).createApp(flags.name ?? '');
+        printApp(
           flags,
           app,
           `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
@@ -243,11 +243,11 @@ export function appsCommand(): Command {
       }),
   );
   apps.addCommand(
-    commonOfApps(new Command('list').description('list the apps, oldest first')).action(
+    appOptions(new Command('list').description('list the apps, oldest first')).action(
       async (flags: AppsFlags) => {
-        const list = await (await administrationOfApps(flags)).listApps();
+        const list = await (await appAdministration(flags)).listApps();
         const lines = list.map(({ id, name, created_at }) => `${id}  ${created_at}  ${name}`);
-        printOfApps(
+        printApp(
           flags,
           list,
           lines.length === 0 ? 'no apps; create one with `custos apps create`' : lines.join('\n'),
@@ -256,7 +256,7 @@ export function appsCommand(): Command {
     ),
   );
   apps.addCommand(
-    commonOfApps(
+    appOptions(
       new Command('rotate-secret').description(
         'replace the secret of an app; the new one is shown only once',
       ),
@@ -264,8 +264,8 @@ export function appsCommand(): Command {
       .argument('<app-id>', 'id of the app')
       .option('--overlap <seconds>', 'how long the old secret remains valid', '0')
       .action(async (appId: string, flags: AppsFlags) => {
-        const app = await (await administrationOfApps(flags)).rotateSecret(appId, readOverlapMs(flags));
-        printOfApps(
+        const app = await (await appAdministration(flags)).rotateSecret(appId, readOverlapMs(flags));
+        printApp(
           flags,
           app,
           `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
@@ -273,25 +273,25 @@ export function appsCommand(): Command {
       }),
   );
   apps.addCommand(
-    commonOfApps(new Command('configure').description('change the settings of an app'))
+    appOptions(new Command('configure').description('change the settings of an app'))
       .argument('<app-id>', 'id of the app')
       .requiredOption('--settings <json>', 'settings to replace, as JSON or @file; null removes a setting')
       .addHelpText('after', settingsHelp)
       .action(async (appId: string, flags: AppsFlags) => {
         const settings = readSettings(flags.settings ?? '');
-        const app = await (await administrationOfApps(flags)).configure(appId, settings);
-        printOfApps(flags, app, `app id    ${app.id}\nsettings  ${JSON.stringify(app.settings)}`);
+        const app = await (await appAdministration(flags)).configure(appId, settings);
+        printApp(flags, app, `app id    ${app.id}\nsettings  ${JSON.stringify(app.settings)}`);
       }),
   );
   apps.addCommand(
-    commonOfApps(
+    appOptions(
       new Command('rotate-signing-key').description('create a new signing key for the tokens of an app'),
     )
       .argument('<app-id>', 'id of the app')
       .addHelpText('after', "\nExisting tokens remain valid: the old key stays in the app's JWKS.")
       .action(async (appId: string, flags: AppsFlags) => {
-        const app = await (await administrationOfApps(flags)).rotateSigningKey(appId);
-        printOfApps(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
+        const app = await (await appAdministration(flags)).rotateSigningKey(appId);
+        printApp(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
       }),
   );
   apps.addCommand(vaultsCommand());
@@ -326,11 +326,11 @@ function readSettings(text: string): Record<string, unknown> {
   return parsed as Record<string, unknown>;
 }
 
-function commonOfApps(command: Command): Command {
+function appOptions(command: Command): Command {
   return command
     .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
     .option('--json', 'print JSON')
-    .addHelpText('after', examplesOfApps);
+    .addHelpText('after', appExamples);
 }
 
 /** Throws ConfigError. */
@@ -343,12 +343,12 @@ function readOverlapMs({ overlap = '0' }: AppsFlags): number {
   return Number(overlap) * 1000;
 }
 
-async function administrationOfApps(flags: AppsFlags) {
+async function appAdministration(flags: AppsFlags) {
   const config = readDatabaseConfig(flags);
   const { administerApps } = await import('../admin/administration.ts');
   return administerApps(config);
 }
 
-function printOfApps(flags: AppsFlags, value: unknown, text: string): void {
+function printApp(flags: AppsFlags, value: unknown, text: string): void {
   console.log(flags.json === true ? JSON.stringify(value) : text);
 }

@@ -7,7 +7,7 @@ interface UsersFlags {
   json?: boolean;
 }
 
-const examples = `
+const usersExamples = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
 while the sandbox is running.
 
@@ -19,7 +19,7 @@ Example:
 export function usersCommand(): Command {
   const users = new Command('users')
     .description('transfer accounts between users')
-    .addHelpText('after', examples);
+    .addHelpText('after', usersExamples);
   users.addCommand(
     new Command('take-over')
       .description('give a user the only account of another user, who is deleted')
@@ -27,7 +27,7 @@ export function usersCommand(): Command {
       .requiredOption('--from <user-id>', 'id of the user who has the account; must have no wallet')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
-      .addHelpText('after', examples)
+      .addHelpText('after', usersExamples)
       .action(async (toUserId: string, flags: UsersFlags) => {
         const config = readDatabaseConfig(flags);
         const { transferAccount } = await import('../admin/support.ts');
@@ -47,7 +47,7 @@ interface WalletsFlags {
   json?: boolean;
 }
 
-const examplesOfWallets = `
+const walletsExamples = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
 while the sandbox is running.
 
@@ -58,14 +58,14 @@ Example:
 export function walletsCommand(): Command {
   const wallets = new Command('wallets')
     .description('restore archived wallets')
-    .addHelpText('after', examplesOfWallets);
+    .addHelpText('after', walletsExamples);
   wallets.addCommand(
     new Command('restore')
       .description('restore an archived wallet, with its owner, signers and policies')
       .argument('<wallet-id>', 'id of the wallet')
       .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
-      .addHelpText('after', examplesOfWallets)
+      .addHelpText('after', walletsExamples)
       .action(async (walletId: string, flags: WalletsFlags) => {
         const config = readDatabaseConfig(flags);
         const { restoreWallet } = await import('../admin/support.ts');

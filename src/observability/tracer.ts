@@ -33,7 +33,7 @@ export interface RequestTracer {
 
 const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT } as const;
 
-/** Records the spans that `src/spans.ts` announces. */
+/** Records the spans that `spans.ts` announces. */
 export function startTracer(tracer: Tracer): RequestTracer {
   const store = new AsyncLocalStorage<Context | undefined>();
   const open = new WeakMap<SpanMessage, Span>();

@@ -180,7 +180,7 @@ export function isVerifyPage(path: string): boolean {
 
 // Text from the server is set as text, so it cannot add elements. The page looks again for half a minute after the
 // customer has done something, because the office takes two seconds to decide.
-const scriptOfVerifyPage = `
+const verifyScript = `
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId('message').textContent = text; };
 const address = '/_sandbox/verification_pages/' + location.pathname.split('/').pop();
@@ -269,7 +269,7 @@ send().then((page) => {
 }).catch((error) => say(error.message));
 `;
 
-const bodyOfVerifyPage = `<h1 id="title">Verification</h1>
+const verifyBody = `<h1 id="title">Verification</h1>
 <p>This is the simulated identity office of a sandbox. It asks for no data and verifies nothing.</p>
 <p id="message" role="alert"></p>
 <div id="page" hidden>
@@ -296,5 +296,5 @@ const bodyOfVerifyPage = `<h1 id="title">Verification</h1>
  * provider.
  */
 export function verifyPage() {
-  return staticPage({ title: 'Verification', body: bodyOfVerifyPage, script: scriptOfVerifyPage });
+  return staticPage({ title: 'Verification', body: verifyBody, script: verifyScript });
 }

@@ -171,7 +171,7 @@ function beginningOf(exchange: HttpExchange): Pick<AuditRecord, 'atMs' | 'by' | 
   };
 }
 
-// As `ports/ids.ts` makes them: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
+// As `makeIds` makes them: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
 const ownId =
   /^(?:(?:[a-z]+_)*[a-z0-9]{24,25}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|did:[a-z][a-z0-9-]*:c[a-z0-9]{24})$/;
 

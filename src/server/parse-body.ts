@@ -143,7 +143,7 @@ export function parseBody(operation: Operation, headers: IncomingHttpHeaders, ra
   const text = raw.toString('utf8');
   const body = parseJson(text);
   // `JSON.parse` keeps the last member of each name.
-  if (membersOf(body) !== members) throw sentTwice(text);
+  if (membersOf(body) !== members) throw memberSentTwice(text);
   return body;
 }
 
@@ -242,7 +242,7 @@ interface Open {
 }
 
 /** The refusal of a body in which an object has a member twice. INVARIANT: `text` is JSON. */
-function sentTwice(text: string): ApiError {
+function memberSentTwice(text: string): ApiError {
   const open: Open[] = [];
   for (const [token] of text.matchAll(TOKEN)) {
     const innermost = open.at(-1);
@@ -283,16 +283,16 @@ export function refuseDuplicates({ rawHeaders }: Pick<IncomingMessage, 'rawHeade
     if (length !== 'host'.length && length !== 'authorization'.length) continue;
     const name = rawHeaders[index]!.toLowerCase();
     if (name === 'host') {
-      if (isHostSeen) throw sentTwiceOfRefuseDuplicates(name);
+      if (isHostSeen) throw headerSentTwice(name);
       isHostSeen = true;
     } else if (name === 'authorization') {
-      if (isAuthorizationSeen) throw sentTwiceOfRefuseDuplicates(name);
+      if (isAuthorizationSeen) throw headerSentTwice(name);
       isAuthorizationSeen = true;
     }
   }
 }
 
-function sentTwiceOfRefuseDuplicates(name: string): ApiError {
+function headerSentTwice(name: string): ApiError {
   const message = 'expected it once, got it more than once';
   return new ApiError('invalid_data', `\`${name}\`: ${message}`, {
     data: { issues: [{ in: 'header', pointer: `/${name}`, message }] },

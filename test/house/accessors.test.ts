@@ -9,12 +9,12 @@ function accessorsIn(text: string): string[] {
 // Each evaluation of an object literal with an accessor makes a new hidden class, and V8 keeps that, and whatever the
 // accessor refers to, until a full garbage collection. One per request tripled the heap and cost a GET a quarter of its CPU.
 test('code that runs for each request makes no objects with accessors', () => {
-  const rooms = 'actions,assets,authorization,api,domain,http,policy,ports,signing,storage';
-  expect(
-    sourceFiles(`src/{${rooms}}/**/*.ts`).flatMap(({ path, text }) =>
-      accessorsIn(text).map((line) => `${path}: ${line}`),
-    ),
-  ).toEqual([]);
+  for (const room of ['api', 'domain', 'engine', 'ports', 'server', 'storage']) {
+    const files = sourceFiles(`src/${room}/**/*.ts`);
+    expect(files.length).toBeGreaterThan(5);
+    const found = files.flatMap(({ path, text }) => accessorsIn(text).map((line) => `${path}: ${line}`));
+    expect(found).toEqual([]);
+  }
 });
 
 test('the check sees accessors, and neither methods nor properties of that name', () => {

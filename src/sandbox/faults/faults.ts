@@ -85,7 +85,7 @@ function faultOf(
   }
 }
 
-const effectsOfTransactionFaults: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFaultEffect>([
+const transactionEffects: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFaultEffect>([
   'transaction_revert',
   'transaction_drop',
   'transaction_delay',
@@ -95,15 +95,15 @@ const effectsOfTransactionFaults: ReadonlySet<SandboxFaultEffect> = new Set<Sand
 /** Finds the rule that applies to a transaction of a simulated chain. */
 export function drawTransactionFault(rules: FaultRules): DrawTransactionFault {
   return ({ caip2, signers }) => {
-    const hit = rules.draw(effectsOfTransactionFaults, (rule, { chain, address }) => {
+    const hit = rules.draw(transactionEffects, (rule, { chain, address }) => {
       if (chain !== undefined && chain !== caip2) return false;
       return rule.wallet_id === null || (address !== undefined && signers.includes(address));
     });
-    return hit && faultOfOfTransactionFaults(hit);
+    return hit && transactionFaultOf(hit);
   };
 }
 
-function faultOfOfTransactionFaults({ rule, delayMs }: FaultHit): TransactionFault {
+function transactionFaultOf({ rule, delayMs }: FaultHit): TransactionFault {
   switch (rule.effect) {
     case 'transaction_revert':
       return { effect: 'revert' };

@@ -161,7 +161,7 @@ const seededSigners = Object.keys(seededKeys);
 export function seededKey(name: string): KeyObject {
   const key = Object.hasOwn(seededKeys, name) ? seededKeys[name] : undefined;
   if (key !== undefined) return fromPkcs8(key.privateKey);
-  throw invalidOfSigningKeys(
+  throw invalidKey(
     `--sign: expected ${seededSigners.join(', ')}, got \`${name}\`; --key <file> signs with a key of your own`,
   );
 }
@@ -176,7 +176,7 @@ export function keyFromFile(file: string): KeyObject {
   try {
     text = readFileSync(file, 'utf8').trim();
   } catch {
-    throw invalidOfSigningKeys(`--key: \`${file}\` cannot be read`);
+    throw invalidKey(`--key: \`${file}\` cannot be read`);
   }
   let key: KeyObject | undefined;
   try {
@@ -185,7 +185,7 @@ export function keyFromFile(file: string): KeyObject {
     // Not a key at all.
   }
   if (key?.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key;
-  throw invalidOfSigningKeys(`--key: expected a P-256 private key as PEM or base64 PKCS #8 in \`${file}\``);
+  throw invalidKey(`--key: expected a P-256 private key as PEM or base64 PKCS #8 in \`${file}\``);
 }
 
 /** An authorization signature: base64 of the DER of ECDSA over SHA-256. */
@@ -197,7 +197,7 @@ function fromPkcs8(base64: string): KeyObject {
   return createPrivateKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'pkcs8' });
 }
 
-function invalidOfSigningKeys(fault: string): ConfigError {
+function invalidKey(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 

@@ -19,7 +19,7 @@ import { findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
-export interface CallsDraft {
+export interface BatchDraft {
   readonly caip2: string;
   /** The wallet's. */
   readonly address: string;
@@ -46,7 +46,7 @@ export interface CallsPlan extends EthereumPlan {
  */
 export async function planBatch(
   context: Pick<OperationContext, 'chains'>,
-  { caip2, address, calls, dataSuffix }: CallsDraft,
+  { caip2, address, calls, dataSuffix }: BatchDraft,
 ): Promise<CallsPlan> {
   const chain = requireChain(context, { caip2, kind: 'evm' });
   const batch = calls.map((call, index) => readCall(call, `/calls/${index}`));

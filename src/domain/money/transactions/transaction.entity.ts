@@ -37,7 +37,7 @@ export const TransactionEntity = defineEntity({
     sender: p.text(),
     /** The rpc method or wallet action that sent it. */
     method: p.text(),
-    /** One of `transaction-state.ts`. */
+    /** A `TransactionStatus`. */
     status: p.text(),
     /** Null until a sponsored transaction is included. */
     transactionHash: p.text().strictNullable(),

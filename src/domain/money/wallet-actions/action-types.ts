@@ -9,7 +9,7 @@ import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
  * What distinguishes one type of wallet action from another. The engine does the rest: it stores the action with its
  * steps, follows them, settles the action when all of them have ended, and records its events.
  *
- * A new type needs one definition, listed in `action-types.ts`, and a verb that
+ * A new type needs one definition, listed below, and a verb that
  *
  * 1. plans outside the transaction of the request, for example with `planCalls` or `transferSenders`,
  * 2. authorizes with `authorizeUse`, whose `decode` gives policies the body with every field in every spelling,

@@ -246,7 +246,7 @@ const deletePolicyRuleProposal: Proposal<'deletePolicyRule', StoredPolicy> = {
   },
 };
 
-async function holdOfWalletProposals(
+async function holdWallet(
   context: OperationContext,
   { wallet_id: walletId }: { wallet_id: string },
 ): Promise<Subject<WalletRow>> {
@@ -262,7 +262,7 @@ const ownersMethods: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportS
 
 const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
   intentType: 'WALLET',
-  hold: holdOfWalletProposals,
+  hold: holdWallet,
   pathOf: ownPath,
   check: async (context, { row }, { body }) => checkWalletChange(context, row, body),
   priorState: (_, { row }) => walletView(row),
@@ -271,7 +271,7 @@ const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
 
 const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
   intentType: 'RPC',
-  hold: holdOfWalletProposals,
+  hold: holdWallet,
   pathOf: ownPath,
   signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
   async check(_, { row }, { body }) {
@@ -291,7 +291,7 @@ const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
 
 const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
   intentType: 'TRANSFER',
-  hold: holdOfWalletProposals,
+  hold: holdWallet,
   pathOf: ownPath,
   signers: ({ row }) => signersOf(row),
   check: async (_, { row }, { body }) => void readTransferBody(row, body),

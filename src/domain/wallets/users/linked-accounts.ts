@@ -9,10 +9,7 @@ import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
 import { hasLiveKey, requireUserKey } from '../../access/owners/require-owner.ts';
 import { findUserForUpdate, getUser, type StoredUser } from '../../access/user-records/find-user.ts';
-import type {
-  StoredAccount,
-  StoredUser as StoredUserOfUserRow,
-} from '../../access/user-records/user.entity.ts';
+import type { StoredAccount } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { readSafeguards } from '../../base/safeguards/safeguards.ts';
@@ -52,10 +49,7 @@ interface NamedAccount {
  *
  * @throws ApiError the codes of `requireOwner`
  */
-async function authorizeIdentityChange(
-  context: OperationContext,
-  user: StoredUserOfUserRow,
-): Promise<number | null> {
+async function authorizeIdentityChange(context: OperationContext, user: StoredUser): Promise<number | null> {
   const safeguards = await readSafeguards(context);
   const { identity_changes: rule } = safeguards;
   if (rule === 'app_secret' || !(await isQuorumMember(context, user))) return null;
@@ -76,7 +70,7 @@ async function authorizeIdentityChange(
  */
 async function requireNoTestAccount(
   context: OperationContext,
-  user: StoredUserOfUserRow,
+  user: StoredUser,
   account: NamedAccount,
 ): Promise<void> {
   const { block_linking_test_accounts: isBlocked } = await readSafeguards(context);
@@ -85,7 +79,7 @@ async function requireNoTestAccount(
   throw invalidField('', 'a test account cannot be linked to a user who belongs to a key quorum');
 }
 
-async function isQuorumMember({ em }: OperationContext, { row }: StoredUserOfUserRow): Promise<boolean> {
+async function isQuorumMember({ em }: OperationContext, { row }: StoredUser): Promise<boolean> {
   const database = em.getKysely<Tables>();
   const found = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();
   return found !== undefined;
@@ -93,7 +87,7 @@ async function isQuorumMember({ em }: OperationContext, { row }: StoredUserOfUse
 
 async function canAuthorize(
   context: OperationContext,
-  { row, linkedAccounts }: StoredUserOfUserRow,
+  { row, linkedAccounts }: StoredUser,
   { block_test_logins: areTestLoginsBlocked }: Safeguards,
 ): Promise<boolean> {
   if (linkedAccounts.some(({ type }) => type === 'custom_auth')) return true;
@@ -145,7 +139,7 @@ export async function linkAccount(
   const linked = user.linkedAccounts;
   const stored = await storeAccounts(context, user.row, { linked, accounts: [account], usableAtMs });
   const changed = { row: user.row, linkedAccounts: [...linked, ...stored] };
-  for (const added of stored) await recordChangeOfLinkAccount(context, 'user.linked_account', changed, added);
+  for (const added of stored) await recordAccountEvent(context, 'user.linked_account', changed, added);
   return changed;
 }
 
@@ -174,11 +168,11 @@ async function refresh(
   const updated = { ...known, ...change };
   const linkedAccounts = user.linkedAccounts.map((linked) => (linked === known ? updated : linked));
   const changed = { row: user.row, linkedAccounts };
-  await recordChangeOfLinkAccount(context, 'user.updated_account', changed, updated);
+  await recordAccountEvent(context, 'user.updated_account', changed, updated);
   return changed;
 }
 
-async function recordChangeOfLinkAccount(
+async function recordAccountEvent(
   context: OperationContext,
   event: 'user.linked_account' | 'user.updated_account',
   user: StoredUser,

@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { invalidField } from '../../../errors.ts';
 import type { CustomMetadata, LinkedAccount, User, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import {
-  findUserForUpdate,
-  type StoredUser as StoredUserOfFindUser,
-} from '../../access/user-records/find-user.ts';
+import { findUserForUpdate } from '../../access/user-records/find-user.ts';
 import type { AccountWallet, StoredAccount, StoredUser } from '../../access/user-records/user.entity.ts';
 import type { Tables } from '../../tables.ts';
 
@@ -103,7 +100,7 @@ export async function replaceCustomMetadata(
   context: OperationContext,
   userId: string,
   metadata: CustomMetadata,
-): Promise<StoredUserOfFindUser> {
+): Promise<StoredUser> {
   return store(context, await findUserForUpdate(context, userId), metadata);
 }
 
@@ -116,7 +113,7 @@ export async function mergeCustomMetadata(
   context: OperationContext,
   userId: string,
   metadata: CustomMetadata,
-): Promise<StoredUserOfFindUser> {
+): Promise<StoredUser> {
   const user = await findUserForUpdate(context, userId);
   const known: CustomMetadata = JSON.parse(user.row.custom_metadata ?? '{}');
   return store(context, user, { ...known, ...metadata });
@@ -139,9 +136,9 @@ export function encodeCustomMetadata(metadata: CustomMetadata | undefined): stri
 
 async function store(
   { em }: OperationContext,
-  { row, linkedAccounts }: StoredUserOfFindUser,
+  { row, linkedAccounts }: StoredUser,
   metadata: CustomMetadata,
-): Promise<StoredUserOfFindUser> {
+): Promise<StoredUser> {
   const custom_metadata = encodeCustomMetadata(metadata);
   await em
     .getKysely<Tables>()

@@ -41,7 +41,7 @@ export const WalletKeyEntity = defineEntity({
   tableName: 'wallet_keys',
   properties: {
     walletId: p.text().primary(),
-    /** Encoded by `wallet-secret.ts`, sealed under the wallet's data key. */
+    /** Encoded by `encodeWalletSecret`, sealed under the wallet's data key. */
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
