@@ -2,7 +2,7 @@ import { Pool } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createRateLimiter, type RateLimitOptions } from '../../src/server/rate-limit.ts';
 import { freshPostgres } from '../support/postgres/borrow-database.ts';
-import { keptLog, startToyServer } from '../unit/http/toy-server.ts';
+import { keptLog, startToyServer } from '../unit/server/toy-server.ts';
 
 let url: string;
 let pool: Pool;

@@ -27,7 +27,7 @@ import {
   startToyServer,
   type ToyServer,
   toyApp,
-} from '../unit/http/toy-server.ts';
+} from '../unit/server/toy-server.ts';
 
 // The toy shop with a database: toys are stored as rows in `apps`.
 

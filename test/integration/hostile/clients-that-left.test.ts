@@ -11,7 +11,7 @@ import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
-import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/http/toy-server.ts';
+import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/server/toy-server.ts';
 
 // Creating a toy inserts a row into `apps`.
 const CLIENTS = 40;
