@@ -102,7 +102,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
   return async (exchange) => {
     if (options.freeze?.reason() !== undefined) await requireReleased(exchange, options.freeze);
     const use = keyUseOf(exchange);
-    // Its canonical form takes as long as the request.
+    // Computing the canonical form of a large body takes long, so other requests get a turn first.
     if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const handler = handlers[operationOf(exchange).id]!;
     const planned = await planOf(handler, exchange, options);

@@ -24,7 +24,7 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What is known of a new customer before anything was submitted; only terms and services of one that is known. */
+/** The start of a customer: for one that the provider knows already, only terms and services. */
 function contactBody(order: CustomerOrder): object {
   if (order.id !== undefined) return present(termsOf(order));
   // The hosted pages ask for a person's name.

@@ -63,7 +63,7 @@ async function open(client: BridgeClient, order: VirtualAccountOrder): Promise<V
   if (answer.refusal.status === 404) return refusal(answer.refusal, 'customer');
   const isFee = answer.refusal.members.includes('developer_fee_percent');
   if (isFee) return refusal(answer.refusal, 'data', () => '/developer_fee_percent');
-  // What else the service refuses of a customer that it knows is the pair.
+  // For a known customer, the service otherwise refuses only the pair.
   return refusal(answer.refusal, 'pair');
 }
 

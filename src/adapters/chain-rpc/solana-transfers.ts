@@ -17,7 +17,7 @@ interface Held {
   readonly after: bigint;
 }
 
-/** What an address gained in a transaction, of each asset. */
+/** The amount of each asset that an address gained in a transaction. */
 async function solanaTransfersIn(
   read: Read,
   { commitment, hash, address }: SolanaQuestion,
