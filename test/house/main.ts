@@ -5,9 +5,12 @@ import { aliceKey } from '../../mocks/authorization-keys.ts';
 import { startSandbox, type TestSandbox } from '../../src/testing/testing.ts';
 import { root, sourceFiles, withoutComments } from './source-files.ts';
 
-// npm run house: the size of the house, and what of it a request enters.
+// npm run house: the size of the house, and what of it a request enters. With --list it prints the files, each
+// with the functions that ran.
 
 const files = sourceFiles('src/**/*.{ts,tsx}').filter(({ path }) => !path.includes('/generated/'));
+
+const lists = process.argv.includes('--list');
 
 interface Row {
   readonly what: string;
@@ -54,15 +57,19 @@ async function entered(work: () => Promise<unknown>): Promise<number> {
   await work();
   const { result } = await session.post('Profiler.takePreciseCoverage');
   await session.post('Profiler.stopPreciseCoverage');
-  const prefix = `file://${root.replace(/\/$/, '')}/src/`;
-  return result.filter(
-    ({ url, functions }) =>
-      url.startsWith(prefix) &&
-      !/\/src\/(testing|tools|generated)\//.test(url) &&
-      functions.some(
-        ({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0),
-      ),
-  ).length;
+  const prefix = `file://${root.replace(/\/$/, '')}/`;
+  const files = result
+    .filter(({ url }) => url.startsWith(`${prefix}src/`) && !/\/src\/(testing|tools|generated)\//.test(url))
+    .map(({ url, functions }) => ({
+      path: url.slice(prefix.length),
+      ran: functions
+        .filter(({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0))
+        .map(({ functionName }) => functionName),
+    }))
+    .filter(({ ran }) => ran.length > 0)
+    .sort((one, other) => (one.path < other.path ? -1 : 1));
+  if (lists) for (const { path, ran } of files) process.stdout.write(`${path}: ${ran.join(', ')}\n`);
+  return files.length;
 }
 
 async function sign(server: TestSandbox): Promise<unknown> {
