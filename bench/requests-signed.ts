@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { canonicalPayloads } from '../src/engine/authorization/canonical-payload.ts';
+import { canonicalPayloads } from '../src/engine/authorization/request-signatures.ts';
 import { ask } from './measure/ask.ts';
 import type { LoadRequest } from './measure/load-order.ts';
 import { personalSignRequest, postRequest } from './requests.ts';

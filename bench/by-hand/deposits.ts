@@ -4,7 +4,7 @@ import { connectChains } from '../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { watchedAddresses } from '../../src/domain/money/transactions/record-funds.ts';
 import { entities, type Tables } from '../../src/domain/tables.ts';
-import { checksumAddress } from '../../src/engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../src/engine/signing/ethereum/signer.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';

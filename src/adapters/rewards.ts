@@ -5,7 +5,7 @@ import {
   rewardLeaf,
   rootOfProof,
 } from '../engine/signing/ethereum/contract-calls.ts';
-import { checksumAddress } from '../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../engine/signing/ethereum/signer.ts';
 import { tracedFetch } from '../observability/measured.ts';
 import type { Chains, EvmChain, Incentives } from '../ports/chains.ts';
 import type { Log } from '../ports/runtime.ts';

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { ownServer } from '../adapters/own-server.ts';
-import { canonicalPayloadTexts, type SignedRequest } from '../engine/authorization/canonical-payload.ts';
+import { canonicalPayloadTexts, type SignedRequest } from '../engine/authorization/request-signatures.ts';
 import { invalidField } from '../errors.ts';
 import { type OperationId, operations } from '../generated/operations.ts';
 import type { AnsweredRequest } from '../ports/requests.ts';

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Compilable, Kysely } from 'kysely';
 import { type PreparedQuery, prepareQuery as prepareQueryOf } from '../storage/prepared-query.ts';
 import type { Tables } from './tables.ts';
@@ -9,4 +11,57 @@ export function prepareQuery<Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
   return prepareQueryOf(build);
+}
+
+// Rows of this many ids are read at once; other requests run in between.
+const AT_ONCE = 10;
+
+/** Reads the rows of a list of ids of an app. */
+export type QueryOfIds<Row> = (
+  context: { readonly app: { readonly id: string }; readonly em: SqlEntityManager },
+  ids: readonly string[],
+) => Promise<Row[]>;
+
+/** The ids by position, and the app. */
+type Input = { readonly [place: number]: string } & { readonly appId: string };
+
+/**
+ * `prepareQuery` of a query about a list of ids. Long lists are read in parts, so that few queries are prepared, one
+ * for each length of a part.
+ *
+ * @param build must pass the ids and the app's id on unchanged.
+ */
+export function prepareQueryOfIds<Row>(
+  build: (
+    database: Kysely<Tables>,
+    input: { readonly ids: readonly string[]; readonly appId: string },
+  ) => Compilable<Row>,
+): QueryOfIds<Row> {
+  const prepared = new Map<number, PreparedQuery<Input, Row>>();
+  const queryFor = (count: number): PreparedQuery<Input, Row> => {
+    const known = prepared.get(count);
+    if (known !== undefined) return known;
+    const query = prepareQuery<Input, Row>((database, input) => {
+      const ids = Array.from({ length: count }, (_, place) => input[place] as string);
+      return build(database, { ids, appId: input.appId });
+    });
+    prepared.set(count, query);
+    return query;
+  };
+  return async ({ app, em }, ids) => {
+    const found: Row[] = [];
+    for await (const part of inParts(ids)) {
+      const { rows } = await queryFor(part.length)(em, { ...part, appId: app.id });
+      found.push(...rows);
+    }
+    return found;
+  };
+}
+
+/** The list in parts that are read at once. Others run between them. */
+export async function* inParts(ids: readonly string[]): AsyncGenerator<readonly string[]> {
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    if (from > 0) await setImmediate();
+    yield ids.slice(from, from + AT_ONCE);
+  }
 }

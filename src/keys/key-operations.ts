@@ -1,8 +1,7 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import { systemClock, systemEntropy } from '../adapters/runtime.ts';
-import type { KnownQuorums } from '../engine/authorization/parties.ts';
 import { changedPolicy, policyDigest, sealName } from '../engine/authorization/policy-seals.ts';
-import { changedQuorum } from '../engine/authorization/quorum-changes.ts';
+import { changedQuorum, type KnownQuorums } from '../engine/authorization/quorum-records.ts';
 import { type BuildingSettings, namedContracts } from '../engine/authorization/requested/built-part.ts';
 import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
 import { createSigningBudget, type SigningJournal } from '../engine/authorization/signing-budget.ts';

@@ -1,6 +1,5 @@
-import type { KnownQuorums } from '../engine/authorization/parties.ts';
 import type { PolicyChange } from '../engine/authorization/policy-seals.ts';
-import type { QuorumRecord } from '../engine/authorization/quorum-records.ts';
+import type { KnownQuorums, QuorumRecord } from '../engine/authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
 import type { PolicyPin, WalletPolicies } from '../engine/authorization/wallet-policies.ts';
 import type { SigningTask } from '../engine/signing/sign-with-key.ts';

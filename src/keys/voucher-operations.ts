@@ -1,8 +1,8 @@
 import { hash, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose';
 import { systemEntropy } from '../adapters/runtime.ts';
-import type { ReadQuorums } from '../engine/authorization/parties.ts';
 import { sealName } from '../engine/authorization/policy-seals.ts';
+import type { ReadQuorums } from '../engine/authorization/quorum-records.ts';
 import {
   makeVoucher,
   type ReadVoucher,

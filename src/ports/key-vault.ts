@@ -1,6 +1,5 @@
-import type { KnownQuorums } from '../engine/authorization/parties.ts';
 import type { PolicyChange, PolicyContent } from '../engine/authorization/policy-seals.ts';
-import type { QuorumRecord } from '../engine/authorization/quorum-records.ts';
+import type { KnownQuorums, QuorumRecord } from '../engine/authorization/quorum-records.ts';
 import type { StoredVoucherKey, Voucher } from '../engine/authorization/user-vouchers.ts';
 import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../engine/crypto/hpke.ts';

@@ -1,5 +1,9 @@
-import { candidateUrls, canonicalPayloads } from '../engine/authorization/canonical-payload.ts';
-import { parseSignatureHeader, TooManySignaturesError } from '../engine/authorization/request-signatures.ts';
+import {
+  candidateUrls,
+  canonicalPayloads,
+  parseSignatureHeader,
+  TooManySignaturesError,
+} from '../engine/authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
 import type { WriteFreeze } from '../ports/audit.ts';

@@ -1,8 +1,8 @@
 import { p256 } from '@noble/curves/nist.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canonicalPayloads } from '../../src/engine/authorization/canonical-payload.ts';
 import { countQuorum, fewestSignatures, type Quorum } from '../../src/engine/authorization/quorum.ts';
+import { canonicalPayloads } from '../../src/engine/authorization/request-signatures.ts';
 import { verify } from '../support/verify.ts';
 
 const keyNames = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7'];

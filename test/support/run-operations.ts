@@ -16,7 +16,7 @@ import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { knownChains } from '../../src/engine/assets/known-chains.ts';
-import { canonicalPayloads } from '../../src/engine/authorization/canonical-payload.ts';
+import { canonicalPayloads } from '../../src/engine/authorization/request-signatures.ts';
 import type { ConfiguredCeilings } from '../../src/engine/authorization/requested/requested-fees.ts';
 import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';

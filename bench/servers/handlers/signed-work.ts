@@ -1,7 +1,7 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { canonicalPayloadTexts } from '../../../src/engine/authorization/canonical-payload.ts';
 import { type QuorumBase, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
+import { canonicalPayloadTexts } from '../../../src/engine/authorization/request-signatures.ts';
 import type { AuthorizedUse, WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
 import { verifyP256 } from '../../../src/engine/crypto/p256.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';

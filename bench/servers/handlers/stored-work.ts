@@ -6,7 +6,7 @@ import { makeIds, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { walletKeyBinding } from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
 import { walletView } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
-import type { PersonalSignParams } from '../../../src/engine/signing/ethereum/personal-sign.ts';
+import type { PersonalSignParams } from '../../../src/engine/signing/ethereum/signer.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../../src/generated/schemas.ts';
 import { createKeyVault } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';

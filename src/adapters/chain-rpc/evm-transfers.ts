@@ -1,5 +1,5 @@
 import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
-import { checksumAddress } from '../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../engine/signing/ethereum/signer.ts';
 import type {
   ChainTransfer,
   TokenMovement,

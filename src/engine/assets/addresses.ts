@@ -1,6 +1,6 @@
 import { base58ToBytes, InvalidEncodingError } from '../crypto/encoding.ts';
 import { parseTronAddress, tronAddressText } from '../policy/values.ts';
-import { checksumAddress } from '../signing/ethereum/signature.ts';
+import { checksumAddress } from '../signing/ethereum/signer.ts';
 
 const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;

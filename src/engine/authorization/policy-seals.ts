@@ -1,8 +1,19 @@
 import { hash } from 'node:crypto';
 import type { RuleInput } from '../policy/compile.ts';
-import { type KnownQuorums, ownerAfter, type ReadQuorums, requireOccasion, requireParty } from './parties.ts';
-import type { SentSeal } from './quorum-records.ts';
-import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import {
+  type KnownQuorums,
+  ownerAfter,
+  type ReadQuorums,
+  requireParty,
+  type SentSeal,
+} from './quorum-records.ts';
+import {
+  type Evidence,
+  type EvidentRequest,
+  readEvidence,
+  requireOccasion,
+  UnauthorizedUseError,
+} from './signed-evidence.ts';
 
 /**
  * What the secret of a policy is sealed under.

@@ -3,8 +3,15 @@ import { LRUCache } from 'lru-cache';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { parseP256PublicKey } from '../crypto/p256.ts';
 import type { Quorum } from './quorum.ts';
-import { type Evidence, isSignedBy, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
-import type { PinnedUsers, ReadVoucher, Voucher } from './user-vouchers.ts';
+import {
+  type Evidence,
+  type EvidentRequest,
+  isSignedBy,
+  readEvidence,
+  requireOccasion,
+  UnauthorizedUseError,
+} from './signed-evidence.ts';
+import type { PinnedUsers, ReadVoucher, StoredVoucherKey, Voucher, VoucherContent } from './user-vouchers.ts';
 
 /** The members of a key quorum; nested ones by their references. */
 interface QuorumMembers {
@@ -77,7 +84,7 @@ export function baseOfUser(appId: string, id: string, userId: string, users: Pin
  *
  * NOTE: which one it is, of those with this single member, is what the server says.
  */
-export function referenceOfOwner(
+function referenceOfOwner(
   records: readonly QuorumRecord[],
   owner: { readonly publicKey: string } | { readonly userId: string },
 ): string {
@@ -93,9 +100,9 @@ export function referenceOfOwner(
 }
 
 /** Key quorums by their references. */
-export type QuorumsByReference = ReadonlyMap<string, QuorumRecord>;
+type QuorumsByReference = ReadonlyMap<string, QuorumRecord>;
 
-export function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
+function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
   return new Map(records.map((record) => [quorumReference(record.base), record]));
 }
 
@@ -131,7 +138,7 @@ interface Surroundings {
 type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
 /** A key quorum after all its changes, as signatures are counted. */
-export function currentQuorum(reference: string, around: Surroundings): Quorum {
+function currentQuorum(reference: string, around: Surroundings): Quorum {
   const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
   // INVARIANT: a key quorum without a record has no members, so it is never satisfied and keeps its place.
   return withMembers(reference, record && currentMembers(record, around), around);
@@ -189,7 +196,7 @@ export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'ch
 }
 
 /** Follows the changes of a key quorum and verifies each that it has not verified before. */
-export function currentMembers(record: QuorumRecord, around: Followed): QuorumMembers {
+function currentMembers(record: QuorumRecord, around: Followed): QuorumMembers {
   if (record.changes.length === 0) return record.base;
   const digests = changeDigests(record).map((digest) => `${around.depth} ${digest}`);
   const last = digests.findLastIndex((digest) => followed.has(digest));
@@ -250,7 +257,7 @@ function pinnedAfter(
 }
 
 /** A user id under the neutral word: a client signs its own brand. */
-export function neutralUserId(id: string): string {
+function neutralUserId(id: string): string {
   return id.replace(/^did:[a-z0-9]+:/, 'did:service:');
 }
 
@@ -258,4 +265,81 @@ function texts(value: unknown): readonly string[] | undefined {
   if (value === undefined) return undefined;
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
   throw new UnauthorizedUseError('expected a list of texts');
+}
+
+/** What is known of key quorums. */
+export interface KnownQuorums {
+  /** The key quorums that are needed, and those nested in them. */
+  readonly quorums: readonly QuorumRecord[];
+  /** Keys of members who are users and not pinned, as the caller knows them: they cannot be verified. */
+  readonly userKeys: UserKeys;
+  /** What shows the keys of members who are users and pinned. */
+  readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
+}
+
+/** `KnownQuorums` in a vault, which has opened the voucher key. A caller cannot send a function. */
+export interface ReadQuorums extends KnownQuorums {
+  readonly readVoucher?: ReadVoucher | undefined;
+}
+
+/**
+ * Requires that one of these key quorums has signed. Result: the place of the first one that has.
+ *
+ * @throws UnauthorizedUseError
+ */
+export function requireParty(
+  { quorums, userKeys, vouching, readVoucher }: ReadQuorums,
+  evidence: Evidence,
+  { parties, nowMs }: { readonly parties: readonly string[]; readonly nowMs: number },
+): number {
+  const vouchers = vouching?.vouchers ?? [];
+  const records = byReference(quorums);
+  // One by one: the owner is the first, and mostly the one who has signed.
+  for (const [place, reference] of parties.entries()) {
+    if (!records.has(reference)) continue;
+    const quorum = currentQuorum(reference, { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 });
+    if (isSignedBy(quorum, evidence)) return place;
+  }
+  throw new UnauthorizedUseError('the signed request lacks signatures of those who may do this');
+}
+
+/** The owner after a signed change, which names one by `owner` or `owner_id`, or leaves it as it is. */
+export function ownerAfter(
+  { owner, owner_id: ownerId }: EvidentRequest['body'],
+  before: string | null,
+  quorums: readonly QuorumRecord[],
+): string | null {
+  if (owner === null || (owner === undefined && ownerId === null)) return null;
+  if (typeof ownerId === 'string') return referenceOfId(quorums, ownerId);
+  if (owner === undefined) return before;
+  const { public_key: key, user_id: userId } = owner as { public_key?: unknown; user_id?: unknown };
+  if (typeof key === 'string') return referenceOfOwner(quorums, { publicKey: parseP256PublicKey(key) });
+  if (typeof userId === 'string') return referenceOfOwner(quorums, { userId: neutralUserId(userId) });
+  throw new UnauthorizedUseError('expected an owner');
+}
+
+/**
+ * The digest of the changes of a key quorum, the last of which a request makes now.
+ *
+ * NOTE: what it names by ids, and the keys and accounts of users who are not pinned yet, is what the caller says. The digest keeps it from being exchanged
+ * later.
+ *
+ * @throws UnauthorizedUseError unless its members have signed the request, which has not expired.
+ */
+export function changedQuorum(
+  record: QuorumRecord,
+  occasion: { readonly quorumId: string; readonly appId: string; readonly nowMs: number },
+  readVoucher: ReadVoucher | undefined,
+): string {
+  const { base, changes } = record;
+  const last = changes.at(-1);
+  if (last === undefined || base.id !== occasion.quorumId || base.appId !== occasion.appId) {
+    throw new UnauthorizedUseError(`expected a change of the key quorum \`${occasion.quorumId}\``);
+  }
+  requireOccasion(readEvidence(last.evidence), occasion);
+  const isOver = ({ content }: Voucher) =>
+    !((JSON.parse(content) as VoucherContent).expiresAtMs > occasion.nowMs);
+  if (last.vouchers?.some(isOver) === true) throw new UnauthorizedUseError('a key of a user has expired');
+  currentMembers(record, { readVoucher, depth: 0 });
+  return changeDigests(record).at(-1)!;
 }

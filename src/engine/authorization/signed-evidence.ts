@@ -59,6 +59,33 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   return request;
 }
 
+/** CHOICE: how long after its expiry a request may still be waiting for its signature. */
+const GRACE_MS = 60_000;
+
+/**
+ * The time by which a policy is evaluated: the one by which the caller has evaluated it, so that both decide the same at
+ * the end of a time that a policy allows. It is not later than now, and not longer ago than a request may wait.
+ */
+export function judgedAt(saidMs: number | undefined, nowMs: number): number {
+  return typeof saidMs === 'number' ? Math.min(nowMs, Math.max(saidMs, nowMs - GRACE_MS)) : nowMs;
+}
+
+/**
+ * Requires that the request is of this app and has not expired.
+ *
+ * @throws UnauthorizedUseError
+ */
+export function requireOccasion(
+  { appId, expiryMs }: EvidentRequest,
+  occasion: { readonly appId: string; readonly nowMs: number },
+): void {
+  if (appId !== occasion.appId) throw new UnauthorizedUseError('the signed request is of another app');
+  // NaN, for a header that is no number, is not after any time.
+  if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
+    throw new UnauthorizedUseError('the signed request has expired');
+  }
+}
+
 // The public keys that last signed for a key quorum. Keys that did not sign cost as much as those that did, and mostly
 // the same ones sign again.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });

@@ -1,16 +1,15 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import {
-  judgedAt,
-  type KnownQuorums,
-  ownerAfter,
-  type ReadQuorums,
-  requireOccasion,
-  requireParty,
-} from './parties.ts';
 import { type PolicyRecord, policyDigest } from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
-import { type QuorumRecord, referenceOfId } from './quorum-records.ts';
+import {
+  type KnownQuorums,
+  ownerAfter,
+  type QuorumRecord,
+  type ReadQuorums,
+  referenceOfId,
+  requireParty,
+} from './quorum-records.ts';
 import { type BuildingSettings, spendingOf } from './requested/built-part.ts';
 import { requestedAction } from './requested/requested-action.ts';
 import { requireFeesBelow } from './requested/requested-fees.ts';
@@ -22,7 +21,14 @@ import {
   requireRequested,
   type WalletTask,
 } from './requested/requested-task.ts';
-import { type Evidence, type EvidentRequest, readEvidence, UnauthorizedUseError } from './signed-evidence.ts';
+import {
+  type Evidence,
+  type EvidentRequest,
+  judgedAt,
+  readEvidence,
+  requireOccasion,
+  UnauthorizedUseError,
+} from './signed-evidence.ts';
 import type { Spending } from './signing-budget.ts';
 import {
   ifPinned,

@@ -1,10 +1,8 @@
 import { entropyToSeed, mnemonicToSeed } from '../crypto/bip39.ts';
-import { bytesTo0xHex } from '../crypto/encoding.ts';
 import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
 import { loadOnce } from '../load-once.ts';
 import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain-signer.ts';
-import { decodeRawSign, type RawSignParams } from './raw-sign.ts';
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 
 /**
@@ -12,7 +10,7 @@ import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors
  * use.
  */
 
-export type { AddressOptions, CurveType, RawSignParams, WalletKeys };
+export type { AddressOptions, CurveType, WalletKeys };
 
 /** One row of the table. */
 export interface Chain {
@@ -264,22 +262,4 @@ export function rpcMethodsOf(chainType: ChainType): readonly string[] {
 export function requireRpcMethod(chainType: ChainType, method: string): void {
   const supported = rpcMethodsOf(chainType);
   if (!supported.includes(method)) throw new UnsupportedMethodError(method, chainType, supported);
-}
-
-/**
- * `raw_sign`: the signature as 0x hex. secp256k1 chains sign a 32-byte digest and return r || s (64 bytes; tron and
- * ethereum r || s || v, 65 bytes). Taproot chains return a BIP-340 signature under the tweaked key. ed25519 chains sign
- * the bytes themselves, starknet a felt below 2^251.
- * Throws InvalidFieldError, InvalidPayloadError, UnsupportedMethodError.
- */
-export async function rawSign(
-  chainType: ChainType,
-  secret: Uint8Array,
-  params: RawSignParams,
-): Promise<`0x${string}`> {
-  const chain: Chain = chains[chainType];
-  if (!chain.rawSign) throw new UnsupportedMethodError('raw_sign', chainType, chain.rpcMethods);
-  const { payload } = decodeRawSign(params, chain.curve);
-  const signer = await chain.load();
-  return bytesTo0xHex(signer.signPayload(secret, payload));
 }

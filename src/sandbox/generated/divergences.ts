@@ -2736,7 +2736,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the asset in which the app is charged is agreed between the app and the paymaster, so it has no effect here.",
-    "path": "src/domain/requests/wallet-rpc/rpc-senders.ts",
+    "path": "src/domain/requests/wallet-rpc/plan-rpc.ts",
     "symbol": "requireOptionsFit"
    },
    {

@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type AuthorizationKey, aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
 import { ConfigError } from '../../config/config.ts';
-import { candidateUrls, canonicalPayloadTexts } from '../../engine/authorization/canonical-payload.ts';
+import { candidateUrls, canonicalPayloadTexts } from '../../engine/authorization/request-signatures.ts';
 import { type OperationDescriptor, operations } from '../../generated/operations.ts';
 import { InvalidPathError, parsePath, withValueAt } from '../../sandbox/events.ts';
 import { operations as controlOperations } from '../../sandbox/generated/operations.ts';

@@ -12,7 +12,7 @@ import {
 } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bobKey } from '../../../mocks/authorization-keys.ts';
-import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, denied, deny, makePolicy, makeWallet, outcome } from '../policies-enforced/policies.ts';

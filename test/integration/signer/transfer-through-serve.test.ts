@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { Agent } from 'undici';
 import { toHex } from 'viem';
 import { expect, test } from 'vitest';
-import { canonicalPayloads } from '../../../src/engine/authorization/canonical-payload.ts';
+import { canonicalPayloads } from '../../../src/engine/authorization/request-signatures.ts';
 import { startAnvil } from '../../support/anvil.ts';
 import { serveSettings } from '../../support/postgres/serve-settings.ts';
 import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';

@@ -3,7 +3,7 @@ import {
   candidateUrls,
   canonicalPayloads,
   canonicalPayloadTexts,
-} from '../../../src/engine/authorization/canonical-payload.ts';
+} from '../../../src/engine/authorization/request-signatures.ts';
 
 const headers = { 'service-app-id': 'cmh2k3v9e0000l20c9q7ab4yz' };
 const url = 'https://api.example.com/v1/wallets/w1/rpc';

@@ -21,7 +21,7 @@ import { allowsAction, evaluatePolicy } from '../../../src/engine/policy/evaluat
 import type { ConditionInput } from '../../../src/engine/policy/source.ts';
 import { aptosAccount } from '../../../src/engine/signing/aptos/signer.ts';
 import { type ChainType, chains, rpcMethodsOf } from '../../../src/engine/signing/chains.ts';
-import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { encodeSolanaInstructions } from '../../../src/engine/signing/solana/encode-transfer.ts';
 import {
   solanaInstructionNames,

@@ -14,10 +14,10 @@ import {
   deriveWallet,
   generatePrivateKey,
   isChainType,
-  rawSign,
   requireRpcMethod,
   rpcMethodsOf,
 } from '../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../src/engine/signing/sign-with-key.ts';
 import {
   InvalidFieldError,
   InvalidPayloadError,

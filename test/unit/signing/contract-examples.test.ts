@@ -6,7 +6,7 @@ import {
   type OfflineMethod,
   type OfflineMethods,
   signOffline,
-} from '../../../src/engine/signing/offline-rpc.ts';
+} from '../../../src/engine/signing/sign-with-key.ts';
 import type { WalletRpcRequest, WalletRpcResponse } from '../../../src/generated/schemas.ts';
 
 // The examples of the contract are signed with the keys of this phrase.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { type OfflineMethod, signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { SigningInputError } from '../../../src/engine/signing/signing-errors.ts';
 
 const secret = new Uint8Array(32).fill(3);

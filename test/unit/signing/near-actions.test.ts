@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { ed25519PublicKey } from '../../../src/engine/crypto/ed25519.ts';
 import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import { decodeNearTransaction, nearActionNames } from '../../../src/engine/signing/near/transaction.ts';
-import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 
 const secret = new Uint8Array(32).fill(7);
 const key = ed25519PublicKey(secret);

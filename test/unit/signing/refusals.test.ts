@@ -7,7 +7,11 @@ import { describe, expect, test } from 'vitest';
 import { encodeAccountID } from 'xrpl';
 import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import { type ChainType, derivePrivateKey } from '../../../src/engine/signing/chains.ts';
-import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import {
+  isOfflineMethod,
+  type OfflineMethod,
+  signOffline,
+} from '../../../src/engine/signing/sign-with-key.ts';
 import {
   InvalidSolanaTransactionError,
   SigningInputError,

@@ -24,7 +24,7 @@ import {
 import { base64ToBytes, bytesToBase64, concatBytes } from '../../../src/engine/crypto/encoding.ts';
 import { compilePolicy } from '../../../src/engine/policy/compile.ts';
 import { allowsAction } from '../../../src/engine/policy/evaluate.ts';
-import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
 import { withFeePayer } from '../../../src/engine/signing/solana/with-fee-payer.ts';
 

@@ -5,7 +5,7 @@ import { hashTypedData as viemHash } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { bytesTo0xHex } from '../../../src/engine/crypto/encoding.ts';
 import { hashTypedData, type TypedData } from '../../../src/engine/signing/ethereum/typed-data.ts';
-import { signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { InvalidTypedDataError } from '../../../src/engine/signing/signing-errors.ts';
 
 interface Vector {

@@ -10,8 +10,8 @@ import {
   derivePrivateKey,
   deriveWallet,
 } from '../../../src/engine/signing/chains.ts';
-import { checksumAddress } from '../../../src/engine/signing/ethereum/signature.ts';
-import { type OfflineMethod, signOffline } from '../../../src/engine/signing/offline-rpc.ts';
+import { checksumAddress } from '../../../src/engine/signing/ethereum/signer.ts';
+import { type OfflineMethod, signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { walletAccount } from '../../../src/engine/signing/ton.ts';
 import { decodeTronRawData, encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
 import { readVectors } from './vectors.ts';

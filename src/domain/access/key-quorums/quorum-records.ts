@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KnownQuorums } from '../../../engine/authorization/parties.ts';
 import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
 import {
   changeDigests,
+  type KnownQuorums,
   type QuorumBase,
   type QuorumChange,
   type QuorumRecord,

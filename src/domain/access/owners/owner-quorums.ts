@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
 import type { Voucher, VoucherContent } from '../../../engine/authorization/user-vouchers.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { inParts, prepareQueryOfIds, type QueryOfIds } from '../../query-of-ids.ts';
+import { inParts, prepareQueryOfIds, type QueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).

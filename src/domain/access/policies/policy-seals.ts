@@ -8,7 +8,7 @@ import { ApiError } from '../../../errors.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
-import { prepareQueryOfIds } from '../../query-of-ids.ts';
+import { prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../key-quorums/quorum-records.ts';
 import { evidenceOf } from '../owners/require-owner.ts';

@@ -1,5 +1,5 @@
 import { base58ToBytes, InvalidEncodingError } from '../../../engine/crypto/encoding.ts';
-import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 
 const SOLANA_KEY_BYTES = 32;
 

@@ -13,7 +13,7 @@ import {
 import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
 import { chainOfCaip2, type KnownChain } from '../../../engine/assets/known-chains.ts';
 import { type AbiValue, feeVault, tokenVault } from '../../../engine/signing/ethereum/contract-calls.ts';
-import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { EarnRequest, EthereumEarnVaultDetailsResponse } from '../../../generated/schemas.ts';
 import type { EvmChain, VaultRate } from '../../../ports/chains.ts';

@@ -1,5 +1,5 @@
 import { recoverAuthority } from '../../../engine/signing/ethereum/recover-sender.ts';
-import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import { invalidField } from '../../../errors.ts';
 import type { EvmAuthorization, EvmChain } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

@@ -8,7 +8,7 @@ import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engin
 import { strictly } from '../../../engine/policy/strict.ts';
 import { traceLength } from '../../../engine/policy/trace-length.ts';
 import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
-import type { RawSignParams } from '../../../engine/signing/raw-sign.ts';
+import type { RawSignParams } from '../../../engine/signing/sign-with-key.ts';
 import { ApiError, invalidField, notFound, relocateIssues } from '../../../errors.ts';
 import type {
   CreatePolicyRequest,
@@ -36,7 +36,7 @@ import { decodeTransfer } from '../../money/wallet-actions/transfer.ts';
 import { applicablePolicies, signersOf, type WalletUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { type FoundWallet, WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
-import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
+import { isSendingRequest } from '../wallet-rpc/plan-rpc.ts';
 import { readSentAction } from '../wallet-rpc/wallet-rpc.ts';
 
 /** The context of operator questions about policies; no app is authenticated. */

@@ -3,7 +3,7 @@ import { bytesTo0xHex, concatBytes, utf8ToBytes } from '../../../engine/crypto/e
 import type { ConditionInput } from '../../../engine/policy/source.ts';
 import { smartAccountTypes } from '../../../engine/policy/strict.ts';
 import { encodeAuthorization } from '../../../engine/signing/ethereum/authorization.ts';
-import { hashPersonalMessage } from '../../../engine/signing/ethereum/personal-sign.ts';
+import { hashPersonalMessage } from '../../../engine/signing/ethereum/signer.ts';
 import { hashTypedData, type TypedData } from '../../../engine/signing/ethereum/typed-data.ts';
 import { hashRequests, isEvmAddress, STRANGER } from './lint-ethereum-calls.ts';
 import { bytesRequest, distinct, type Effect, namedValues, rpc, type TriedRequest } from './lint-requests.ts';

@@ -12,8 +12,11 @@ import {
   type EthereumTransaction,
   prepareEthereumTransaction,
 } from '../../../engine/signing/ethereum/sign-transaction.ts';
-import { isOfflineMethod, type OfflineMethod } from '../../../engine/signing/offline-rpc.ts';
-import type { RawSignParams } from '../../../engine/signing/raw-sign.ts';
+import {
+  isOfflineMethod,
+  type OfflineMethod,
+  type RawSignParams,
+} from '../../../engine/signing/sign-with-key.ts';
 import { encodeTronRawData, type TronRawData } from '../../../engine/signing/tron/raw-data.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
@@ -36,8 +39,13 @@ import { authorizeUse, signWithWalletKey } from '../../wallets/wallet-uses/use-w
 import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { exportWallet } from './export-wallet.ts';
-import { type DecodedRpc, fillAuthorizationNonce, type RpcPlan } from './plan-rpc.ts';
-import { isSendingRequest, type SendingMethod } from './rpc-senders.ts';
+import {
+  type DecodedRpc,
+  fillAuthorizationNonce,
+  isSendingRequest,
+  type RpcPlan,
+  type SendingMethod,
+} from './plan-rpc.ts';
 
 /**
  * Builds a planned transaction; once policies have allowed its bytes, signs it and schedules the broadcast for after

@@ -16,7 +16,7 @@ import {
   type EthereumTransaction,
   prepareEthereumTransaction,
 } from '../../signing/ethereum/sign-transaction.ts';
-import type { RawSignParams } from '../../signing/raw-sign.ts';
+import type { RawSignParams } from '../../signing/sign-with-key.ts';
 import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
 import type { KnownAction } from '../provable-rules.ts';
 import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';

@@ -3,7 +3,7 @@ import * as Rlp from 'ox/Rlp';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
 import { parseEvmAddress, parseQuantity, type Quantity } from '../fields.ts';
-import { signatureTuple } from './signature.ts';
+import { signatureTuple } from './signer.ts';
 import type { SignedAuthorization } from './transaction.ts';
 
 export interface AuthorizationParams {

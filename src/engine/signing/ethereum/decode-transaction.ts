@@ -4,7 +4,7 @@ import * as Eip2930 from 'ox/TxEnvelopeEip2930';
 import * as Eip7702 from 'ox/TxEnvelopeEip7702';
 import * as Legacy from 'ox/TxEnvelopeLegacy';
 import { InvalidTransactionError } from '../signing-errors.ts';
-import { signatureHex } from './signature.ts';
+import { signatureHex } from './signer.ts';
 import type { EthereumTransactionView } from './transaction.ts';
 
 type Hex = `0x${string}`;

@@ -2,7 +2,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import * as AbiFunction from 'ox/AbiFunction';
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
-import { checksumAddress, signDigestHex } from './signature.ts';
+import { checksumAddress, signDigestHex } from './signer.ts';
 import { hashTypedData } from './typed-data.ts';
 
 /** A deployed factory of Light Account smart wallets, version 2. */

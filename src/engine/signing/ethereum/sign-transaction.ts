@@ -4,7 +4,7 @@ import { ecBackend } from '../../crypto/secp256k1.ts';
 import { loadOnce } from '../../load-once.ts';
 import { parseEvmAddress } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
-import { ethereumAddress, signatureTuple } from './signature.ts';
+import { ethereumAddress, signatureTuple } from './signer.ts';
 import type { TempoTransaction } from './tempo-transaction.ts';
 import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
 

@@ -9,7 +9,7 @@ import {
   type Quantity,
 } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
-import { signatureHex } from './signature.ts';
+import { signatureHex } from './signer.ts';
 import {
   type EthereumTransactionView,
   type PreparedTransaction,

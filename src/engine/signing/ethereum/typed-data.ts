@@ -1,7 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { concatBytes, utf8ToBytes } from '../../crypto/encoding.ts';
 import { InvalidTypedDataError } from '../signing-errors.ts';
-import { signDigestHex } from './signature.ts';
+import { signDigestHex } from './signer.ts';
 import {
   DOMAIN,
   deriveDomainFields,

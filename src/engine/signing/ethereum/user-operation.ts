@@ -2,8 +2,7 @@ import * as UserOperation from 'ox/erc4337/UserOperation';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { parseEvmAddress, parseHexText, parseQuantity, type Quantity } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
-import { hashPersonalMessage } from './personal-sign.ts';
-import { signDigestHex } from './signature.ts';
+import { hashPersonalMessage, signDigestHex } from './signer.ts';
 
 /** An ERC-4337 user operation with the API contract's names; numbers are 0x hex. */
 export interface UserOperationInput {

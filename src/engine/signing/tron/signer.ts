@@ -3,7 +3,7 @@ import { createBase58check } from '@scure/base';
 import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
 import { type ChainSigner, compressedKey, signDigestCompact } from '../chain-signer.ts';
-import { evmAccount, recoverableBytes } from '../ethereum/signature.ts';
+import { evmAccount, recoverableBytes } from '../ethereum/signer.ts';
 import { encodeTronRawData, type TronRawData } from './raw-data.ts';
 
 const MAINNET = Uint8Array.of(0x41);

@@ -1,5 +1,5 @@
 import { ProviderUnavailableError } from '../../../adapters/unavailable-errors.ts';
-import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import type { CardEnvironment, CardIssuer, CardIssuers, CardProgram } from '../../../ports/cards.ts';
 import {
   type CardDetails,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { checksumAddress } from '../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import type { Incentives, VaultRates } from '../../../ports/chains.ts';
 import type { VaultChange, VaultPlan } from './evm/programs/deploy-vault.ts';
 import type { ProgramView } from './evm/programs/program.ts';

@@ -19,8 +19,7 @@ import {
 } from '@aptos-labs/ts-sdk';
 import { describe, expect, test } from 'vitest';
 import { decodeAptosRawTransaction } from '../../../../src/engine/signing/aptos/raw-transaction.ts';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import {
   hex,
   judgeTimeout,

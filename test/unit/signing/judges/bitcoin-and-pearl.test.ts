@@ -2,7 +2,8 @@ import { schnorr } from '@noble/curves/secp256k1.js';
 import { initEccLib, networks, payments, Transaction } from 'bitcoinjs-lib';
 import * as ecc from 'tiny-secp256k1';
 import { describe, expect, test } from 'vitest';
-import { type ChainType, rawSign } from '../../../../src/engine/signing/chains.ts';
+import type { ChainType } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import {
   hex,
   judgeTimeout,

@@ -2,7 +2,8 @@ import { Secp256k1HdWallet } from '@cosmjs/amino';
 import { DirectSecp256k1Wallet, makeAuthInfoBytes, makeSignBytes, makeSignDoc } from '@cosmjs/proto-signing';
 import { expect, test } from 'vitest';
 import { entropyToMnemonic } from '../../../../src/engine/crypto/bip39.ts';
-import { derivePrivateKey, deriveWallet, rawSign } from '../../../../src/engine/signing/chains.ts';
+import { derivePrivateKey, deriveWallet } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, walletCount } from './random-wallets.ts';
 
 test(

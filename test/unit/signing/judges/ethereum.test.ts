@@ -15,7 +15,7 @@ import { recoverAuthorizationAddress } from 'viem/utils';
 import { describe, expect, test } from 'vitest';
 import type { TempoTransaction } from '../../../../src/engine/signing/ethereum/tempo-transaction.ts';
 import type { StandardTransaction } from '../../../../src/engine/signing/ethereum/transaction.ts';
-import { type OfflineMethods, signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { type OfflineMethods, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, type RandomWallet, randomWallets, seed, walletCount } from './random-wallets.ts';
 
 const account = (wallet: RandomWallet) => privateKeyToAccount(`0x${hex(wallet.secret)}`);

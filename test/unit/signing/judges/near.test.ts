@@ -9,9 +9,8 @@ import {
   type PublicKey,
 } from 'near-api-js';
 import { expect, test } from 'vitest';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
 import { decodeNearTransaction } from '../../../../src/engine/signing/near/transaction.ts';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import {
   hex,
   judgeTimeout,

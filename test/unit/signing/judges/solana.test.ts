@@ -16,7 +16,7 @@ import {
   VersionedTransaction,
 } from '@solana/web3.js';
 import { describe, expect, test } from 'vitest';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import { judgeTimeout, type RandomWallet, randomWallets, seed, walletCount } from './random-wallets.ts';
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');

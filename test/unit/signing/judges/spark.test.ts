@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { SigningKey } from 'ethers';
 import { expect, test } from 'vitest';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 // SubjectPublicKeyInfo { id-ecPublicKey, secp256k1 } of an uncompressed point

@@ -1,6 +1,7 @@
 import { CallData, ec, hash, num, Signer } from 'starknet';
 import { expect, test } from 'vitest';
-import { deriveWallet, rawSign } from '../../../../src/engine/signing/chains.ts';
+import { deriveWallet } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 const readyClass = '0x036078334509b514626504edc9fb252328d1a240e4e948bef8d0c08dff45927f';

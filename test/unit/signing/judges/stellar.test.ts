@@ -1,6 +1,6 @@
 import { Account, Asset, Keypair, Networks, Operation, TransactionBuilder } from '@stellar/stellar-base';
 import { expect, test } from 'vitest';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 test(

@@ -2,7 +2,7 @@ import { bcs } from '@mysten/sui/bcs';
 import { Ed25519Keypair } from '@mysten/sui/keypairs/ed25519';
 import { Transaction } from '@mysten/sui/transactions';
 import { expect, test } from 'vitest';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import { decodeSuiIntentMessage } from '../../../../src/engine/signing/sui/transaction.ts';
 import {
   hex,

@@ -1,7 +1,7 @@
 import { keyPairFromSeed, signVerify } from '@ton/crypto';
 import { beginCell, internal, SendMode, WalletContractV4 } from '@ton/ton';
 import { expect, test } from 'vitest';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
+import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 test(

@@ -1,7 +1,6 @@
 import { TronWeb, utils } from 'tronweb';
 import { describe, expect, test } from 'vitest';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import { decodeTronRawData, type TronRawData } from '../../../../src/engine/signing/tron/raw-data.ts';
 import {
   hex,

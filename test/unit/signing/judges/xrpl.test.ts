@@ -1,8 +1,7 @@
 import { encode, encodeForSigning } from 'ripple-binary-codec';
 import { expect, test } from 'vitest';
 import { verifySignature, Wallet } from 'xrpl';
-import { rawSign } from '../../../../src/engine/signing/chains.ts';
-import { signOffline } from '../../../../src/engine/signing/offline-rpc.ts';
+import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import { hex, judgeTimeout, randomWallets, seed, unhex, walletCount } from './random-wallets.ts';
 
 test(

@@ -1,6 +1,6 @@
 import { hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { BATCH_EXECUTOR_ADDRESS } from '../../../../engine/signing/ethereum/batch-executor.ts';
-import { checksumAddress } from '../../../../engine/signing/ethereum/signature.ts';
+import { checksumAddress } from '../../../../engine/signing/ethereum/signer.ts';
 import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,

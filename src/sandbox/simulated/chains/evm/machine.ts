@@ -1,6 +1,6 @@
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
-import { contractAddress } from '../../../../engine/signing/ethereum/signature.ts';
+import { contractAddress } from '../../../../engine/signing/ethereum/signer.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
 import { decodeTokenCall, type TokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { Machine } from '../blocks.ts';
