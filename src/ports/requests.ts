@@ -183,11 +183,13 @@ export interface UserTokens {
   /**
    * The user that a valid, unexpired token of the app names; undefined for any other text.
    *
-   * @param at `nowMs`: Unix ms.
+   * @param at `nowMs`: Unix ms. `isChange`: whether the request may change something, which a token of a frozen user
+   * and of a revoked session may not.
+   * @throws ApiError missing_or_invalid_token for such a change.
    */
   verify(
     token: string,
-    at: { readonly appId: string; readonly nowMs: number },
+    at: { readonly appId: string; readonly nowMs: number; readonly isChange: boolean },
   ): Promise<{ readonly userId: string; readonly sessionId: string } | undefined>;
 }
 

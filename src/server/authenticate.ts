@@ -110,7 +110,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
     admitPage(exchange, record);
-    const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs });
+    const isChange = exchange.route?.operation.method !== 'GET';
+    const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs, isChange });
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
     exchange.app = { id: appId };
     exchange.userId = user.userId;

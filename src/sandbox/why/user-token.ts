@@ -46,11 +46,14 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
     return because('this operation takes no user token: send the app id and secret with HTTP Basic');
   }
   if (message.includes('device')) return because(`${message}: send one of a session of the user`);
+  if (message.endsWith('is frozen'))
+    return because(`${message}: DELETE /v1/users/{user_id}/freeze lets it log in again`);
+  if (message.endsWith('was revoked')) return because(`${message}: such a token only reads; ${GET_TOKEN}`);
   return because(faultOf((bearer[1] ?? '').trim(), refused, facts) ?? unverified);
 }
 
 const unverified =
-  "the token's signature does not verify under a key of this app, or its user is frozen or was deleted: a reset and a restart in memory make new keys, so get a new token";
+  "the token's signature does not verify under a key of this app, or its user was deleted: a reset and a restart in memory make new keys, so get a new token";
 
 /** What is wrong with an access token, as far as it can be read without its key. */
 function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): string | undefined {

@@ -410,6 +410,55 @@ describe('a payment', () => {
   });
 });
 
+describe('the token of a user who may no longer act', () => {
+  type Change = 'createCard' | 'updateCard' | 'replaceCard' | 'createCardEphemeralKey';
+
+  /** Everything that spends, or that shows a card's number. */
+  async function refusals({ wallet, card, as }: Holder & { readonly card: { readonly id: string } }) {
+    const path = { card_id: card.id };
+    const changes: readonly (readonly [Change, object])[] = [
+      ['createCard', cardFor(wallet)],
+      ['updateCard', { path, body: { environment, status: 'active' } }],
+      ['createCardEphemeralKey', { path, body: { environment, nonce: 'ephkn_5c2e8f7a1b9d4e60' } }],
+      ['replaceCard', { path, body: { environment, replacement_reason: 'lost' } }],
+    ];
+    const answers = [];
+    for (const [id, input] of changes) answers.push(await refusal(sandbox, id, input as never, as));
+    return answers.map(({ status, body }) => [status, body.code]);
+  }
+  const unauthorized = Array.from({ length: 4 }, () => [401, 'missing_or_invalid_token']);
+
+  test('does not reactivate, replace, show or issue cards while the user is frozen', async () => {
+    const holder = await cardHolder(sandbox, 1_000n);
+    await configureUser(sandbox, holder.userId, { frozen: true });
+    expect((await pay(holder.card.id, '1.00')).decline_reason).toBe('card_inactive');
+    expect(await refusals(holder)).toEqual(unauthorized);
+    expect((await pay(holder.card.id, '1.00')).decline_reason).toBe('card_inactive');
+    const { body } = await call(sandbox, 'listCards', { query: { environment } }, holder.as);
+    expect(body.data).toHaveLength(1);
+    await configureUser(sandbox, holder.userId, { frozen: false });
+    expect((await pay(holder.card.id, '1.00')).status).toBe('pending');
+  });
+
+  test('does not do so for a device whose grant was revoked', async () => {
+    const holder = await cardHolder(sandbox, 1_000n);
+    const { body: asked } = await call(sandbox, 'authorizeOauthDevice', { body: {} });
+    const { user_code, device_code } = asked;
+    await control(sandbox, 'POST', `device_codes/${user_code}`, {
+      action: 'approve',
+      user_id: holder.userId,
+    });
+    const grant_type = 'urn:ietf:params:oauth:grant-type:device_code' as const;
+    const { body } = await call(sandbox, 'exchangeOauthToken', { body: { grant_type, device_code } });
+    const device = { ...holder, as: { headers: { authorization: `Bearer ${body.access_token}` } } };
+    const { body: grants } = await call(sandbox, 'listOauthGrants', {}, holder.as);
+    await call(sandbox, 'revokeOauthGrant', { path: { grant_id: grants.data[0]!.id } }, holder.as);
+    expect(await refusals(device)).toEqual(unauthorized);
+    expect((await call(sandbox, 'listCards', { query: { environment } }, device.as)).status).toBe(200);
+    expect((await pay(holder.card.id, '1.00')).status).toBe('pending');
+  });
+});
+
 test('a secret of a card is neither stored nor logged, nor in any response', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'cards-'));
   const said: string[] = [];

@@ -64,6 +64,27 @@ test('freezing a user blocks logins and ends sessions and keys, but not wallets 
   expect((await refusal(sandbox, 'listOauthGrants', {}, asUser)).status).toBe(401);
 });
 
+test('a frozen user rejects no intents', async () => {
+  const { token, user } = await logIn();
+  const asUser = { headers: { authorization: `Bearer ${token}` } };
+  const { body: wallet } = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', owner: { user_id: user.id } },
+  });
+  const proposal = { method: 'personal_sign', params: { message: 'hi', encoding: 'utf-8' } } as const;
+  const { body: intent } = await call(sandbox, 'createWalletRpcIntent', {
+    ...{ path: { wallet_id: wallet.id }, body: proposal },
+  });
+  const path = { intent_id: intent.intent_id };
+  await call(sandbox, 'freezeUser', { path: { user_id: user.id } });
+  const rejection = await refusal(sandbox, 'rejectIntent', { path }, asUser);
+  expect(rejection).toMatchObject({ status: 401, body: { error: expect.stringContaining('is frozen') } });
+  expect((await call(sandbox, 'getIntent', { path }, asUser)).body.status).toBe('pending');
+  await call(sandbox, 'unfreezeUser', { path: { user_id: user.id } });
+  expect((await refusal(sandbox, 'rejectIntent', { path }, asUser)).status).toBe(401);
+  const { token: next } = await logIn();
+  await call(sandbox, 'rejectIntent', { path }, { headers: { authorization: `Bearer ${next}` } });
+});
+
 test('the audit log records both', async () => {
   const { user } = await logIn();
   const path = { user_id: user.id };

@@ -237,18 +237,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('name their user until they expire', async () => {
       const token = await issue();
-      expect(await verify(token)).toEqual({ userId: alice, sessionId: 's1' });
+      expect(await verify(token)).toEqual({ userId: alice, sessionId: 's1', isFrozen: false });
       expect(await userOf(token)).toBe(alice);
       const tokens = createUserTokens(house.database.orm, house.services);
-      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toEqual({
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs, isChange: false })).toMatchObject({
         userId: alice,
         sessionId: 's1',
       });
-      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_599_999 })).toMatchObject({
+      expect(
+        await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_599_999, isChange: false }),
+      ).toMatchObject({
         userId: alice,
       });
-      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_600_000 })).toBeUndefined();
-      expect(await tokens.verify('x', { appId: acme.id, nowMs: startMs })).toBeUndefined();
+      expect(
+        await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_600_000, isChange: false }),
+      ).toBeUndefined();
+      expect(await tokens.verify('x', { appId: acme.id, nowMs: startMs, isChange: false })).toBeUndefined();
     });
 
     test('are refused by another app', async () => {
@@ -286,7 +290,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
           '401 the user JWT is not valid: it is not a live access token of this app',
         );
         const tokens = createUserTokens(house.database.orm, house.services);
-        expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toBeUndefined();
+        expect(
+          await tokens.verify(token, { appId: acme.id, nowMs: startMs, isChange: false }),
+        ).toBeUndefined();
       },
     );
 

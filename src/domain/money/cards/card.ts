@@ -281,7 +281,7 @@ export async function createCard(
 ): Promise<Card> {
   const userId = requireCardUser(context);
   const { customer, issued, balances } = unwrapPlan(planned);
-  await lockUser(context, userId);
+  await lockCardUser(context, userId);
   // INVARIANT: locked, the cards of a user are created one after the other, and not while the wallet changes its owner.
   await getAccepted(context, body.environment, lockForUpdate);
   const { id: walletId } = await findWalletForUpdate(context, body.wallet_id);
@@ -294,6 +294,19 @@ export async function createCard(
   });
   await context.em.flush();
   return cardView(card, balances);
+}
+
+/**
+ * Locks the user of a new card, who may have been frozen since the request was authenticated.
+ *
+ * @throws ApiError missing_or_invalid_token, not_found
+ */
+export async function lockCardUser(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  userId: string,
+): Promise<void> {
+  const { isFrozen } = await lockUser(context, userId);
+  if (isFrozen) throw new ApiError('missing_or_invalid_token', 'the user of the access token is frozen');
 }
 
 /** A new row of an issued card; the caller flushes it. */

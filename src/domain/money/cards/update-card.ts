@@ -21,10 +21,11 @@ import {
   cardView,
   findCard,
   findOwnWallet,
+  lockCardUser,
   requireUsable,
   storeIssued,
 } from './card.ts';
-import { askIssuer, findIssuer, lookAtCustomer, requireReady } from './card-customer.ts';
+import { askIssuer, findIssuer, lookAtCustomer, requireCardUser, requireReady } from './card-customer.ts';
 
 /** A card that the issuer has changed, before the transaction of the request. */
 export interface ChangedCard {
@@ -86,9 +87,12 @@ export async function updateCard(
   planned: Planned<ChangedCard>,
 ): Promise<Card> {
   const { reported, balances } = unwrapPlan(planned);
+  const { isFrozen } = await lockUser(context, requireCardUser(context));
   const card = await findCard(context, cardId, body.environment, { isLocked: true });
   if (body.cancellation_reason !== undefined) card.cancellationReason ??= body.cancellation_reason;
   storeReport(card, reported);
+  // The issuer may have heard of this change after it heard that the user is frozen.
+  if (isFrozen) card.nextCheckAtMs = context.nowMs;
   await context.em.flush();
   return cardView(card, balances);
 }
@@ -130,9 +134,9 @@ export async function replaceCard(
   planned: Planned<ReplacedCard>,
 ): Promise<Card> {
   const { reported, successor, balances } = unwrapPlan(planned);
+  await lockCardUser(context, requireCardUser(context));
   const old = await findCard(context, cardId, environment, { isLocked: true });
   requireNoSuccessor(old);
-  await lockUser(context, old.userId);
   // INVARIANT: locked, so that the new card is there when the wallet changes its owner, and ends then.
   await findWalletForUpdate(context, old.walletId);
   await findOwnWallet(context, old.walletId);

@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { LockMode } from '@mikro-orm/core';
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
+import { ApiError } from '../../../errors.ts';
 import type { AppJwk, LinkedAccount, User } from '../../../generated/schemas.ts';
 import type { OperationContext, Services } from '../../../ports/operation-context.ts';
 import type { UserTokens } from '../../../ports/requests.ts';
@@ -260,13 +261,15 @@ function compactAccount(account: LinkedAccount): Record<string, unknown> {
 interface UserSession {
   readonly userId: string;
   readonly sessionId: string;
+  /** Whether its user is frozen. */
+  readonly isFrozen: boolean;
 }
 
 type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
  * The user and session of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
- * an access token, or when the user no longer exists. Tokens of a frozen user live to their end.
+ * an access token, or when the user no longer exists.
  */
 export async function verifyAccessToken(
   context: VerifyContext,
@@ -289,7 +292,7 @@ export async function verifyAccessToken(
     const userId = userIdOf(payload.sub ?? '', context.prefix);
     const user = await getUser(context, userId);
     if (user === undefined) return undefined;
-    return { userId, sessionId: String(payload.sid) };
+    return { userId, sessionId: String(payload.sid), isFrozen: user.row.frozen_at_ms !== null };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
     throw error;
@@ -308,11 +311,26 @@ export function claimsToBeOurs(token: string, prefix: string): boolean {
 /** User tokens over the stored signing keys. */
 export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>): UserTokens {
   return {
-    async verify(token, { appId, nowMs }) {
+    async verify(token, { appId, nowMs, isChange }) {
       const context = { em: orm.em.fork(), app: { id: appId }, nowMs, prefix };
-      return verifyAccessToken(context, token);
+      const session = await verifyAccessToken(context, token);
+      if (session !== undefined && isChange) await requireMayChange(context, session);
+      return session;
     },
   };
+}
+
+/**
+ * CHOICE: a token lives to its end, but what was frozen or revoked only reads with it: cards spend, show their numbers and
+ * are issued without a signature.
+ */
+async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }: UserSession): Promise<void> {
+  if (isFrozen) {
+    throw new ApiError('missing_or_invalid_token', 'the user of the access token is frozen');
+  }
+  if (await isRevoked(context, sessionId)) {
+    throw new ApiError('missing_or_invalid_token', 'the session of the access token was revoked');
+  }
 }
 
 // A signing key's id. The header is not verified yet, so its `kid` can be any JSON value.
@@ -338,11 +356,13 @@ export async function isDeviceSession({ app, em }: SessionContext, sessionId: st
  * Whether a session was revoked. Until the transaction ends it cannot be, so that nothing is made for it that outlives
  * it.
  */
-export async function isRevokedSession({ app, em }: SessionContext, sessionId: string): Promise<boolean> {
+export async function isRevokedSession(context: SessionContext, sessionId: string): Promise<boolean> {
+  return isRevoked(context, sessionId, { lockMode: LockMode.PESSIMISTIC_READ, refresh: true });
+}
+
+async function isRevoked({ app, em }: SessionContext, sessionId: string, lock = {}): Promise<boolean> {
   const where = { id: sessionId, appId: app.id };
-  const locked = { lockMode: LockMode.PESSIMISTIC_READ, refresh: true } as const;
   const session =
-    (await em.findOne(OauthGrantEntity, where, locked)) ??
-    (await em.findOne(UserSessionEntity, where, locked));
+    (await em.findOne(OauthGrantEntity, where, lock)) ?? (await em.findOne(UserSessionEntity, where, lock));
   return session !== null && session.revokedAtMs !== null;
 }
